@@ -16,7 +16,7 @@ if errorlevel 1 (
 )
 set "FOLDER=%~1"
 set "HERE=%~dp0"
-rem WSL writes these two as paths of Linux. No quotation mark stands within the command: cmd.exe would end it there; IFS= keeps names with blanks in one piece.
+rem WSL writes these two as paths of Linux; D:\ ends with a slash. Words and index lie in a folder of the name and a hash of the path. No quotation mark stands within the command: cmd.exe would end it there; IFS= keeps names with blanks in one piece.
 set "WSLENV=FOLDER/p:HERE/p:%WSLENV%"
-wsl -e bash -c "IFS=; V=$HOME/.local/share/swsdist; if ! [ -x $V/bin/swsdist ]; then sudo apt-get update && sudo apt-get install -y python3-venv && python3 -m venv $V && $V/bin/pip install ${HERE%%/}/swsdist-*.whl || exit 1; fi; cd $HOME && exec $V/bin/swsdist serve $FOLDER --project $HOME/${FOLDER##*/}-words"
+wsl -e bash -c "IFS=; V=$HOME/.local/share/swsdist; if ! [ -x $V/bin/swsdist ]; then sudo apt-get update && sudo apt-get install -y python3-venv && python3 -m venv $V && $V/bin/pip install ${HERE%%/}/swsdist-*.whl || exit 1; fi; F=${FOLDER%%/}; H=$(echo $F | md5sum); cd $HOME && exec $V/bin/swsdist serve $F --project $HOME/${F##*/}-${H:0:6}/words"
 if errorlevel 1 pause

@@ -122,7 +122,7 @@ def compare(systems: tuple[str, ...], **options: Any) -> int:
         data = compare_systems(gathered, request, settings)
     data = replace(data, notices=tuple(str(notices).splitlines()))
     if options["paper"]:
-        note = " ".join(f"{line}." for line in protocol_lines(data))
+        note = f"Scored by {'; '.join(protocol_lines(data))}."
         table = paper_table({item.name: item.measures() for item in gathered}, keys, data, note)
         write_tables([table], options["paper"])
         if len(gathered) == 1:

@@ -128,14 +128,13 @@ def pack_for_others(project: str, out: str, store_folder: str | None) -> None:
 
     `swsdist serve FOLDER` opens it, on any machine, also without the recordings.
     """
-    from swsdist.cli.options import warn
+    from swsdist.core.codes import glossary as codes
     from swsdist.glossary.packing import pack
-    from swsdist.io.notices import Notices
 
-    notices = Notices()
     with opened_project(project) as opened:
-        files, size = pack(opened, Path(out), _store_or_none(opened, store_folder, notices))
-    warn(notices)
+        if (store := _store(opened, store_folder)) is None:
+            raise codes.PACK_WITHOUT_STORE(where=project)
+        files, size = pack(opened, Path(out), store)
     print(f"{files} files, {size / 1e6:.1f} MB, in {out}", file=sys.stderr)
 
 
@@ -156,14 +155,15 @@ def import_files(
     examples: bool,
     document: str | None,
 ) -> None:
-    """Take in FILEs of ELAN (.eaf), Praat (.TextGrid), or an exported project, or all of ELAN and Praat in a FOLDER; PROJECT
+    """Take in FILEs of ELAN, Praat, tables of annotations, or an exported project, or all annotations in a FOLDER; PROJECT
     is made if missing.
 
     The text of an annotation is the form of its entry; one that ends in ? is unsure.
     """
     from swsdist.core.codes import glossary as codes
-    from swsdist.glossary.importing import import_file, import_folder
+    from swsdist.glossary.importing import import_file, import_files
     from swsdist.glossary.project import Project
+    from swsdist.lattices.beside import files_in
 
     where = None
     if document is not None:
@@ -179,7 +179,15 @@ def import_files(
             elif store is None or where is not None:
                 raise codes.FOLDER_WITHOUT_STORE(where=file)
             else:
-                counts = import_folder(opened, file, person=person, store=store, tiers=tiers or None, examples=examples)
+                counts = import_files(
+                    opened,
+                    files_in(file, {}),
+                    where=file,
+                    person=person,
+                    store=store,
+                    tiers=tiers or None,
+                    examples=examples,
+                )
             counted = (
                 f"{counts.added} added, {counts.changed} changed, {counts.skipped} known; {counts.entries} new entries"
             )

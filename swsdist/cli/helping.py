@@ -139,19 +139,16 @@ def citation() -> str:
     place = next(path for path in (_DOCS / "CITATION.cff", _DOCS.parent / "CITATION.cff") if path.is_file())
     cited = YAML(typ="safe").load(place.read_text(encoding="utf-8"))["preferred-citation"]
     authors = " and ".join(f"{{{author['name']}}}" for author in cited["authors"])
+    commit = _commit()
+    at = f"Version {cited['version']}" + (f", commit {commit}" if commit is not None else "")
     fields = {
         "title": f"{{{cited['title']}}}",
         "author": authors,
         "year": cited["year"],
-        "version": cited["version"],
-        "license": cited["license"],
+        "note": f"{at}. Software, {cited['license']} licence",  # classic styles know no version and no @software
     }
-    commit = _commit()
-    if commit is not None:
-        fields["note"] = f"commit {commit}"
-    lines = ["@software{swsdist,", *(f"  {name} = {{{value}}}," for name, value in fields.items()), "}"]
+    lines = ["@misc{swsdist,", *(f"  {name} = {{{value}}}," for name, value in fields.items()), "}"]
     names = ", ".join(author["name"] for author in cited["authors"])
-    at = f"Version {cited['version']}" + (f", commit {commit}" if commit is not None else "")
     return "\n".join([*lines, "", f"{names} ({cited['year']}). {cited['title']}. {at}."])
 
 

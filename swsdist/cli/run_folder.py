@@ -83,7 +83,8 @@ def _next(run: Folder, folder: str, run_status: Status) -> str:
     configs = [plan.config for plan in plans]
     finished = bool(run_status.stages) and all(stage.done == stage.tasks for stage in run_status.stages)
     if not finished or any(config.get("corpus", {}).get("queries") is not None for config in configs):
-        return "run the same config again to continue"
+        made_anew = "the same command again makes what is no longer there"  # of a store that forgot documents
+        return made_anew if run_status.state == "done" else "run the same command again to continue"
     last, method = run_status.stages[-1].stage, configs[0].get("search", {}).get("method")
     query = "--text TEXT" if method in METHODS and METHODS[method].queries == "text" else "--query FILE"
     search = f"swsdist search {quote(folder)} {query}"
@@ -204,7 +205,7 @@ def runs_of(folder: str) -> dict[str, Config]:
     """
     from glob import escape
 
-    from swsdist.cli.running import source_of
+    from swsdist.cli.running import is_made_of, source_of
     from swsdist.io.filesystem import Folder, is_remote
     from swsdist.pipeline.inspection.loading import config_of
     from swsdist.pipeline.plan import load_plans
@@ -216,9 +217,9 @@ def runs_of(folder: str) -> dict[str, Config]:
         for plan in sorted(place.glob(f"{escape(source.rpartition('/')[2])}-*/plan.json")):
             run = Folder(str(plan.parent))
             with suppress(StoreError):  # of another version
-                configs = [config_of(run, each) for each in load_plans(run).values()]
-                if configs and all(config.corpus.documents == source for config in configs):
-                    found[str(plan.parent)] = configs[0]
+                plans = list(load_plans(run).values())
+                if plans and all(is_made_of(each, run, source) for each in plans):
+                    found[str(plan.parent)] = config_of(run, plans[0])
     return found
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import wraps
 from pathlib import Path
 from shlex import quote
@@ -36,8 +38,10 @@ if TYPE_CHECKING:
     from swsdist.api import RunResult
     from swsdist.config import Config
     from swsdist.core.errors import IncompleteError
+    from swsdist.io.filesystem import Folder
     from swsdist.pipeline.chain_run import StepSelection
     from swsdist.pipeline.operation.progress import Progress
+    from swsdist.pipeline.plan import Plan
 
 _CONFIG = click.argument("config", type=FILE)
 _STRICT = click.option("--strict", is_flag=True, help="Warnings and rejected inputs end with exit code 4.")
@@ -95,7 +99,7 @@ def run(config: str, settings: dict[str, Any], **options: Any) -> None:
     help="Create or update the store of CONFIG; or, without a config, of a FOLDER of recordings, in FOLDER-swsdist, or of "
     "words, in FOLDER-text."
 )
-@click.argument("config", type=FILE_OR_FOLDER, metavar="CONFIG|FOLDER")
+@click.argument("config", metavar="CONFIG|FOLDER")
 @click.option(
     "--text",
     is_flag=True,
@@ -108,9 +112,13 @@ def run(config: str, settings: dict[str, Any], **options: Any) -> None:
 def index(config: str, settings: dict[str, Any], text: bool, models: tuple[str, ...], **options: Any) -> None:
     """Index the documents of a config, or a folder."""
     template = None
-    if settings["corpus"] is None and not is_config(config):
-        template = TRANSCRIPTS_CONFIG if text or _holds_only_text(source_of(config)) else FOLDER_CONFIG
-    done = go(configured(config, template=template, models=models, **settings), config, table="documents", **options)
+    names = [run_name(config, TRANSCRIPTS_CONFIG if text else FOLDER_CONFIG)] if not is_config(config) else []
+    with _noted(settings["run_folder"] or "".join(names), options["events"]):
+        FILE_OR_FOLDER.convert(config, None, None)
+        if settings["corpus"] is None and not is_config(config):
+            template = TRANSCRIPTS_CONFIG if text or _holds_only_text(source_of(config)) else FOLDER_CONFIG
+        loaded = configured(config, template=template, models=models, **settings)
+    done = go(loaded, config, table="documents", **options)
     if done is not None and template is not None and options["events"] is None:
         queries = ["--text TEXT"] if template == TRANSCRIPTS_CONFIG else ["--query FILE[:START-END]"]
         queries += ["--text TEXT"] if "words" in done.outcome.chain_run.outcomes else []
@@ -118,6 +126,22 @@ def index(config: str, settings: dict[str, Any], text: bool, models: tuple[str, 
         for query in queries:
             print(f"search it: swsdist search {quote(there)} {query}")
         print(f"in the browser: swsdist serve {quote(there)}")
+
+
+@contextmanager
+def _noted(run: str, events: str | None) -> Iterator[None]:
+    """Note an error before there is a config in the run folder, and among the events."""
+    from swsdist.cli.eventing import events_to
+    from swsdist.io.filesystem import Folder
+    from swsdist.pipeline.operation.monitor import noted
+    from swsdist.pipeline.operation.progress import Progress
+
+    def tell(line: Mapping[str, Any]) -> None:
+        with events_to(events, Progress()) if events is not None else nullcontext(Progress()) as progress:
+            progress.event(line)
+
+    with noted(Folder(run), tell) if run else nullcontext():
+        yield
 
 
 @click.command()
@@ -261,7 +285,7 @@ def configured(
         from swsdist.lattices.beside import speakers_in
 
         source = source_of(path)
-        run_folder = run_folder or _demand_same(run_name(path, template, texts), source)
+        given_run, run_folder = run_folder, run_folder or run_name(path, template, texts)
         is_text = template == TRANSCRIPTS_CONFIG
         given = (
             words(models, run_folder, source, sets, texts)
@@ -271,6 +295,8 @@ def configured(
         sets = [*given, *sets]
         named = {"speakers": source} if not is_text and speakers_in(source, {}) else {}
         config = load_config(template, sets, corpus={"documents": source, **named}, run=run_folder)
+        if given_run is None or not force:
+            demand_same(config.run, source, config.storage)
     _demand_own_config(path, config)
     return config
 
@@ -359,29 +385,45 @@ def _holds_only_text(folder: str) -> bool:
     from swsdist.io.filesystem import Folder
     from swsdist.lattices.collection import detect
 
-    names = [name for name in Folder(folder).listing() if not any(part.startswith(".") for part in name.split("/"))]
+    listing = Folder(folder).listing(unreadable=lambda path, error: None)  # who reads the files says so
+    names = [name for name in listing if not any(part.startswith(".") for part in name.split("/"))]
     if any(name.rpartition(".")[2].lower() in ENDINGS for name in names):
         return False
     return any(detect(Folder(folder).path(name), {}) for name in names)
 
 
-def _demand_same(run: str, source: str) -> str:
-    """Check that a run folder is new, or belongs to this folder of recordings, and return it.
+def is_made_of(plan: Plan, run: Folder, source: str) -> bool:
+    """Whether a plan's documents are a folder or table, also where run and documents were moved together.
 
     Raises:
-        UserError: it belongs to another folder.
+        StoreError: the plan is of another version.
     """
-    from swsdist.io.filesystem import Folder
+    from swsdist.io.filesystem import is_remote
     from swsdist.pipeline.inspection.loading import config_of
+
+    documents, was = config_of(run, plan).corpus.documents, str(plan.config["run"])
+    if documents is None or any(is_remote(place) for place in (documents, was, run.root, source)):
+        return documents == source
+    return documents == source or os.path.relpath(documents, was) == os.path.relpath(source, Path(run.root).resolve())
+
+
+def demand_same(run: str, source: str, storage: Mapping[str, Any] = {}) -> None:
+    """Check that a run folder is new, or belongs to this folder of recordings.
+
+    Raises:
+        ImplausibleError: it belongs to another folder.
+    """
+    from swsdist.core.errors import StoreError
+    from swsdist.io.filesystem import Folder
     from swsdist.pipeline.plan import load_plans
 
-    folder = Folder(run)
-    if folder.exists("plan.json"):
-        for plan in load_plans(folder).values():
-            documents = config_of(folder, plan).corpus.documents
-            if documents != source:
-                raise codes.ANOTHER_INDEX(where=run, documents=documents, run=run)
-    return run
+    folder = Folder(run, storage)
+    try:
+        others = [plan for plan in load_plans(folder).values() if not is_made_of(plan, folder, source)]
+    except StoreError:  # no plan yet, or one of another version
+        return
+    for plan in others:
+        raise codes.ANOTHER_INDEX(where=run, documents=plan.config["corpus"]["documents"], run=run)
 
 
 def _demand_own_config(path: str, loaded: Config) -> None:
@@ -435,9 +477,9 @@ def _dry(config: Config, selection: StepSelection) -> None:
     remaining = forecast_remaining(config, rows)
     if remaining is not None:
         workers = "1 worker" if remaining.run.workers <= 1 else f"{remaining.run.workers} workers"
-        text = (
-            f"forecast: {span(remaining.wall_s)} ({span(remaining.low_s)} to {span(remaining.high_s)}) with {workers}"
-        )
+        begun = time.process_time()  # the command begins as this one did, and plans as much
+        wall, low, high = (span(each + begun) for each in (remaining.wall_s, remaining.low_s, remaining.high_s))
+        text = f"forecast: {wall} ({low} to {high}) with {workers}"
         console.print(f"{text}, with start and planning, without the report", highlight=False, soft_wrap=True)
 
 

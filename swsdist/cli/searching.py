@@ -293,6 +293,7 @@ def _archive(target: str, texts: bool | None) -> tuple[str, str | None]:
         UserError: several do, or none.
     """
     from swsdist.cli.run_folder import runs_of
+    from swsdist.glossary.packing import STORE
     from swsdist.io.filesystem import Folder
     from swsdist.registry.registries import METHODS
     from swsdist.store.manifest import words_store
@@ -300,6 +301,8 @@ def _archive(target: str, texts: bool | None) -> tuple[str, str | None]:
     folder = Folder(target.rstrip("/"))
     if folder.exists("plan.json") or folder.exists("manifest.json"):
         return target, None
+    if folder.exists(f"{STORE}/manifest.json"):  # a pack of a glossary
+        return f"{target.rstrip('/')}/{STORE}", None
     runs = {run: config for run, config in runs_of(target).items() if config.chain != "discover"}
     fits = [
         run

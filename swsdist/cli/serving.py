@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
-from swsdist.cli.options import ANY_FOLDER, MODELS, Integer, allow_commands
+from swsdist.cli.options import ANY_FOLDER, FOLDER_CONFIG, MODELS, Integer, allow_commands
 
 
 @click.command()
@@ -67,6 +69,7 @@ def serve(
     """
     from swsdist.cli.models import frames
     from swsdist.cli.run_folder import runs_of
+    from swsdist.cli.running import demand_same, run_name
     from swsdist.config.loader import section_values
     from swsdist.registry.registries import METHODS
     from swsdist.server.running import Entrance, serve_until_ended, settings_for
@@ -78,13 +81,16 @@ def serve(
         for run, config in runs_of(target).items()
         if config.chain != "discover"
     }
-    sound, words = ([run for run in runs if runs[run] == kind] for kind in ("spoken", "text"))
-    if texts is None and len(words) == 1 and not any(words_store(f"{run}/store") for run in sound):
+    # Runs of sound with other names are somebody's research: nothing is indexed into them.
+    own = run_name(target, FOLDER_CONFIG)
+    indexed = [run for run, kind in runs.items() if kind == "spoken" and Path(run).name == own]
+    words = [run for run, kind in runs.items() if kind == "text"]
+    if texts is None and len(words) == 1 and not any(words_store(f"{run}/store") for run in indexed):
         texts = words[0]
     settings = settings_for(
         target,
         project,
-        run=sound[0] if len(sound) == 1 else None,
+        run=indexed[0] if len(indexed) == 1 else None,
         watch=watch,
         texts=texts,
         speak=voices,
@@ -93,6 +99,8 @@ def serve(
         address=address,
         options=options,
     )
+    if settings.source is not None:
+        demand_same(settings.target, settings.source)
     if models and settings.source is not None:
         frames(models, settings.target, settings.source, True)  # reports mistakes
     entrance = Entrance(host, port, names, public, user_header, proxies, browser)

@@ -41,20 +41,21 @@ def _opened(folder: str) -> Store:
 
 
 @store.command()
-@_STORE
+@click.argument("folder", metavar="STORE|RUN")
 @click.option("--documents", is_flag=True, help="List the documents.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def info(folder: str, documents: bool, as_json: bool) -> None:
-    """Show what STORE holds."""
+    """Show what STORE holds, or the store of RUN."""
     from collections import Counter
     from dataclasses import asdict
 
     from swsdist.features.fitting.band import band_of
     from swsdist.features.model import load_model
+    from swsdist.searcher.settings import setup_of
     from swsdist.stages.inputs.settings import describe
     from swsdist.store.manifest import words_store
 
-    opened = _opened(folder)
+    opened = _opened(setup_of(folder).store)
     manifest = opened.manifest
     if as_json:
         print(json.dumps(asdict(manifest), indent=1))
@@ -259,7 +260,9 @@ def forget(
     for item in done.removed:
         print(f"{item.where}: {item.number} {item.what}")
     for path in done.models:
-        print(f"stays: {path} may be fitted to it; to fit it anew: swsdist run CONFIG --from fit-transforms")
+        print(
+            f"stays: {path} may be fitted to it; to fit it anew: the command that indexed, with --from fit-transforms"
+        )
     for path in done.sounds:
         print(f"stays: {shown(path)}; an index takes it in again unless the corpus is without it")
     for copy in done.equal:

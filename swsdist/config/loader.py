@@ -31,7 +31,6 @@ from swsdist.config.section import Section
 from swsdist.config.suggest import (
     Place,
     allowed,
-    closest,
     dotted,
     find,
     is_mapping,
@@ -46,6 +45,7 @@ from swsdist.config.suggest import (
 )
 from swsdist.core.codes import config as codes
 from swsdist.core.errors import ConfigError, StorageError, UserError
+from swsdist.core.text import closest
 from swsdist.registry.entries import Configured, is_chain
 from swsdist.registry.registries import CHAINS
 from swsdist.registry.registry import Entry, Registry

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from types import NoneType, UnionType
@@ -161,11 +161,6 @@ def meant(key: str, section: type[Section], place: Place) -> list[str]:
     if siblings:
         return [dotted((*place, siblings[0]))]
     return [name for close in get_close_matches(key, by_name, n=1, cutoff=0.7) for name in by_name[close]]
-
-
-def closest(word: str, choices: Sequence[str]) -> str | None:
-    """The closest of `choices` to a misspelt word."""
-    return next(iter(get_close_matches(word, choices, n=1)), None)
 
 
 def _kinds(field: FieldInfo, element: bool, index: int = 0) -> list[tuple[object, tuple[object, ...]]]:

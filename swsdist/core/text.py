@@ -40,11 +40,18 @@ def kept(text: str) -> bool:
     return not _UNKEPT.search(text)
 
 
-def suggestion(word: str, choices: Iterable[str]) -> str:
-    """Addition to a message about an unknown word: the most similar choice; empty if none is similar."""
+def closest(word: str, choices: Iterable[str]) -> str | None:
+    """The choice most similar to a misspelt word, in whatever case; None if none is similar."""
     from difflib import get_close_matches
 
-    return "".join(f"; did you mean {close}?" for close in get_close_matches(word, list(choices), 1))
+    lower = {choice.lower(): choice for choice in choices}
+    return next((lower[close] for close in get_close_matches(word.lower(), lower, 1)), None)
+
+
+def suggestion(word: str, choices: Iterable[str]) -> str:
+    """Addition to a message about an unknown word: the closest choice, if any."""
+    close = closest(word, choices)
+    return "" if close is None else f"; did you mean {close}?"
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:

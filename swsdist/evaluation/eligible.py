@@ -148,6 +148,7 @@ def eligible_detections(
         if missing:
             notices.add(codes.UNANSWERED_TERMS, where=f"{system.path}: {missing[0]}", count=len(missing))
     _check_order(detections, task, system.path)
+    _check_repeated(detections, task, system.path)
     return detections
 
 
@@ -253,12 +254,43 @@ def _named(table: pa.Table, excerpts: pa.Table, conventions: Conventions) -> np.
 
 
 def _check_order(detections: pa.Table, task: ScoringTask, path: str) -> None:
-    """Note a NO that scores higher than a YES: STDEval prints it, KWSEval stops while writing its report."""
+    """Note a NO that scores higher than a YES: STDEval prints it, KWSEval stops while writing its report.
+
+    Folds decide each query by one threshold, so only a NO above a YES of its own query is an oddity.
+    """
     highest_no, lowest_yes = decision_limits(detections)
-    if highest_no is not None and lowest_yes is not None and highest_no > lowest_yes:
-        task.notices.add(
-            codes.INCONSISTENT_DECISIONS, where=path, count=1, highest_no=highest_no, lowest_yes=lowest_yes
+    if highest_no is None or lowest_yes is None or highest_no <= lowest_yes:
+        return
+    known = detections.filter(pc.is_valid(detections["decision"]))
+    no, yes = (pc.if_else(pc.equal(known["decision"], which), known["score"], None) for which in (False, True))
+    queries = pa.table({"query": known["query_id"].cast(pa.string()), "no": no, "yes": yes})
+    limits = queries.group_by("query", use_threads=False).aggregate([("no", "max"), ("yes", "min")])
+    odd = limits.filter(pc.fill_null(pc.greater(limits["no_max"], limits["yes_min"]), False))
+    if not len(odd):
+        task.notices.inform(
+            codes.THRESHOLDS_OF_FOLDS, where=path, count=1, highest_no=highest_no, lowest_yes=lowest_yes
         )
+        return
+    first = odd.slice(0, 1).to_pylist()[0]
+    below = pc.approximate_median(yes).as_py() < pc.approximate_median(no).as_py()
+    task.notices.add(
+        codes.INCONSISTENT_DECISIONS,
+        where=path,
+        count=1,
+        query=first["query"],
+        highest_no=first["no_max"],
+        lowest_yes=first["yes_min"],
+        reversed="; most YES score lower than most NO: the sign of the scores may be reversed" if below else "",
+    )
+
+
+def _check_repeated(detections: pa.Table, task: ScoringTask, path: str) -> None:
+    """Note detections that equal another in query, place and score."""
+    names = ["query_id", "doc_id", "channel", "start", "end", "score"]
+    counts = detections.select(names).group_by(names, use_threads=False).aggregate([([], "count_all")])
+    for row in counts.filter(pc.greater(counts["count_all"], 1)).slice(0, 1).to_pylist():
+        where = f"{path}: query {row['query_id']}, document {row['doc_id']}, {row['start']:g} to {row['end']:g} s"
+        task.notices.add(codes.DUPLICATE_DETECTIONS, where=where, count=len(detections) - len(counts))
 
 
 def decision_limits(detections: pa.Table) -> tuple[float | None, float | None]:

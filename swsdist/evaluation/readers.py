@@ -76,7 +76,9 @@ _NIST = pa.schema(
 
 
 def is_nist_table(head: bytes) -> bool:
-    """Whether a file is CSV with columns named as the attributes of NIST's lists."""
+    """Whether a file is CSV with columns named as the attributes of NIST's lists; in any case, so that the error of capital
+    letters tells the columns' names.
+    """
     names = {
         name.strip('" \r').lower() for name in re.split(r"[,;\t]", head.decode("utf-8-sig", "ignore").split("\n")[0])
     }

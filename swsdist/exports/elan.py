@@ -1,4 +1,5 @@
-"""ELAN's files (EAF 3.0): made anew, or a file with tiers added, of which nothing is changed or lost.
+"""ELAN's files (EAF 3.0): made anew, or a file with tiers added, of which nothing is changed or lost: what stands before and
+after the document and the ends of lines stay, too. How a tag is written (blanks, quotation marks) may change; it is UTF-8.
 
 Of a file with a tier of the same name, the tier takes what it does not hold yet; an annotation of the same times and text stays
 the one. A new tier has the type of the tier of its name, whoever speaks, else the first type without a parent that fits. Texts
@@ -24,8 +25,6 @@ from swsdist.core.codes import report as codes
 from swsdist.exports.layers import Annotated, Key, Row, Span, Tier, layered, suffixes
 from swsdist.io.filesystem import is_remote
 
-#: Not that of writing: equal annotations give equal bytes.
-_DATE = "1970-01-01T00:00:00+00:00"
 _INSTANCE = "http://www.w3.org/2001/XMLSchema-instance"
 _SCHEMA = "http://www.mpi.nl/tools/elan/EAFv3.0.xsd"
 #: Of recordings; ELAN looks into files of others.
@@ -38,6 +37,15 @@ _TYPES = {
 #: Order of a document's elements.
 _ORDER = ("LICENSE", "HEADER", "TIME_ORDER", "TIER", "LINGUISTIC_TYPE", "LOCALE", "LANGUAGE", "CONSTRAINT")
 _BELOW = "Symbolic_Association"
+#: What stands before a document in UTF-8, itself, and what follows it.
+_PARTS = re.compile(
+    rb"((?:\xef\xbb\xbf)?(?>(?:<\?.*?\?>|<!--.*?-->|\s)*))<(?![?!]).*</ANNOTATION_DOCUMENT\s*>(.*)", re.DOTALL
+)
+_OTHER_ENCODING = re.compile(rb"\s*<\?xml[^>]*encoding=.(?!utf-8)", re.IGNORECASE)
+
+
+#: A declaration, what follows a document, and ends of lines.
+_AROUND = (b"<?xml version='1.0' encoding='UTF-8'?>\n", b"\n", b"\n")
 
 
 def write(document: Annotated) -> None:
@@ -46,28 +54,32 @@ def write(document: Annotated) -> None:
     Raises:
         DataError: its base is no file of ELAN, or has other times than the recording, in ms.
     """
-    eaf = _Eaf(_empty() if document.base is None else _read(document.base))
+    root, (before, after, end) = (_empty(document.date), _AROUND) if document.base is None else _read(document.base)
+    eaf = _Eaf(root)
     if document.path and eaf.header.find("MEDIA_DESCRIPTOR") is None:
         eaf.header.insert(0, Element("MEDIA_DESCRIPTOR", _media(document.path, document.home)))
     eaf.add(document.rows)
     if document.base is None:
         ElementTree.indent(eaf.root, "    ")
-    text = ElementTree.tostring(eaf.root, encoding="UTF-8", xml_declaration=True)
-    document.file.write_bytes(text.replace(b"\r", b"&#13;") + b"\n")
+    text = ElementTree.tostring(eaf.root, encoding="UTF-8", xml_declaration=False).replace(b"\r", b"&#13;")
+    document.file.write_bytes(before + text.replace(b"\n", end) + after)
 
 
-def _empty() -> Element:
-    root = Element("ANNOTATION_DOCUMENT", {"AUTHOR": "swsdist", "DATE": _DATE, "FORMAT": "3.0", "VERSION": "3.0"})
+def _empty(date: str) -> Element:
+    facts = {"AUTHOR": "swsdist", "DATE": f"{date}+00:00", "FORMAT": "3.0", "VERSION": "3.0"}
+    root = Element("ANNOTATION_DOCUMENT", facts)
     root.set(f"{{{_INSTANCE}}}noNamespaceSchemaLocation", _SCHEMA)
     root.append(Element("HEADER", {"MEDIA_FILE": "", "TIME_UNITS": "milliseconds"}))
     root.append(Element("TIME_ORDER"))
     return root
 
 
-def _read(path: Path) -> Element:
+def _read(path: Path) -> tuple[Element, tuple[bytes, bytes, bytes]]:
+    """The document of a file; and what stands before and after it, and its ends of lines."""
+    content = path.read_bytes()
     keep = ElementTree.TreeBuilder(insert_comments=True, insert_pis=True)
     try:
-        root = ElementTree.parse(path, ElementTree.XMLParser(target=keep)).getroot()
+        root = ElementTree.fromstring(content, ElementTree.XMLParser(target=keep))
     except (ElementTree.ParseError, ValueError, LookupError) as error:
         raise codes.INVALID_BASE(where=str(path), error=error) from None
     header = root.find("HEADER")
@@ -76,7 +88,9 @@ def _read(path: Path) -> Element:
     origins = {medium.get("TIME_ORIGIN", "0") for medium in header.findall("MEDIA_DESCRIPTOR")}
     if header.get("TIME_UNITS", "milliseconds") != "milliseconds" or origins - {"0"}:
         raise codes.INVALID_BASE(where=str(path), error="its times are not those of the recording in milliseconds")
-    return root
+    parts = None if _OTHER_ENCODING.match(content) else _PARTS.fullmatch(content)
+    end = b"\r\n" if b"\r\n" in content else b"\n"
+    return root, _AROUND if parts is None else (parts[1], parts[2], end)
 
 
 def _media(path: str, home: Path | None) -> dict[str, str]:

@@ -8,6 +8,8 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
+#: The date of annotations of which nobody knows when they changed.
+EPOCH = "1970-01-01T00:00:00"
 #: A start and an end, ms.
 Span = tuple[int, int]
 #: Name and speaker of tiers.
@@ -34,6 +36,7 @@ class Annotated(NamedTuple):
         end: of its recording, at least of the last annotation, ms.
         home: where the file will lie; None: nobody knows.
         base: a file of ELAN that the tiers are added to.
+        date: when they were changed last, s, UTC; not that of writing: equal annotations give equal bytes.
     """
 
     file: Path
@@ -42,6 +45,7 @@ class Annotated(NamedTuple):
     end: int
     home: Path | None = None
     base: Path | None = None
+    date: str = EPOCH
 
 
 class Tier(NamedTuple):

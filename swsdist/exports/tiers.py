@@ -18,10 +18,12 @@ from typing import NamedTuple
 from pympi import TextGrid
 
 from swsdist.core.codes import report as codes
+from swsdist.core.errors import DataError
 from swsdist.exports import elan
 from swsdist.exports.interface import Material
 from swsdist.exports.labels import label_file, shown
-from swsdist.exports.layers import Annotated, Key, Row, layered
+from swsdist.exports.layers import EPOCH, Annotated, Key, Row, layered
+from swsdist.io.compressed import short
 
 #: Neither XML nor a TextGrid's line can hold them.
 FORBIDDEN = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffe\uffff]")
@@ -74,6 +76,8 @@ def write_tiers(
     *,
     home: Path | None = None,
     base: Callable[[str], Path | None] = lambda path: None,
+    refused: Callable[[DataError], None] | None = None,
+    date: str = EPOCH,
 ) -> None:
     """Write the documents with annotations.
 
@@ -84,6 +88,8 @@ def write_tiers(
         folder: local folder.
         home: where the files will lie; None: nobody knows.
         base: gives the file of ELAN that the tiers of a recording are added to; None: they are alone.
+        refused: takes the error of a base that nothing can be added to; the others are written. By default it is raised.
+        date: when they were changed last, s, UTC.
 
     Raises:
         UserError: a text, the name of a tier (a query's id) or of a document's file is not possible.
@@ -94,7 +100,7 @@ def write_tiers(
     for doc_id, channel, tier, *times, score, text, speaker, below in places:
         for name in (tier, speaker, *(each.replace("\n", " ") for each in (text, *dict(below).values()))):
             if FORBIDDEN.search(name) or not tier:
-                raise codes.INVALID_TIER_NAME(query=name, export=export)
+                raise codes.INVALID_TIER_NAME(query=short(name), export=export)
         start, end = (round(1000 * time) for time in times)
         by_tier = by_document.setdefault((doc_id, channel), {})
         by_tier.setdefault((tier, speaker), []).append(Row(start, max(end, start + 1), score, text, below))
@@ -105,7 +111,12 @@ def write_tiers(
         path, duration = recording_of.get(key, ("", 0.0))
         last = max(row.end for rows in by_tier.values() for row in rows)
         where = None if home is None else (home / file.relative_to(folder)).parent
-        write(Annotated(file, by_tier, path, max(last, round(1000 * duration)), where, base(path)))
+        try:
+            write(Annotated(file, by_tier, path, max(last, round(1000 * duration)), where, base(path), date))
+        except DataError as error:
+            if refused is None:
+                raise
+            refused(error)
 
 
 def _write_textgrid(document: Annotated) -> None:

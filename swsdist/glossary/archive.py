@@ -34,7 +34,7 @@ class Content(NamedTuple):
     """The content of a file, checked.
 
     Attributes:
-        entries, tokens, corrections: rows.
+        entries, tokens, corrections, asides: rows.
         changes: rows; `before` and `after` are JSON.
         sounds: name and WAV by sha256.
         of_sounds: person and time by sha256.
@@ -48,6 +48,7 @@ class Content(NamedTuple):
     of_sounds: dict[str, tuple[str, str]]
     contents: list[Row]
     corrections: list[Row]
+    asides: list[Row]
 
     def incoming(self) -> Iterator[tuple[Row, Place, Row, bool]]:
         """Each token: fields of its entry, its place, its own columns, and whether it is an example."""
@@ -72,6 +73,7 @@ def as_json(project: Project) -> dict[str, Any]:
                 ("sounds", "sound"),
                 ("contents", "content"),
                 ("corrections", "correction"),
+                ("asides", "aside"),
             )
         }
     for row in tables["sounds"]:
@@ -105,6 +107,7 @@ def read_archive(path: Path) -> Content:
         changes = [_change(row) for row in content["changes"]]
         contents = [_content(row) for row in content.get("contents", ())]  # earlier files have none
         corrections = [_correction(row) for row in content.get("corrections", ())]
+        asides = [_aside(row) for row in content.get("asides", ())]
     except (ValueError, TypeError, KeyError, AttributeError, binascii.Error, RecursionError) as error:
         raise codes.NOT_A_GLOSSARY_FILE(where=str(path), error=error) from None
     except (UserError, DataError) as error:
@@ -112,7 +115,7 @@ def read_archive(path: Path) -> Content:
     entry_ids = {row["entry_id"] for row in entries}
     if strange := [row["token_id"] for row in tokens if row["entry_id"] not in entry_ids]:
         raise codes.NOT_A_GLOSSARY_FILE(where=str(path), error=f"token {strange[0]} has no entry")
-    return Content(entries, tokens, changes, sounds, of_sounds, contents, corrections)
+    return Content(entries, tokens, changes, sounds, of_sounds, contents, corrections, asides)
 
 
 def fill(project: Project, content: Content, person: str) -> tuple[int, int, int, int]:
@@ -124,6 +127,7 @@ def fill(project: Project, content: Content, person: str) -> tuple[int, int, int
         ("entry", "entries", content.entries),
         ("token", "tokens", content.tokens),
         ("correction", "corrections", content.corrections),
+        ("aside", "asides", content.asides),
     )
     for sha256, (name, data) in content.sounds.items():
         project.add_sound(data, name=name, person=content.of_sounds[sha256][0])
@@ -187,6 +191,10 @@ def _correction(row: Mapping[str, Any]) -> Row:
     return {name: values[name] for name in _CORRECTION}
 
 
+def _aside(row: Mapping[str, Any]) -> Row:
+    return {"aside_id": _number(row["aside_id"]), "key": words.line("key", row["key"], empty=False)}
+
+
 def _content(row: Mapping[str, Any]) -> Row:
     place = words.place({"doc_id": row["doc_id"], "channel": row["channel"], "start": 0, "end": 1})
     texts = {name: words.line(name, row[name], empty=False) for name in ("at", "content")}
@@ -194,7 +202,12 @@ def _content(row: Mapping[str, Any]) -> Row:
 
 
 def _change(row: Mapping[str, Any]) -> Row:
-    checks: Mapping[str, Callable[[Any], Row]] = {"entries": _entry, "tokens": _token, "corrections": _correction}
+    checks: Mapping[str, Callable[[Any], Row]] = {
+        "entries": _entry,
+        "tokens": _token,
+        "corrections": _correction,
+        "asides": _aside,
+    }
     result: Row = {"change_id": _number(row["change_id"])}
     result |= {name: words.line(name, row[name]) for name in ("at", "person", "kind")}
     result |= {name: None if row[name] is None else _number(row[name]) for name in ("entry_id", "undoes")}

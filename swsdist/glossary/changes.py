@@ -18,6 +18,7 @@ _TABLES = {
     "entry": ("entries", "entry_id"),
     "token": ("tokens", "token_id"),
     "correction": ("corrections", "correction_id"),
+    "aside": ("asides", "aside_id"),
 }
 
 #: Kind of the changes that take back another, and are not taken back themselves.

@@ -24,7 +24,7 @@ from swsdist.io.project_file import (
     sqlite_errors,
 )
 
-#: Rows of entries, tokens and corrections are what changes hold; `change` is never written to but at its end.
+#: Rows of entries, tokens, corrections and asides are what changes hold; `change` is never written to but at its end.
 _SCHEMA = (
     "CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     """
@@ -104,8 +104,8 @@ _SCHEMA = (
     """,
 )
 
-#: What documents held when they were judged, and corrections; absent in files of earlier versions, and temporary in those that
-#: cannot be written.
+#: What documents held when they were judged, corrections, and what was set aside; absent in files of earlier versions, and
+#: temporary in those that cannot be written.
 _LATER = (
     """
     CREATE {}TABLE IF NOT EXISTS content (
@@ -125,6 +125,7 @@ _LATER = (
         at TEXT NOT NULL
     )
     """,
+    "CREATE {}TABLE IF NOT EXISTS aside (aside_id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE)",
     'CREATE INDEX IF NOT EXISTS correction_of_document ON correction (doc_id, channel, "end")',
 )
 

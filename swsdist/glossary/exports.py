@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,10 +21,11 @@ import pyarrow as pa
 
 from swsdist.audio.clips import MARKER, write_clip
 from swsdist.core.codes import glossary as codes
-from swsdist.core.errors import AudioError, UserError
+from swsdist.core.errors import AudioError, DataError, UserError
 from swsdist.core.types import CORPUS, DETECTIONS, JUDGEMENTS, QUERIES, REFERENCES
 from swsdist.exports.clips import clip_name
 from swsdist.exports.labels import write_labels
+from swsdist.exports.layers import EPOCH
 from swsdist.exports.tiers import WRITERS, Labelled, write_tiers
 from swsdist.glossary import archive, example_sounds, words
 from swsdist.glossary.documents import replaced
@@ -33,6 +35,7 @@ from swsdist.glossary.words import Correction, Entry, Token
 from swsdist.io.filesystem import is_remote
 from swsdist.io.notices import Notices
 from swsdist.io.tables import read_table, write_csv
+from swsdist.lattices.beside import name_of
 from swsdist.report.summary import rendered
 from swsdist.store.reading import Store
 
@@ -89,7 +92,9 @@ class Chosen(NamedTuple):
         corrections: of transcripts; none where entries are chosen.
         store: where recordings are known; None: nowhere.
         home: folder of the files.
+        speakers: of recordings that have one, by name and channel; none where tiers go into a file that has its own.
         base: gives the file of ELAN that a recording's tiers are added to.
+        refused: takes the error of one that nothing can be added to.
         languages: of forms and glosses.
         notices: takes what is left out.
         left_out: lines on it.
@@ -100,7 +105,9 @@ class Chosen(NamedTuple):
     corrections: Sequence[Correction]
     store: Store | None
     home: Path | None
+    speakers: Mapping[tuple[str, int], str]
     base: Callable[[str], Path | None]
+    refused: Callable[[DataError], None]
     languages: Languages
     notices: Notices
     left_out: list[str]
@@ -108,6 +115,12 @@ class Chosen(NamedTuple):
     def recordings(self, names: Sequence[str]) -> Mapping[tuple[str, int], tuple[str, float]]:
         """Path and duration (s) of known recordings among documents, by id and channel."""
         return {} if self.store is None else self.store.recordings(names)
+
+    @property
+    def changed(self) -> str:
+        """When the glossary was changed last, s, UTC."""
+        last = self.project.changes(self.project.change - 1, 1)
+        return last[0].at[:19] if last else EPOCH
 
     def tokens(self, *verdicts: str) -> Iterator[tuple[Entry, Token]]:
         """Tokens of these verdicts in documents, by entry."""
@@ -175,8 +188,27 @@ def write_export(
         corrections = [each for each in corrections if each not in wrong]
     folder.mkdir(parents=True, exist_ok=True)
     home = None if sent else folder.absolute()
-    base = partial(_base, into, template)
-    chosen = Chosen(project, with_tokens, corrections, store, home, base, languages or Languages(), notices, left_out)
+
+    @cache
+    def own(place: Path) -> dict[str, Path]:
+        """Files of ELAN in a folder, by the names of their recordings."""
+        files = (path for path in sorted(place.glob("*"), reverse=True) if path.suffix.lower() == ".eaf")
+        return {name_of(str(path)): path for path in files}
+
+    def base(path: str) -> Path | None:
+        """The file that the tiers of a recording are added to; None: a new one."""
+        known = own(Path(path).parent) if into and path and not is_remote(path) else {}
+        return known.get(name_of(path), template)
+
+    def refused(error: DataError) -> None:
+        if error.where == str(template):  # it is that of all
+            raise error
+        left_out.append(f"{error.where}: {error.message}")
+        notices.inform(codes.FILES_LEFT_OUT, where=str(error.where), count=1)
+
+    of = {} if store is None or into or kind not in WRITERS else _speakers_of(store)
+    facts = home, of, base, refused, languages or Languages()
+    chosen = Chosen(project, with_tokens, corrections, store, *facts, notices, left_out)
     result = []
     with tempfile.TemporaryDirectory(dir=folder) as place:
         _WRITERS[kind](chosen, Path(place))
@@ -195,10 +227,11 @@ def text_of(entry: Entry, token: Token) -> str:
     return entry.form + (UNSURE if token.verdict == words.UNSURE else "")
 
 
-def _base(into: bool, template: Path | None, path: str) -> Path | None:
-    """The file of ELAN that the tiers of a recording are added to; None: a new one."""
-    beside = Path(path).with_suffix(".eaf") if into and path and not is_remote(path) else None
-    return beside if beside is not None and beside.is_file() else template
+def _speakers_of(store: Store) -> dict[tuple[str, int], str]:
+    names = defaultdict[tuple[str, int], set[str]](set)
+    for row in store.documents(columns=["doc_id", "channel", "recording", "speaker"]).to_pylist():
+        names[row["recording"] or row["doc_id"], row["channel"]].add(row["speaker"] or "")
+    return {key: some.pop() for key, some in names.items() if len(some) == 1}
 
 
 def _labelled(chosen: Chosen) -> Iterator[Labelled]:
@@ -207,7 +240,8 @@ def _labelled(chosen: Chosen) -> Iterator[Labelled]:
         # A form of a question mark would come back as one that is unsure.
         certainty = token.verdict if token.verdict == words.UNSURE or entry.form.endswith("?") else ""
         texts = zip(BELOW, (entry.gloss, token.variant, token.note, certainty), strict=True)
-        below, speaker = tuple((name, text) for name, text in texts if text), token.speaker or entry.speaker
+        below = tuple((name, text) for name, text in texts if text)
+        speaker = token.speaker or entry.speaker or chosen.speakers.get((str(doc_id), channel), "")
         yield Labelled(str(doc_id), channel, WORDS, start, end, token.score or 0.0, entry.form, speaker, below)
     for each in chosen.corrections:
         doc_id, channel, start, end, _ = each.place
@@ -215,7 +249,8 @@ def _labelled(chosen: Chosen) -> Iterator[Labelled]:
 
 
 def _tiers(kind: str, chosen: Chosen, folder: Path) -> None:
-    write_tiers(kind, _labelled(chosen), chosen.recordings, folder, home=chosen.home, base=chosen.base)
+    places, files, home = _labelled(chosen), chosen.recordings, chosen.home
+    write_tiers(kind, places, files, folder, home=home, base=chosen.base, refused=chosen.refused, date=chosen.changed)
 
 
 def _labels(chosen: Chosen, folder: Path) -> None:
@@ -266,7 +301,8 @@ def _lift(chosen: Chosen, folder: Path) -> None:
     sounds = _cut(chosen, examples, folder / "lift" / AUDIO)
     first = chosen.project.changes(most=1)
     of = f"{first[0].at} {first[0].person}" if first else ""
-    text = lift(chosen.entries, {number: file.name for number, file in sounds.items()}, chosen.languages, of)
+    names = {number: file.name for number, file in sounds.items()}
+    text = lift(chosen.entries, names, chosen.languages, of, chosen.project.modified())
     (folder / "lift" / f"{name}.lift").write_bytes(text)
 
 
@@ -276,11 +312,11 @@ def _cut(chosen: Chosen, tokens: Sequence[tuple[Entry, Token]], folder: Path) ->
     (folder / MARKER).touch()  # they are never taken for recordings
     paths = chosen.recordings(sorted({token.place.doc_id for _, token in tokens if token.place.doc_id is not None}))
     storage = {} if chosen.store is None else chosen.store.folder.storage
-    written = dict[int, Path]()
+    written, there = dict[int, Path](), example_sounds.Kept(chosen.project.folder)
     for number, (entry, token) in enumerate(tokens, 1):
         place = token.place
         out = folder / clip_name(number, entry.form, place.doc_id or "sound", place.start)
-        kept = None if place.doc_id is None else example_sounds.kept(chosen.project.folder, place)
+        kept = None if place.doc_id is None else there.of(place, token.content)
         if place.doc_id is None:
             path = str(chosen.project.sound_file(str(place.sound)))
         else:

@@ -34,6 +34,7 @@ from swsdist.core.codes import store as codes
 from swsdist.core.text import suggestion
 from swsdist.glossary.project import Project
 from swsdist.io.filesystem import Folder, locate
+from swsdist.lattices.beside import files_in, name_of
 from swsdist.pipeline import lock
 from swsdist.pipeline.ledger import Ledger, remove
 from swsdist.pipeline.operation.cleaning import left_behind, stems_of_state
@@ -65,7 +66,8 @@ class Outcome(NamedTuple):
         documents: their ids, with those of the places in a recording that was named.
         removed: with `dry`, what would be.
         models: files of models that were fitted with documents that are gone, and that stay.
-        sounds: recordings that are still there: an index whose corpus has them takes them in again.
+        sounds: recordings that are still there, and annotations beside them: an index whose corpus has them takes them in
+            again.
         read: number of files that were read afterwards.
         named: those that name the documents still.
         equal: stores and documents with a row of frames (at most 4096) that has the bytes of one of theirs: copies.
@@ -252,7 +254,7 @@ def _rows(
 
 
 def _sounds(store: Folder, names: Collection[str]) -> Iterator[str]:
-    """Recordings of live documents that are still there."""
+    """Recordings of live documents that are still there, and the annotations beside them."""
     table = Store(store).documents(columns=["doc_id", "recording"])
     chosen = pc.is_in(table["doc_id"], pa.array(sorted(names), pa.string()))
     recordings = pc.coalesce(table["recording"], table["doc_id"]).filter(chosen).unique().to_pylist()
@@ -260,6 +262,9 @@ def _sounds(store: Folder, names: Collection[str]) -> Iterator[str]:
         folder, name = locate(recording.path, store.storage) if recording.path else (store, "")
         if name and folder.exists(name):
             yield recording.path
+            annotations = files_in(recording.path.rpartition("/")[0], store.storage)
+            if (beside := annotations.get(name_of(recording.path))) is not None:
+                yield beside.path
 
 
 def _models(store: Folder) -> list[str]:

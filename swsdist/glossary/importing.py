@@ -1,4 +1,4 @@
-"""What other programs know of words: tiers of ELAN and Praat, and whole glossaries, become tokens.
+"""What other programs know of words: tiers of ELAN, Praat and tables, and whole glossaries, become tokens.
 
 An annotation's text is the form of its entry, which is made if there is none; a text that ends in `?` is unsure. Of a file with
 a tier WORDS (`words`, `words@SPEAKER`, `words (2)@SPEAKER`) its tiers count, and what stands in tiers BELOW at the same times:
@@ -24,9 +24,9 @@ from swsdist.glossary.exports import BELOW, CORRECTED, WORDS
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place, Places
 from swsdist.io.compressed import short
-from swsdist.io.filesystem import Folder
-from swsdist.lattices.beside import TIERED, files_in, tiers_of
-from swsdist.lattices.formats import elan, praat
+from swsdist.lattices.beside import TIERED, tiers_of
+from swsdist.lattices.collection import LatticeFile
+from swsdist.lattices.formats import elan, praat, table
 from swsdist.lattices.lattice import LeftOut, Origin
 from swsdist.lattices.words import Annotations, chosen_of
 from swsdist.store.reading import Store
@@ -82,7 +82,7 @@ def import_file(
     document: tuple[str, int] | None = None,
     name: str | None = None,
 ) -> Counts:
-    """Take in a file: of ELAN (.eaf), Praat (.TextGrid), or a glossary's export `project`.
+    """Take in a file: of ELAN (.eaf), Praat (.TextGrid), a table of annotations, or a glossary's export `project`.
 
     Args:
         project: the glossary.
@@ -122,7 +122,7 @@ def _import(
 ) -> Counts:
     with path.open("rb") as opened:
         head = opened.read(_HEAD)
-    sounds, contents, left_out = dict[str, tuple[str, bytes]](), list[Row](), LeftOut()
+    sounds, contents, asides, left_out = dict[str, tuple[str, bytes]](), list[Row](), list[Row](), LeftOut()
     if head.lstrip().startswith(LIKE_A_PROJECT):
         content = read_archive(path)
         if project.change == 0:
@@ -132,30 +132,32 @@ def _import(
             incoming.append(
                 Incoming(None, rows.place_of(row), {name: row[name] for name in ("text", "person", "at")}, False)
             )
-        sounds, contents = content.sounds, content.contents
+        sounds, contents, asides = content.sounds, content.contents, content.asides
     else:
         incoming = _of_file(path, head, name, store, tiers, examples, document, left_out)
     lengths = {} if store is None else lengths_of(store, {item.place.doc_id for item in incoming})
-    counts = take_in(project, incoming, person=person, sounds=sounds, contents=contents, lengths=lengths)
+    counts = take_in(project, incoming, person=person, sounds=sounds, contents=contents, asides=asides, lengths=lengths)
     first = "".join(map(str, left_out.errors[:1])).replace(str(path), name) or counts.first
     return counts._replace(unusable=counts.unusable + left_out.count, first=first)
 
 
-def import_folder(
+def import_files(
     project: Project,
-    folder: str,
+    files: Mapping[str, LatticeFile],
     *,
+    where: str,
     person: str,
     store: Store,
     tiers: Sequence[str] | None = None,
     examples: bool = False,
 ) -> Counts:
-    """Take in the files of ELAN and Praat in a folder and those below it, as one change; each is of the recording that it lies
-    beside, is named after or links. A file without a chosen tier is left out, and one that cannot be used counts as unusable.
+    """Take in files of ELAN, Praat and tables, as one change; each is of the recording that it lies beside, is named after or
+    links. A file without a chosen tier is left out, and one that cannot be used counts as unusable.
 
     Args:
         project, person, tiers, examples: as of `import_file`.
-        folder: of them, local.
+        files: as `swsdist.lattices.beside.files_in` finds them in a folder; local.
+        where: they are, for errors.
         store: whose recordings they are of.
 
     Raises:
@@ -163,11 +165,11 @@ def import_folder(
     """
     incoming, left_out, found, names = list[Incoming](), LeftOut(), False, set(tiers or ())
     documents = documents_beside(store)
-    for key, file in files_in(folder, {}).items():
+    for key, file in files.items():
         if file.format not in TIERED:
             continue
         try:
-            of_file, _ = tiers_of(file, Folder(folder))
+            of_file, _ = tiers_of(file, store.folder)
             there = [tier.name for tier in of_file if tier.name in names]
             if names and not there:
                 continue
@@ -180,7 +182,7 @@ def import_folder(
             with left_out:
                 raise codes.UNUSABLE_FILE(where=file.path, reason=getattr(error, "message", str(error))) from error
     if not found:
-        raise codes.NOTHING_TO_IMPORT(where=folder, tiers=", ".join(sorted(names)) or "any")
+        raise codes.NOTHING_TO_IMPORT(where=where, tiers=", ".join(sorted(names)) or "any")
     lengths = lengths_of(store, {item.place.doc_id for item in incoming})
     counts = take_in(project, incoming, person=person, lengths=lengths)
     first = "".join(map(str, left_out.errors[:1])) or counts.first
@@ -215,6 +217,8 @@ def _read(path: str, head: bytes, name: str, left_out: LeftOut) -> tuple[list[An
         if praat.detect(path, head):
             tiers = praat.annotated(Origin(path), left_out)  # whose intervals without a text are gaps
             return [tier._replace(rows=[row for row in tier.rows if row.text.strip()]) for tier in tiers], media
+        if table.detect(name, head):
+            return table.annotated(Origin(path), left_out), media
     except (SwsdistError, OSError):
         raise
     except Exception as error:
@@ -267,6 +271,7 @@ def take_in(
     person: str,
     sounds: Mapping[str, tuple[str, bytes]] | None = None,
     contents: Sequence[Row] = (),
+    asides: Sequence[Row] = (),
     lengths: Mapping[tuple[str, int], float] | None = None,
 ) -> Counts:
     """Write tokens and corrections, as one change.
@@ -277,6 +282,7 @@ def take_in(
         person: who imports.
         sounds: name and WAV by sha256, of tokens in sounds.
         contents: what documents held when they were judged.
+        asides: what was set aside.
         lengths: s of documents, where they are known.
 
     Returns:
@@ -293,6 +299,8 @@ def take_in(
             place = words.place(item.place)
             length = (lengths or {}).get((place.doc_id or "", place.channel))
             row = {"text": words.line("text", item.row["text"])} if item.entry is None else rows.entry_row(item.entry)
+            texts = {} if item.entry is None else rows.token_row({name: item.row[name] for name in rows.TEXTS})
+            item = item._replace(row={**item.row, **texts})
             checked.append((item, row, words.within(place, length)))
         except UserError as error:
             unusable.append(error)
@@ -342,5 +350,7 @@ def take_in(
             tokens[entry_id].add(place, new_row if old is None else rows.demand(edit, "token", number))
             added, changed = added + (old is None), changed + (old is not None)
         rows.insert_contents(edit, contents)
+        for key in sorted({row["key"] for row in asides} - rows.aside(edit.connection)):
+            edit.insert("aside", {"key": key})
         edit.save(None)
     return Counts(added, changed, skipped, new, len(unusable), unusable[0].message if unusable else "")

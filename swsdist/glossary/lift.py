@@ -8,6 +8,7 @@ Source: SIL, LIFT standard 0.13 (lift-0.13.rng).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from typing import NamedTuple
@@ -15,10 +16,13 @@ from uuid import UUID, uuid5
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
+from swsdist.core.codes import glossary as codes
 from swsdist.glossary.words import YES, Entry, Token
 
 #: Folder of sounds.
 AUDIO = "audio"
+#: A tag begins with a code of ISO 639, of two or three letters.
+_TAG = re.compile("[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*")
 _OURS = UUID("7d3f0c52-8d3b-4b1e-9c7a-6a1f3c1f7e10")
 
 
@@ -30,7 +34,11 @@ class Languages(NamedTuple):
 
 
 def lift(
-    entries: Iterable[tuple[Entry, Sequence[Token]]], sounds: Mapping[int, str], languages: Languages, project: str
+    entries: Iterable[tuple[Entry, Sequence[Token]]],
+    sounds: Mapping[int, str],
+    languages: Languages,
+    project: str,
+    modified: Mapping[int, str],
 ) -> bytes:
     """A file of LIFT.
 
@@ -39,11 +47,18 @@ def lift(
         sounds: names of files by token.
         languages: tags.
         project: what no other glossary is called.
+        modified: when entries changed last; FLEx leaves an entry as it is whose time is that of its last import.
+
+    Raises:
+        UserError: a tag is none.
     """
+    for tag in languages:
+        if not _TAG.fullmatch(tag):
+            raise codes.NO_LANGUAGE_TAG(where="language", tag=tag)
     root = Element("lift", {"version": "0.13", "producer": f"swsdist {version('swsdist')}"})
     for entry, tokens in entries:
         guid = str(uuid5(_OURS, f"{project}\n{entry.entry_id}"))
-        times = {"dateModified": max(token.at for token in tokens)[:19] + "Z"} if tokens else {}
+        times = {"dateModified": f"{modified[entry.entry_id][:19]}Z"} if entry.entry_id in modified else {}
         word = SubElement(root, "entry", {"id": f"{entry.form}_{guid}", "guid": guid, **times})
         _form(SubElement(word, "lexical-unit"), languages.forms, entry.form)
         for token in tokens:

@@ -33,29 +33,27 @@ their folder when it misses one.
 """
 
 
-def pack(project: Project, out: Path, store: Store | None) -> tuple[int, int]:
+def pack(project: Project, out: Path, store: Store) -> tuple[int, int]:
     """Write a pack; gives the numbers of its files and bytes.
 
     Args:
         project: the glossary; the sounds of its examples are kept in it, too.
         out: a new folder, or a file `.zip` to be made.
-        store: that it is searched in; None: the pack has none.
+        store: that it is searched in.
 
     Raises:
         UserError: something is there already.
     """
     if out.exists() and (out.is_file() or any(out.iterdir())):
         raise codes.PACK_EXISTS(where=str(out))
-    if store is not None:
-        project.keep_sounds(store)
+    project.keep_sounds(store)
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=".swsdist-") as place:
         folder = Path(place) / (out.stem if out.suffix.lower() == ".zip" else out.name)
         project.copy_to(folder / PROJECT)
-        if store is not None:
-            _copy(store.folder, folder / STORE)
+        _copy(store.folder, folder / STORE)
         # Where the store lies from here; its path says nothing elsewhere.
-        Project.open(folder / PROJECT, store=str(folder / STORE) if store is not None else None).close()
+        Project.open(folder / PROJECT, store=str(folder / STORE)).close()
         (folder / "README.txt").write_text(_README.format(name=folder.name), encoding="utf-8")
         files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
         size = sum(path.stat().st_size for path in files)

@@ -14,7 +14,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -106,18 +106,30 @@ class Project:
 
     def keep_sounds(self, store: Store) -> int:
         """Keep the sounds of examples, whose recordings may be missing one day (`example_sounds`); gives their number."""
-        tokens = [token for entry in self.entries() for token in self.tokens(entry.entry_id)]
-        return example_sounds.keep(self.folder, tokens, store)
+        return example_sounds.keep(self.folder, self._examples(), store)
+
+    def _examples(self) -> list[Token]:
+        with self.reading() as connection:
+            cursor = connection.execute(f"{rows.TOKENS} WHERE example ORDER BY token_id").fetchall()
+            return [rows.token(dict(row)) for row in cursor]
 
     def copy_to(self, folder: Path) -> None:
-        """Copy the project as it is now, with all changes and sounds, to a new folder."""
-        folder.mkdir(parents=True)
+        """Copy the project as it is now, with all changes, to a new folder; with sounds that tokens are in, and of recordings
+        those of examples, but not with what was taken out.
+        """
+        (folder / "sounds").mkdir(parents=True)
+        (folder / example_sounds.NAME).mkdir()
         (folder / MARKER).touch()
         with self._database.alone() as connection:
             connection.execute("VACUUM INTO ?", (str(folder / NAME),))
-        for name in ("sounds", example_sounds.NAME):
-            if (self.folder / name).is_dir():
-                shutil.copytree(self.folder / name, folder / name)
+        with closing(sqlite3.connect(folder / NAME)) as copy, copy:
+            copy.execute("DELETE FROM sound WHERE sound NOT IN (SELECT sound FROM token WHERE sound IS NOT NULL)")
+            names = [f"sounds/{sound}.wav" for (sound,) in copy.execute("SELECT sound FROM sound")]
+        there = example_sounds.Kept(self.folder)
+        kept = (there.of(token.place, token.content) for token in self._examples() if token.place.doc_id)
+        names += [os.path.relpath(sound.path, self.folder) for sound in kept if sound is not None]
+        for name in dict.fromkeys(names):
+            shutil.copy2(self.folder / name, folder / name)
 
     def entries(self, text: str = "") -> list[Entry]:
         """Entries with a text in form, gloss, variants or note, whatever its case and accents; by form."""
@@ -431,6 +443,17 @@ class Project:
             )
             return [change_of(row) for row in cursor]
 
+    def modified(self) -> dict[int, str]:
+        """When each entry, or a token of it, changed last, by its id."""
+        times: dict[int, str] = {}
+        with self.reading() as connection:
+            for change in map(change_of, connection.execute("SELECT * FROM change ORDER BY change_id")):
+                for side in (change.before or {}, change.after or {}):
+                    ids = {*map(int, side.get("entries", ()))}
+                    ids |= {row["entry_id"] for row in side.get("tokens", {}).values()}
+                    times |= dict.fromkeys(ids, change.at)
+        return times
+
     @property
     def change(self) -> int:
         """Number of the last change; 0: there is none."""
@@ -440,14 +463,17 @@ class Project:
     def aside(self) -> set[str]:
         """What was set aside, by its key."""
         with self.reading() as connection:
-            rows = connection.execute("SELECT name FROM setting WHERE name LIKE 'aside %'").fetchall()
-            return {row["name"].removeprefix("aside ") for row in rows}
+            return rows.aside(connection)
 
-    def set_aside(self, key: str, aside: bool) -> None:
+    def set_aside(self, key: str, aside: bool, *, person: str) -> None:
         """Set something aside that is no word; or no longer."""
-        statement = "INSERT OR REPLACE INTO setting VALUES (?, '')" if aside else "DELETE FROM setting WHERE name = ?"
-        with self._database.writing() as connection:
-            connection.execute(statement, (f"aside {key}",))
+        with self.editing(person, "set-aside") as edit:
+            old = edit.connection.execute("SELECT aside_id FROM aside WHERE key = ?", (key,)).fetchone()
+            if aside and old is None:
+                edit.insert("aside", {"key": key})
+            elif not aside and old is not None:
+                edit.delete("aside", old["aside_id"])
+            edit.save(None)
 
     def people(self) -> list[str]:
         """Who has changed something, by name."""

@@ -70,6 +70,11 @@ def corrections(connection: sqlite3.Connection, place: Place | None = None) -> l
     ]
 
 
+def aside(connection: sqlite3.Connection) -> set[str]:
+    """Keys of what was set aside."""
+    return {row["key"] for row in connection.execute("SELECT key FROM aside")}
+
+
 def place_of(row: Row) -> Place:
     """The place of a token's or a correction's row."""
     return Place(**{name: row[name] for name in Place._fields if name in row})

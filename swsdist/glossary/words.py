@@ -18,6 +18,8 @@ YES, NO, UNSURE = VERDICTS = ("yes", "no", "unsure")
 
 #: Most characters of a line and of several lines, most names in a list, and the latest time, s.
 _LINE, _LINES, _NAMES, _LATEST = 500, 20_000, 200, 1e7
+#: Categories of characters, and characters besides, that XML and tables cannot have.
+_NO_TEXT, _NO_XML = ("Cc", "Cs", "Zl", "Zp"), {"\ufffe", "\uffff"}
 #: Seconds that a place may exceed its recording by: players round.
 _OVERSHOOT = 0.5
 
@@ -151,7 +153,7 @@ class Change(NamedTuple):
         at: ISO 8601 in UTC.
         kind: for example `judge`, `merge`, `undo`.
         entry_id: the entry concerned.
-        before, after: changed rows: `entries`, `tokens` and `corrections`, each row by its id; None: no row.
+        before, after: changed rows: `entries`, `tokens`, `corrections` and `asides`, each row by its id; None: no row.
         undoes: the change that it takes back.
     """
 
@@ -197,7 +199,7 @@ def _clean(field: str, value: object, most: int) -> str:
         raise codes.INVALID_TEXT(field=field, problem="no text")
     if len(value) > most:
         raise codes.INVALID_TEXT(field=field, problem=f"longer than {most} characters")
-    if any(unicodedata.category(item) in ("Cc", "Cs", "Zl", "Zp") and item != "\n" for item in value):
+    if any(unicodedata.category(item) in _NO_TEXT and item != "\n" for item in value) or _NO_XML & set(value):
         raise codes.INVALID_TEXT(field=field, problem="a text with control characters")
     return unicodedata.normalize("NFC", value)
 

@@ -24,6 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -93,6 +94,28 @@ def read_table(
     if key:
         _check_unique(source, table, key)
     return table
+
+
+def rows_of(
+    path: str, schema: pa.Schema, storage: Mapping[str, object] | None = None
+) -> Iterator[tuple[str, dict[str, str | None]]]:
+    """The rows of CSV with their places, as text with points for decimal commas: whoever reads them checks each.
+
+    Args:
+        path, schema, storage: as for `read_table`; a column that is absent is None.
+
+    Raises:
+        UserError: there is no such file.
+        TableError: a column is missing, or the file is not CSV.
+    """
+    source = _Source.read(path, storage)
+    raw = _with_points(source.columns(schema), schema)
+    empty = dict.fromkeys(schema.names)
+    try:
+        for (line, _), row in zip(islice(source._records(), 1, None), raw.to_pylist(), strict=False):
+            yield f"{path}, line {line}", empty | row
+    except csv.Error as error:
+        raise source._malformed(source.names(), str(error)) from error
 
 
 def without_nobody(table: pa.Table) -> pa.Table:
@@ -254,13 +277,14 @@ class _Source:
         for field in schema:
             if field.name in result or field.nullable or field.name in _COUNTED_FROM_ONE:
                 continue
-            close = difflib.get_close_matches(field.name, result, n=1)
+            folded = {name.lower(): name for name in result}
+            close = difflib.get_close_matches(field.name, folded, n=1)
             found = short(", ".join(result), 1000) or "none"
             if any(re.search("[;\t]", name) for name in result):
                 marks = "commas, semicolons or tabs"
                 remedy = f"name the columns in the first line, all separated alike, by {marks}; found: {found}"
             elif close:
-                remedy = f"did you mean {close[0]!r}? Rename it to {field.name!r}"
+                remedy = f"did you mean {folded[close[0]]!r}? Rename it to {field.name!r}"
             else:
                 remedy = f"add it to the names of columns; found: {found}"
             raise codes.MISSING_COLUMN(where=self.first, column=field.name, advice=remedy)

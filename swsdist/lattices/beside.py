@@ -1,8 +1,8 @@
-"""Annotations beside recordings: `talk.eaf`, `talk.TextGrid`, `talk.srt`, ... beside `talk.wav`, in the same folder.
+"""Annotations beside recordings: `talk.eaf`, `talk.TextGrid`, `talk.csv`, ... beside `talk.wav`, in the same folder.
 
 Of several files of one recording the first counts, as for its words (`swsdist.lattices.collection`). A recording has a speaker
-if its tiers name exactly one: in ELAN their participant, in a TextGrid the name before ` - words`, as aligners write it. Of
-several it has none: who speaks when is then a matter of voices (`swsdist.store.voices`).
+if its tiers name exactly one: in ELAN their participant, in a TextGrid the name before ` - words`, as aligners write it, in a
+table its column. Of several it has none: who speaks when is then a matter of voices (`swsdist.store.voices`).
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from functools import lru_cache
 from itertools import groupby
 
 from swsdist.core.errors import SwsdistError, UserError
-from swsdist.io.filesystem import Folder, locate
+from swsdist.io.filesystem import Folder, identify, locate
 from swsdist.lattices.collection import LatticeFile, find_files, read_file
-from swsdist.lattices.formats import elan, praat
+from swsdist.lattices.formats import elan, praat, table
 from swsdist.lattices.lattice import BREAK, Broken, LeftOut, Origin
 from swsdist.lattices.packed import Recipe, pack
 from swsdist.lattices.spelling import written
 from swsdist.lattices.words import Annotation, Annotations, key_of
 
 #: Formats whose files have tiers.
-TIERED = ("elan", "textgrid")
+TIERED = ("elan", "textgrid", "table")
 
 
 def name_of(path: str) -> str:
@@ -41,9 +41,9 @@ def files_in(folder: str, storage: Mapping[str, object]) -> dict[str, LatticeFil
     return {name_of(file.path): file for file in files}
 
 
-@lru_cache(64)
 def tiers_of(file: LatticeFile, storage: Folder) -> tuple[tuple[Annotations, ...], LeftOut]:
-    """The tiers of a file, each in order of time, without annotations that have no text; and what of it cannot be used.
+    """The tiers of a file as it is now, each in order of time, without annotations that have no text; and what of it cannot be
+    used.
 
     A transcript is one tier without a name, and words that begin and end together are one annotation of it.
 
@@ -52,13 +52,20 @@ def tiers_of(file: LatticeFile, storage: Folder) -> tuple[tuple[Annotations, ...
         storage: a folder that knows how to read it.
 
     Raises:
-        DataError, UserError: it cannot be read.
+        DataError, UserError, OSError: it cannot be read.
     """
+    return _tiers_of(file._replace(identity=identify(file.path, storage.storage)), storage)
+
+
+@lru_cache(64)
+def _tiers_of(file: LatticeFile, storage: Folder) -> tuple[tuple[Annotations, ...], LeftOut]:
     origin, left_out = Origin(file.path, storage.storage), LeftOut()
     if file.format == "elan":
         tiers = elan.annotated(origin, left_out).tiers
     elif file.format == "textgrid":
         tiers = praat.annotated(origin, left_out)
+    elif file.format == "table":
+        tiers = table.annotated(origin, left_out)
     else:
         tiers = [Annotations("", True, _phrases(file, origin))]
     return tuple(tier._replace(rows=[row for row in tier.rows if row.text.strip()]) for tier in tiers), left_out

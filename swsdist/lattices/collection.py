@@ -48,8 +48,8 @@ def find_files(
         path: file or folder, local or s3://.
         form: their format; None: detected. In a folder, files that only other formats take for their own are left out.
         storage: options for S3.
-        skipped: receives files of a folder that are left out, with the format of the one taken instead; None: there is
-            none.
+        skipped: receives files of a folder, and folders without permission, that are left out, with the format of the one
+            taken instead; None: there is none.
 
     Raises:
         UserError: there is no such file or folder, or no file of a format.
@@ -61,7 +61,7 @@ def find_files(
     if alone:
         listing: Mapping[str, Info] = {name: folder.info(name)}
     else:
-        folder, listing = everything, everything.listing()
+        folder, listing = everything, everything.listing(unreadable=lambda where, error: skipped(where, None))
     files: list[LatticeFile] = []
     for file in sorted(listing):
         if any(part.startswith(".") for part in file.split("/")):

@@ -38,6 +38,11 @@ def spelled(text: str, spelling: Spelling, keep: str = "") -> str:
     return unicodedata.normalize("NFC", bare(_UNLIKE.sub(lambda match: _ALIKE[match[0]], text), keep))
 
 
+def unmarked(word: str) -> str:
+    """A folded word without accents, tone marks and other marks over and under letters, which are often not typed."""
+    return "".join(letter for letter in unicodedata.normalize("NFD", word) if not unicodedata.combining(letter))
+
+
 def bare(text: str, keep: str = "") -> str:
     """A word without punctuation at its ends, but for `keep` and signs that end a name; empty if nothing is left."""
     first, last = 0, len(text)

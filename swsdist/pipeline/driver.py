@@ -23,7 +23,7 @@ from swsdist.pipeline.chain import Step
 from swsdist.pipeline.chain_run import ChainRun, Outcome, StepRound, StepSelection, plan_rounds, prepare_chain_run
 from swsdist.pipeline.ledger import Ledger, StepOutcome
 from swsdist.pipeline.lock import Lock, locked
-from swsdist.pipeline.operation.monitor import monitored
+from swsdist.pipeline.operation.monitor import monitored, noted
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.plan import ONLY, PlannedStep, demand_run_folder
 from swsdist.pipeline.records.receipts import Names, names_of
@@ -63,13 +63,17 @@ def run_plans(configs: Mapping[str, Config], selection: StepSelection, progress:
     ledger = Ledger(Folder(first.run, first.storage))
     demand_run_folder(ledger.run)
     alone = len(configs) == 1 and not selection.shared
-    chain_runs = {name: prepare_chain_run(name, config, ledger, selection, alone) for name, config in configs.items()}
-    outcome = Outcome(ledger, chain_runs, time.time(), single_plan=alone)
     clock = time.perf_counter()
-    _run_first(outcome, selection, progress)
-    for chain_run in chain_runs.values():
-        chain_run.chain.inputs.read(frozenset(label for step in chain_run.steps for label in step.tables))
-    with locked(ledger.run, progress.note) as run_lock:
+    with ExitStack() as held:
+        with noted(ledger.run, progress.event):
+            chain_runs = {
+                name: prepare_chain_run(name, config, ledger, selection, alone) for name, config in configs.items()
+            }
+            outcome = Outcome(ledger, chain_runs, time.time(), single_plan=alone)
+            _run_first(outcome, selection, progress)
+            for chain_run in chain_runs.values():
+                chain_run.chain.inputs.read(frozenset(label for step in chain_run.steps for label in step.tables))
+            run_lock = held.enter_context(locked(ledger.run, progress.note))
         ledger.forget()
         with ExitStack() as stack:
             stack.callback(progress.close)

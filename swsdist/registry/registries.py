@@ -244,9 +244,7 @@ LATTICE_FORMATS: Registry[LatticeFormatEntry] = Registry(
             f"{_L}.pocketsphinx:read", 1, f"{_L}.pocketsphinx:detect", "pocketsphinx's lattices, its own or SLF"
         ),
         "htk": LatticeFormatEntry(f"{_L}.htk:read", 2, f"{_L}.htk:detect", "HTK's SLF"),
-        "confusion": LatticeFormatEntry(
-            f"{_L}.confusion:read", 2, f"{_L}.confusion:detect", "Kaldi's confusion networks, with times beside"
-        ),
+        "confusion": LatticeFormatEntry(f"{_L}.confusion:read", 2, f"{_L}.confusion:detect", "Kaldi's sausages"),
         "json": LatticeFormatEntry(
             f"{_L}.recognisers:read",
             3,
@@ -257,6 +255,7 @@ LATTICE_FORMATS: Registry[LatticeFormatEntry] = Registry(
         "srt": LatticeFormatEntry(f"{_L}.subtitles:read", 2, f"{_L}.subtitles:is_srt", "SRT subtitles"),
         "elan": LatticeFormatEntry(f"{_L}.elan:read", 2, f"{_L}.elan:detect", "ELAN annotations"),
         "textgrid": LatticeFormatEntry(f"{_L}.praat:read", 2, f"{_L}.praat:detect", "Praat TextGrid"),
+        "table": LatticeFormatEntry(f"{_L}.table:read", 1, f"{_L}.table:detect", "CSV with times and texts"),
         "ctm": LatticeFormatEntry(f"{_L}.ctm:read", 3, f"{_L}.ctm:detect", "CTM, words with confidences"),
     },
     LatticeFormatEntry,

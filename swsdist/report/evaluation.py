@@ -13,7 +13,7 @@ from swsdist.core.plain import plain
 from swsdist.evaluation.evaluate import Evaluation, Part
 from swsdist.io.notices import Notice
 from swsdist.report.data import quantity_of
-from swsdist.report.summary import NOTHING, fixed, undefined_note, undefined_reasons
+from swsdist.report.summary import NOTHING, fixed, rejects_all, undefined_note, undefined_reasons
 from swsdist.report.tables import Table
 from swsdist.score.measures.optimum import optimum, optimum_rows
 from swsdist.score.measures.ranking import Ranking
@@ -89,7 +89,8 @@ def summary(result: Evaluation, measures: Mapping[str, float | None]) -> Iterato
         yield f"{counted}: {totals.ncorr} correct, {totals.nfa} false alarms, {totals.nmiss} missed"
     for name in ("atwv", "mtwv", "otwv", "stwv"):
         line = f"{quantity_of(name).name} {shown(name)}   Pmiss {shown(f'{name}_pmiss')}   Pfa {shown(f'{name}_pfa')}"
-        yield line + (f"   threshold {shown('mtwv_threshold')}" if name == "mtwv" else "")
+        best = rejects_all(measures.get("mtwv_pmiss"), measures.get("mtwv_pfa")) or shown("mtwv_threshold")
+        yield line + (f"   threshold {best}" if name == "mtwv" else "")
     yield f"precision {shown('precision')}   recall {shown('recall')}   F1 {shown('f1')}"
     for prefix in ("quesst", "quesst_per_query"):
         if f"{prefix}_mtwv" in measures:

@@ -201,6 +201,11 @@ def too_few_trials(data: ReportData) -> str:
     )
 
 
+def rejects_all(pmiss: float | None, pfa: float | None) -> str:
+    """The threshold that rejects everything, in words; empty for another. STDEval prints the highest score for it."""
+    return "above all scores" if (pmiss, pfa) == (1, 0) else ""
+
+
 def thresholds(values: tuple[float | None, ...]) -> str:
     """One threshold, or the range over folds."""
     quantity = [value for value in values if value is not None and not math.isnan(value)]
@@ -349,7 +354,8 @@ def _measure_rows(data: ReportData) -> list[SummaryRow]:
     def rates(pmiss: float | None, pfa: float | None) -> str:
         return f"Pmiss {fixed(pmiss)}, Pfa {fixed(pfa, 6)}"
 
-    limit = f"threshold {short(results.mtwv_threshold)}, {rates(results.mtwv_pmiss, results.mtwv_pfa)}"
+    best = rejects_all(results.mtwv_pmiss, results.mtwv_pfa) or short(results.mtwv_threshold)
+    limit = f"threshold {best}, {rates(results.mtwv_pmiss, results.mtwv_pfa)}"
     actual = f"{thresholds(results.atwv_thresholds)}, {rates(results.atwv_pmiss, results.atwv_pfa)}"
     how = calibration_text(results)
     oracle = results.calibration == "oracle"

@@ -306,6 +306,9 @@ def text_lines(data: SweepData) -> list[str]:
     """The best points for a terminal."""
     rows = [head(data), *best_rows(data)]
     more = _rankings_note(data)
+    points = data.table.num_rows
+    if not more and len(rows) - 1 < points:
+        more = f"{len(rows) - 1} best of {points} points; all are in points.csv."
     lines = padded(rows)
     return [
         *(f"{what}: {which}" for what, which in data.about),

@@ -62,6 +62,8 @@ _LATEX = {
 }
 #: The minus sign of a number, not a hyphen within a name, a date or a range.
 _NEGATIVE = re.compile(r"(?<![\w.-])-(?=\.?\d|inf\b)")
+#: A number that is nothing but a power of ten and its factor.
+_POWER = re.compile(r"(-?)(\d+(?:\.\d+)?)e([+-]\d+)")
 _MARKDOWN = re.compile(r"[\\|`*_<\[\]~]")
 
 
@@ -345,9 +347,8 @@ def latex(tables: Sequence[Table]) -> str:
         columns = "".join("l" if k in table.texts else "r" for k in range(len(table.columns)))
         head = _latex_row(table.columns)
         rows = [_latex_row(row) for row in table.rows]
-        caption = (
-            rf"\caption{{{_escaped(f'{table.caption}. {table.footnote}' if table.footnote else f'{table.caption}.')}}}"
-        )
+        text = _escaped(f"{table.caption}. {table.footnote}".strip())
+        caption = rf"\caption{{{text}}}\label{{tab:{_slug(table.caption)}}}"
         if len(rows) > _PAGE:
             lines = [rf"\begin{{longtable}}{{{columns}}}", rf"{caption} \\", r"\toprule", head, r"\midrule"]
             lines += [r"\endfirsthead", r"\toprule", head, r"\midrule", r"\endhead", r"\bottomrule", r"\endfoot"]
@@ -360,9 +361,21 @@ def latex(tables: Sequence[Table]) -> str:
 
 
 def _latex_row(cells: Sequence[str]) -> str:
-    row = " & ".join(map(_escaped, cells)) + r" \\"
+    row = " & ".join(map(_latex_cell, cells)) + r" \\"
     # After the end of a row, LaTeX would take these as its argument.
     return f"{{{row[0]}}}{row[1:]}" if row[0] in "[*" else row
+
+
+def _latex_cell(text: str) -> str:
+    if power := _POWER.fullmatch(text):
+        sign, factor, exponent = power.groups()
+        times = "" if factor == "1" else rf"{factor}\times "
+        return f"${sign}{times}10^{{{int(exponent)}}}$"
+    return _escaped(text)
+
+
+def _slug(caption: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", caption.lower()).strip("-")
 
 
 def _escaped(text: str) -> str:
@@ -424,7 +437,7 @@ def _plain(table: Table) -> list[dict[str, object]]:
 def _write_csv(tables: Sequence[Table], out: Path) -> list[Path]:
     written: list[Path] = []
     for table in tables:
-        name = re.sub(r"[^a-z0-9]+", "-", table.caption.lower()).strip("-")
+        name = _slug(table.caption)
         place = out if len(tables) == 1 else out.with_name(f"{out.stem}-{name}{out.suffix}")
         if place in written:
             place = out.with_name(f"{out.stem}-{name}-{len(written)}{out.suffix}")

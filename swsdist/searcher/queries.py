@@ -6,6 +6,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from swsdist.features.interface import Extractor, Precomputed
 from swsdist.io.frames.archive import single_item
 from swsdist.io.remote.scratch import scratch
 from swsdist.lattices.packed import Recipe
+from swsdist.lattices.spelling import spelled, unmarked
 from swsdist.lattices.terms import WRITTEN, TermReader, Terms, cheapest
 from swsdist.methods.query import bands, recording_statistics
 from swsdist.methods.query.extraction import Cut, Extracted, extract
@@ -293,6 +295,20 @@ class WrittenQueries:
             for label in sorted(labels - self._labels):
                 if not (self._terms.patterns and ("?" in label or "*" in label)):
                     result[label] = self._reader.similar(label)
+        return result
+
+    def remarked(self, text: str) -> list[str]:
+        """A text in words of the documents that differ from its own in marks alone, such as those of tone: 16 at most."""
+        if self._terms.units == "phones" or self._terms.patterns:
+            return []
+        words = [self._unmarked.get(unmarked(spelled(word, "folded")), [word]) for word in text.split()]
+        return [other for each in islice(product(*words), 16) if (other := " ".join(each)) != text]
+
+    @cached_property
+    def _unmarked(self) -> dict[str, list[str]]:
+        result: dict[str, list[str]] = {}
+        for label in sorted(self._labels):
+            result.setdefault(unmarked(label), []).append(label)
         return result
 
     @cached_property

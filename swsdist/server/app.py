@@ -126,6 +126,7 @@ def _facts(request: Request, service: Service) -> dict[str, Any]:
     empty = {"hours": 0.0, "documents": 0, "recordings": 0, "folders": [], "speakers": [], "dates": None}
     about = {"store": service.settings.target, **empty} if archive is None else archive.facts
     service.look_for_words()
+    service.look_for_annotations()
     spoken, voices = archive is None or archive.spoken, service.settings.speak
     error = indexing.error if indexing is not None else None
     return {
@@ -252,7 +253,8 @@ async def _seen(request: Request) -> Response:
 async def _classes(request: Request) -> Response:
     if request.method == "POST":
         values = await body_of(request)
-        await run_in_threadpool(service_of(request).set_aside, text_of(values, "key"), bool(values.get("aside")))
+        key, aside = text_of(values, "key"), bool(values.get("aside"))
+        await run_in_threadpool(service_of(request).set_aside, key, aside, person_of(request))
         return JSONResponse({})
     offset = integer(dict(request.query_params), "offset", 0)
     return JSONResponse(await run_in_threadpool(service_of(request).classes, offset))
@@ -342,7 +344,8 @@ def _recording_of(service: Service, values: dict[str, Any]) -> _Sounding:
     if example_sounds.is_missing(row["path"]):
         start = offset + max(0.0, number(values, "start", 0.0))
         place = Place(row["recording"], channel, start, max(start, offset + number(values, "end", start)))
-        if (kept := example_sounds.kept(service.project.folder, place)) is not None:
+        there = example_sounds.Kept(service.project.folder)
+        if (kept := there.of(place, archive.content_of(place))) is not None:
             return _Sounding(kept.path, 1, offset - kept.place.start, row["duration"], {})
     duration = row["duration"] if is_document else sounds.duration(row["path"], storage)
     return _Sounding(row["path"], channel, offset, duration, storage, archive.is_replaced(row))

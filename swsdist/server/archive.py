@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from datetime import date
 from functools import cached_property
+from itertools import compress
 from os.path import commonpath
 from pathlib import PurePosixPath
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +32,8 @@ from swsdist.store.same_sound import copies_in
 
 #: A day in a path: 2015-09-08, 2015_09_08, 20150908.
 _DAY = re.compile(r"(?<!\d)(19\d\d|20\d\d)[-_.]?(0[1-9]|1[0-2])[-_.]?(0[1-9]|[12]\d|3[01])(?!\d)")
+#: Endings of formats without loss: of copies, the recording that is named first.
+_LOSSLESS = {".wav", ".flac", ".aif", ".aiff"}
 #: Rows of a page of recordings.
 PAGE = 50
 #: Most folders and speakers that are listed to choose from.
@@ -38,6 +42,8 @@ _LISTED = 500
 _REJECTED = ["path", "id", "reason", "message", "remedy"]
 #: Places of a recording that are tried as queries, until one has speech.
 _PLACES = 9
+#: Most searchers of some documents that are held.
+_NARROWED = 8
 #: Most words of transcripts in memory.
 _WORDS = 200_000
 
@@ -88,6 +94,7 @@ class Archive:
         self.copies = copies_in(self.searcher.store)
         self.likelihood = hit_likelihood(self.searcher)
         self._words = dict[tuple[str, int], list[Word]]()
+        self._searchers, self._narrowing = dict[Hashable, Searcher](), Lock()
 
     def close(self) -> None:
         """Read no more."""
@@ -153,7 +160,7 @@ class Archive:
         """
         if filters == Filters():
             return self.searcher
-        return self.searcher.among(self._chosen(filters).select(["doc_id", "channel"]))
+        return self._narrowed(filters, self._chosen(filters))
 
     def with_words(self, words: Archive, filters: Filters) -> tuple[Searcher, list[str]]:
         """The searcher of the words of some documents; and names of the recordings among them that have none.
@@ -171,13 +178,29 @@ class Archive:
         names = pa.chunked_array([*chosen["doc_id"].chunks, *chosen["recording"].chunks], pa.string())
         theirs = pa.chunked_array([*table["doc_id"].chunks, *table["recording"].chunks], pa.string())
         has_words = pc.or_(pc.is_in(chosen["doc_id"], theirs), pc.is_in(chosen["recording"], table["doc_id"]))
-        lacking = chosen.filter(pc.invert(has_words))["recording"].unique().to_pylist()
+        lacking = self._without(chosen, has_words)
         if filters == Filters():
             return words.searcher, lacking
         kept = table.filter(pc.or_(pc.is_in(table["doc_id"], names), pc.is_in(table["recording"], chosen["doc_id"])))
         if not kept.num_rows:
             raise codes.NO_TEXTS(where="text")
-        return words.searcher.among(kept.select(["doc_id", "channel"])), lacking
+        return words._narrowed((self.state, filters), kept), lacking
+
+    def _narrowed(self, key: Hashable, documents: pa.Table) -> Searcher:
+        """The searcher of some documents; that of the same key is the same, so that its questions share passes."""
+        with self._narrowing:
+            searcher = self._searchers.pop(key, None) or self.searcher.among(documents.select(["doc_id", "channel"]))
+            self._searchers[key] = searcher
+            for old in list(self._searchers)[:-_NARROWED]:
+                del self._searchers[old]
+            return searcher
+
+    def _without(self, documents: pa.Table, has_words: pa.ChunkedArray) -> list[str]:
+        """Names of recordings without words, of those of the same sound one, if none of them has any."""
+        keys = [self.copies.first(key) for key in _keys(documents)]
+        heard = set(compress(keys, has_words.to_pylist()))
+        names = dict(zip(reversed(keys), reversed(documents["recording"].to_pylist()), strict=True))
+        return list(dict.fromkeys(names[key] for key in dict.fromkeys(keys) if key not in heard))
 
     def words_in(self, place: Place) -> list[Word] | None:
         """The words that overlap a place, as detections name it, by their starts; None: the recording has none.
@@ -246,9 +269,24 @@ class Archive:
 
     @cached_property
     def _once(self) -> pa.Table:
-        """The documents without copies."""
-        keys = zip(self.documents["doc_id"].to_pylist(), self.documents["channel"].to_pylist(), strict=True)
-        return self.documents.filter(pa.array([self.copies.first(key) == key for key in keys], pa.bool_()))
+        """The documents without copies; what has a format without loss is none."""
+        best: dict[tuple[str, int], tuple[bool, int]] = {}
+        for row, (key, name) in enumerate(
+            zip(_keys(self.documents), self.documents["recording"].to_pylist(), strict=True)
+        ):
+            first, value = self.copies.first(key), (name not in self._lossless, row)
+            best[first] = min(best.get(first, value), value)
+        return self.documents.take(pa.array(sorted(row for _, row in best.values()), pa.int64()))
+
+    def leading(self, hit: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+        """Of detections of the same sound, that of a recording without loss, or else the first."""
+        return min(hit, key=lambda row: row["doc_id"] not in self._lossless)
+
+    @cached_property
+    def _lossless(self) -> frozenset[str]:
+        """Names of recordings whose format keeps all of the sound."""
+        pairs = zip(self.documents["recording"].to_pylist(), self.documents["path"].to_pylist(), strict=True)
+        return frozenset(name for name, path in pairs if PurePosixPath(path).suffix.lower() in _LOSSLESS)
 
     def heard_at(self, place: Place) -> Place:
         """A place in a recording, in the first of the recordings with its sound."""
@@ -362,6 +400,10 @@ class Rows:
         if len(rows) == 1 and rows[0]["doc_id"] == place.doc_id:
             return rows  # a transcript lasts until its last word
         return [row for row in rows if row["at"] < place.end and row["at"] + row["duration"] > place.start]
+
+
+def _keys(documents: pa.Table) -> Iterable[tuple[str, int]]:
+    return zip(documents["doc_id"].to_pylist(), documents["channel"].to_pylist(), strict=True)
 
 
 def _at(rows: list[dict[str, Any]], time: float) -> dict[str, Any]:

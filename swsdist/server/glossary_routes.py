@@ -16,7 +16,8 @@ from starlette.routing import Route
 
 from swsdist.core.codes import server as codes
 from swsdist.glossary.exports import write_export
-from swsdist.glossary.importing import Counts, import_file, import_folder
+from swsdist.glossary.importing import Counts, import_file, import_files
+from swsdist.glossary.lift import Languages
 from swsdist.glossary.words import Token
 from swsdist.server import sounds
 from swsdist.server.bodies import to_file
@@ -198,6 +199,7 @@ async def _export(request: Request) -> Response:
     service, kind = service_of(request), request.path_params["kind"]
     chosen = request.query_params.get("entries")
     ids = None if not chosen else [integer({"entry": each}, "entry") for each in chosen.split(",")]
+    tags = {name: request.query_params[name] for name in Languages._fields if request.query_params.get(name)}
     archive = service.archive
     scratch = tempfile.TemporaryDirectory(dir=service.scratch)
     folder = Path(scratch.name) / "export"
@@ -205,7 +207,8 @@ async def _export(request: Request) -> Response:
 
     def write() -> Path:
         store = archive.searcher.store if archive is not None else None
-        files = write_export(service.project, kind, folder, store=store, entry_ids=ids, sent=True)
+        languages = Languages(**tags)
+        files = write_export(service.project, kind, folder, store=store, entry_ids=ids, languages=languages, sent=True)
         if len(files) == 1:
             return files[0]
         packed = Path(scratch.name) / f"{service.project.folder.name}-{kind}.zip"
@@ -246,10 +249,13 @@ async def _import_beside(request: Request) -> Response:
         raise codes.WRONG_REQUEST(where="tiers", what="tiers are no list of names")
     if beside is None:
         raise codes.NOT_READY(where=service.settings.target)
-    store, folder = service.demand_archive().searcher.store, beside.folder.path()
+    store = service.demand_archive().searcher.store
+    files, where = {name: read.of[0] for name, read in beside.read.items()}, service.name
 
     def read() -> Counts:
-        return import_folder(service.project, folder, person=person, store=store, tiers=tiers, examples=examples)
+        return import_files(
+            service.project, files, where=where, person=person, store=store, tiers=tiers, examples=examples
+        )
 
     return JSONResponse((await bounds_of(request).files.do(read)).as_json())
 

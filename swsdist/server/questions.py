@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -34,8 +35,8 @@ from swsdist.server.bodies import error_values
 TOP, MOST = 50, 1000
 #: Hits among which true ones are expected.
 _LOOKED_AT = 1000
-#: Longest example, s.
-LONGEST = 30.0
+#: Shortest and longest example, s.
+SHORTEST, LONGEST = 0.1, 30.0
 #: Searches whose hits are remembered.
 _KEPT = 200
 #: Scores beyond count as this one.
@@ -127,7 +128,7 @@ class SearchCache:
         if kept is None or kept.prior is None:
             return {"likelihood": None, "likely": []}
         tokens, _ = _current(project, archive, entry_id)
-        fitted, places = _fitted(tokens, kept.prior), _placed(tokens, archive)
+        fitted, places = _fitted(tokens, kept.prior), _placed([token.place for token in tokens], archive)
         likely = fitted.likely(_scores(kept.hits[: kept.shown]))
         shown, others = (
             [hit["score"] for hit in hits if not _judged(hit, places, archive)]
@@ -154,8 +155,9 @@ def answer(
         same: knows which recordings sound the same; by default the archive.
 
     Yields:
-        search (its name), part, hits, final; the last with likelihood, warnings, unsearched (their count and the first names),
-        missing (where a text has no hits: words that nobody says, with similar ones) and seconds.
+        search (its name), part, hits, final; the last with likelihood, warnings, instead (what is found of a text of which
+        nothing is: its words with other marks), unsearched (their count and the first names), missing (where a text has no
+        hits: words that nobody says, with similar ones) and seconds.
 
     Raises:
         UserError, AudioError: the question cannot be asked.
@@ -169,9 +171,13 @@ def answer(
         unusable.append(error)
         warnings.append(f"example {number} is left out: {error.message}")
 
-    prior, places = archive.likelihood.prior, _placed(tokens, same)
+    prior, known = archive.likelihood.prior, [token.place for token in tokens]
+    for example in question.examples:  # nobody need judge what is asked with
+        with suppress(UserError):
+            known.append(archive.in_recording(example))
+    places = _placed(known, same)
     fitted = None if prior is None else _fitted(tokens, prior)
-    hits: list[dict[str, Any]] = []
+    hits, instead = list[dict[str, Any]](), list[str]()
     most = max(_LOOKED_AT, question.top)
     due = began + _PAUSE
     with TemporaryDirectory(dir=scratch()) as place:
@@ -179,21 +185,30 @@ def answer(
         if question.text is None:
             queries = _examples(question.examples, archive, project, others, skip)
         else:  # a row, since a text may be the name of a table
-            row = {"query_id": question.text, "example": 1, "channel": 1, "term": question.text}
-            queries = [dict.fromkeys(QUERIES.names) | row]
+            queries = [_written(question.text, question.text)]
         if question.voices:
             queries = searcher.spoken_rows(queries, question.voices, Path(place), skip)
-        for part in searcher.stream(queries, most, skip=skip, say=warnings.append, warn=warnings.append):
-            if part.part == 0:
-                yield {"search": name, "part": 0.0, "hits": [], "final": False}
-            elif part.part < 1:
-                if (now := time.perf_counter()) < due:
-                    continue
-                hits = _hits(part.table(), archive, question.top, places, fitted, same)
-                yield {"search": name, "part": part.part, "hits": hits, "final": False}
-                due = time.perf_counter() + max(_PAUSE, 4 * (time.perf_counter() - now))  # at most a fifth of the time
-            else:
-                hits = _hits(part.table(), archive, most, places, fitted, same)
+        while queries is not None:
+            found = 0
+            for part in searcher.stream(queries, most, skip=skip, say=warnings.append, warn=warnings.append):
+                if part.part == 0:
+                    yield {"search": name, "part": 0.0, "hits": [], "final": False}
+                elif part.part < 1:
+                    if (now := time.perf_counter()) < due:
+                        continue
+                    hits = _hits(part.table(), archive, question.top, places, fitted, same)
+                    yield {"search": name, "part": part.part, "hits": hits, "final": False}
+                    due = time.perf_counter() + max(
+                        _PAUSE, 4 * (time.perf_counter() - now)
+                    )  # at most a fifth of the time
+                else:
+                    found = part.table().num_rows
+                    hits = _hits(part.table(), archive, most, places, fitted, same)
+            written, queries = searcher.queries, None
+            if question.text and isinstance(written, WrittenQueries) and not (found or instead or unusable):
+                instead = written.remarked(question.text)
+                rows = [_written(question.text, text, number) for number, text in enumerate(instead, 1)]
+                queries = rows or None
     if len(unusable) == max(1, len(question.examples), len(question.voices)):
         raise unusable[0]
     answers.keep(name, question.entry_id, CachedSearch(hits, question.top, prior))
@@ -208,6 +223,7 @@ def answer(
         "final": True,
         "likelihood": summary,
         "warnings": [*archive.searcher.setup.warnings, *warnings],
+        "instead": instead,
         "unsearched": {"count": len(unsearched), "names": list(unsearched[:_NAMED])},
         "missing": missing,
         "seconds": round(time.perf_counter() - began, 3),
@@ -254,13 +270,20 @@ def _examples(
     return pa.Table.from_pylist(rows, schema=QUERIES)
 
 
+def _written(query: str, text: str, number: int = 1) -> dict[str, Any]:
+    return dict.fromkeys(QUERIES.names) | {"query_id": query, "example": number, "channel": 1, "term": text}
+
+
 def _example(place: Place, archive: Archive, project: Project, others: Sequence[Token]) -> dict[str, Any]:
-    if place.end - place.start > LONGEST:
-        raise codes.LONG_EXAMPLE(where=place.doc_id or place.sound, seconds=place.end - place.start, most=LONGEST)
+    where, seconds = place.doc_id or place.sound, place.end - place.start
+    if seconds < SHORTEST - 1e-3:  # times are rounded
+        raise codes.SHORT_EXAMPLE(where=where, seconds=seconds, least=SHORTEST)
+    if seconds > LONGEST:
+        raise codes.LONG_EXAMPLE(where=where, seconds=seconds, most=LONGEST)
     if place.sound is not None:
         facts: dict[str, Any] = {"path": str(project.sound_file(place.sound))}
     else:
-        kept = example_sounds.kept(project.folder, place)
+        kept = example_sounds.Kept(project.folder).of(place, archive.content_of(place))
         try:
             place, document = archive.source(place, others)
             facts = {"path": document["path"], "speaker": document["speaker"]}
@@ -276,21 +299,23 @@ def _example(place: Place, archive: Archive, project: Project, others: Sequence[
 
 
 def _hits(
-    table: pa.Table, archive: Archive, top: int, tokens: Places[Token], fitted: Likelihood | None, same: Archive
+    table: pa.Table, archive: Archive, top: int, known: Places[Place], fitted: Likelihood | None, same: Archive
 ) -> list[dict[str, Any]]:
-    """The best hits that nobody has judged, of those of the same sound at the same time one.
+    """The best hits at no known place, of those of the same sound at the same time one.
 
     Args:
+        known: places that are judged or asked with.
         same: knows what sounds the same.
     """
     joined = same.copies.joined(table.to_pylist())
-    where = archive.rows_of(list({hit[0]["doc_id"] for hit in joined}))
+    leading = [same.leading(hit) for hit in joined]
+    where = archive.rows_of(list({row["doc_id"] for row in leading}))
     shown = []
-    for hit in joined:
-        row, score = hit[0], max(each["score"] for each in hit)
+    for hit, row in zip(joined, leading, strict=True):
+        score = max(each["score"] for each in hit)
         channels = [each["channel"] for each in hit if each["doc_id"] == row["doc_id"]]
         place = {**{name: row[name] for name in ("doc_id", "start", "end")}, "channels": channels, "score": score}
-        if _judged(place, tokens, same):
+        if _judged(place, known, same):
             continue
         document = where.of(row["doc_id"], row["channel"], (row["start"] + row["end"]) / 2)
         assert document is not None  # the store has what it finds
@@ -317,17 +342,17 @@ def _scores(hits: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
     return np.array([hit["score"] for hit in hits], np.float64)
 
 
-def _placed(tokens: Sequence[Token], same: Archive) -> Places[Token]:
-    places = Places[Token]()
-    for token in tokens:
-        places.add(same.heard_at(token.place), token)
+def _placed(known: Sequence[Place], same: Archive) -> Places[Place]:
+    places = Places[Place]()
+    for place in known:
+        places.add(same.heard_at(place), place)
     return places
 
 
-def _judged(hit: Mapping[str, Any], tokens: Places[Token], same: Archive) -> bool:
-    """Whether a token is at the place of a hit, or of the same sound."""
+def _judged(hit: Mapping[str, Any], known: Places[Place], same: Archive) -> bool:
+    """Whether a place that is judged, or an example, is that of a hit, or of the same sound."""
     places = (Place(hit["doc_id"], channel, hit["start"], hit["end"]) for channel in hit["channels"])
-    return any(tokens.same(same.heard_at(place)) is not None for place in places)
+    return any(known.same(same.heard_at(place)) is not None for place in places)
 
 
 def _fitted(tokens: Sequence[Token], prior: Prior) -> Likelihood:

@@ -193,7 +193,12 @@ def _on_desktop() -> bool:
 
 @contextmanager
 def shown(address: str, folder: Path) -> Iterator[None]:
-    """Open an address in the user's browser, by a file that nobody else can read: everybody sees how a program is called."""
+    """Open an address in the user's browser, by a file that nobody else can read: everybody sees how a program is called.
+
+    Files that killed servers have left are removed.
+    """
+    for left in folder.glob(".open-*.html"):
+        left.unlink(missing_ok=True)
     descriptor, name = tempfile.mkstemp(prefix=".open-", suffix=".html", dir=folder)
     try:
         with open(descriptor, "w", encoding="utf-8") as page:  # noqa: PTH123

@@ -32,6 +32,7 @@ from swsdist.glossary.project import Project
 from swsdist.glossary.words import YES, Entry, Place, Places, within
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.loading import load_chain_run
+from swsdist.pipeline.lock import locked
 from swsdist.searcher.settings import setup_of
 from swsdist.server.archive import PAGE, Archive
 from swsdist.server.beside import Beside
@@ -46,6 +47,8 @@ from swsdist.store.reading import Store
 _LOG = logging.getLogger(__name__)
 #: Seconds between looks at a watched folder, and at the store of words.
 EVERY, WORDS_EVERY = 60.0, 5.0
+#: Least time between looks beside the recordings, s, and in times of the last.
+BESIDE_EVERY, _IDLE = 10.0, 10.0
 _NEWS = "news.json"
 _SCRATCH = "swsdist-serve-"
 #: Most rejected files that are named.
@@ -122,7 +125,7 @@ class Service:
         self.searches = SearchCache()
         self.archive: Archive | None = None
         self.beside: Beside | None = None
-        self._lock = threading.Lock()
+        self._lock, self._opening = threading.Lock(), threading.Lock()
         self._older: list[Archive] = []
         _sweep()
         self._scratch = TemporaryDirectory(prefix=f"{_SCRATCH}{os.getpid()}-")
@@ -136,8 +139,9 @@ class Service:
         if self.texts is not None:
             self._rehearse(self.texts)
         self._looking, self._looked = threading.Lock(), 0.0
-        self._judged = threading.Event()
-        threading.Thread(target=self._keep_examples, daemon=True).start()
+        self._judged, self._annotated, self._looked_beside = threading.Event(), threading.Event(), 0.0
+        for due, work in ((self._judged, self._keep_examples), (self._annotated, self._look_beside)):
+            threading.Thread(target=self._when, args=(due, work), daemon=True).start()
         if settings.source is None:
             self._open()
         else:
@@ -150,6 +154,7 @@ class Service:
         """End the index, and read no more."""
         self._stop.set()
         self._judged.set()
+        self._annotated.set()
         if self.indexing is not None:
             self.indexing.end()
         for archive in [*self._older, self.archive, self.texts]:
@@ -171,17 +176,18 @@ class Service:
         return self.archive
 
     def _open(self) -> None:
-        archive = Archive(self.settings.target, self.settings.address, self.settings.options)
-        with self._lock:
-            if self.archive is not None:
-                self._retire(self.archive)
-                self.searches.forget(archive.replaced_since(self.archive))
-            else:
-                self._rehearse(archive)
-            self.archive = archive
+        with self._opening:  # whoever comes later opens a later state
+            archive = Archive(self.settings.target, self.settings.address, self.settings.options)
+            with self._lock:
+                if self.archive is not None:
+                    self._retire(self.archive)
+                    self.searches.forget(archive.replaced_since(self.archive))
+                else:
+                    self._rehearse(archive)
+                self.archive = archive
         self._judged.set()
         self.look_for_words(after=0.0)
-        threading.Thread(target=self._look_beside, args=(archive,), daemon=True).start()
+        self._annotated.set()
         rejected = self.rejected
         if rejected["count"] != self._told:
             named = [f"{row['path'] or row['id']}: {row['message']}" for row in rejected["files"][:_NAMED]]
@@ -189,31 +195,45 @@ class Service:
             self._say(f"{counted(rejected['count'], 'file')} could not be read: {'; '.join([*named, *more])}")
             self._told = rejected["count"]
 
+    def look_for_annotations(self) -> None:
+        """Look soon for what is new beside the recordings, if the last look was some time ago."""
+        if time.monotonic() > self._looked_beside:
+            self._annotated.set()
+
     def _look_beside(self, archive: Archive) -> None:
-        """Read the annotations beside the recordings of a folder that was indexed."""
-        config = archive.searcher.setup.config
-        folder = self.settings.source or (None if config is None else config.corpus.documents)
-        try:
-            beside = None if folder is None else Beside.of(archive, folder)
-        except (SwsdistError, OSError):
-            _LOG.exception("annotations beside the recordings cannot be read")
-            return
-        if archive is self.archive:
-            self.beside = beside
+        began = time.monotonic()
+        self.beside = Beside.of(archive, self.beside)
+        now = time.monotonic()
+        self._looked_beside = now + max(BESIDE_EVERY, _IDLE * (now - began))
+
+    def _when(self, due: threading.Event, work: Callable[[Archive], None]) -> None:
+        """Do what is due with the archive as it is then, whatever comes of it."""
+        while due.wait() and not self._stop.is_set():
+            due.clear()
+            try:
+                if self.archive is not None:
+                    work(self.archive)
+            except Exception:  # a share may be away, a file damaged: the next time is as good
+                _LOG.exception("work beside the searches failed")
 
     def find_recordings(self, folder: str) -> Found:
         """Look for the recordings in a folder, and take them from there from now on.
 
         Raises:
-            UserError: it has none of them, or another file under the name of one.
+            UserError: it has no more of them than where they were looked for, or another file under the name of one.
+            LockedError: an index writes the store.
         """
         archive = self.demand_archive()
         store, columns = archive.searcher.store, ["path", "identity", "sha256"]
+        paths = {path for path, _ in store.recordings().values() if path}
+        now = sum(Path(path).is_file() for path in paths)
         found = find_recordings(store.documents(columns=columns), str(Path(folder).expanduser().absolute()))
-        if found.other or not found.there or store.folder.local() is None:
-            reason = f"; {found.other} is another than was indexed" if found.other else ""
+        if found.other or found.there <= now or store.folder.local() is None:
+            reason = f"; {now} are where they were looked for" if now else ""
+            reason = f"; {found.other} is another than was indexed" if found.other else reason
             raise codes.NOT_THE_RECORDINGS(where=folder, folder=folder, there=found.there, of=found.of, reason=reason)
-        locate_recordings(store.folder, store.manifest, found.folder)
+        with locked(store.folder):
+            locate_recordings(store.folder, found.folder)
         self._open()
         return found
 
@@ -221,14 +241,8 @@ class Service:
         """Somebody judged a place: keep its sound, soon."""
         self._judged.set()
 
-    def _keep_examples(self) -> None:
-        while self._judged.wait() and not self._stop.is_set():
-            self._judged.clear()
-            try:
-                if self.archive is not None:
-                    self.project.keep_sounds(self.archive.searcher.store)
-            except (SwsdistError, OSError):
-                _LOG.exception("the sounds of examples were not kept")
+    def _keep_examples(self, archive: Archive) -> None:
+        self.project.keep_sounds(archive.searcher.store)
 
     def _rehearse(self, archive: Archive) -> None:
         """Prepare its first search, beside everything else."""
@@ -321,6 +335,7 @@ class Service:
                 now = Folder(self.indexing.source).listing()
                 if now != before:
                     self.indexing.once()
+                    self._annotated.set()
                     if self.archive is not None:
                         self._search_news()
                 before = now if self.indexing.error is None else None
@@ -380,7 +395,7 @@ class Service:
             )
         return {"classes": rows, "total": len(words)}
 
-    def set_aside(self, key: str, aside: bool) -> None:
+    def set_aside(self, key: str, aside: bool, person: str) -> None:
         """Say of a class that it is no word; or no longer.
 
         Raises:
@@ -388,7 +403,7 @@ class Service:
         """
         if key not in self._words()[0]:
             raise codes.WRONG_REQUEST(where="key", what="there is no such class")
-        self.project.set_aside(key, aside)
+        self.project.set_aside(key, aside, person=person)
 
     def _words(self) -> tuple[dict[str, Word], float]:
         if self._candidates is None:

@@ -137,6 +137,7 @@ class FitTransforms(Stage[Fitting]):
         first model.
         """
         chain_inputs = inputs.chain_inputs(SearchInputs)
+        chain_inputs.features.anew = inputs.redo
         of_this_round: dict[str, UnfittedModel] = {}
         busy: set[int] = set()
         for item in chain_inputs.features.fitted:

@@ -35,8 +35,8 @@ from swsdist.stages.inputs.features import RunFeatures
 from swsdist.stages.inputs.precomputed_features import row_for
 from swsdist.stages.inputs.recordings import Row
 from swsdist.stages.inputs.search_inputs import SearchInputs
-from swsdist.stages.inputs.state import StoreState
-from swsdist.stages.inputs.unfitted_models import pinned_names
+from swsdist.stages.inputs.state import StoreState, doubt_gone
+from swsdist.stages.inputs.unfitted_models import pinned_names, stem_of
 from swsdist.stages.task_results import Indexed
 from swsdist.store import digest, parquet
 from swsdist.store.document_keys import keys_of
@@ -227,6 +227,10 @@ class Index(Stage[Indexing]):
             rejected=first.rejected.drop_columns(["identity"]).to_pylist(),
         )
 
+    def prepare(self, inputs: Inputs) -> None:
+        """Refuse to lose most documents before others are indexed."""
+        _doubt_gone(inputs)
+
     def makers(self, inputs: Inputs) -> Sequence[Receipt]:
         """Those of the store's shards."""
         return inputs.chain_inputs(SearchInputs).store.makers(self.name)
@@ -250,6 +254,8 @@ class Index(Stage[Indexing]):
         """Commit what stays and what is new, unless the store's state says that already."""
         chain_inputs, ended = inputs.chain_inputs(SearchInputs), inputs.outcome
         store, features, old = chain_inputs.store, chain_inputs.features, chain_inputs.store.manifest
+        if not unfinished:
+            _doubt_gone(inputs)
         stay, remaining, unchanged = _stored(chain_inputs)
         # Of plans that share a store, the first commits everything.
         new = [
@@ -277,6 +283,10 @@ class Index(Stage[Indexing]):
             raise _nothing_usable(inputs, rejected, f" for {empty}" if len(live) > 1 else "")
         _note_copies(chain_inputs, next(iter(live.values())))
         shards = [Shard(name, files[name], *counts) for name, counts in _by_shard(live.values()).items()]
+        pinned = {stem_of(file): file for file in old.models.values()} if old is not None else {}
+        now = [item.file for item in features.fitted]
+        # Also where an interrupted run has fitted the models anew.
+        anew = inputs.redo or any(pinned.get(stem_of(file), file) != file for file in now)
         tracks = [
             NewTrack(
                 track.name,
@@ -284,7 +294,7 @@ class Index(Stage[Indexing]):
                 track.stop - track.first,
                 live[track.name],
                 # Frozen statistics stay even if other files of the store were lost, unless everything is redone.
-                None if inputs.redo else frozen_statistics(store.folder, track.name, source.fingerprint),
+                None if anew else frozen_statistics(store.folder, track.name, source.fingerprint),
                 source.columns(track),
                 kind_of(source.extractor),
             )
@@ -314,6 +324,16 @@ class Index(Stage[Indexing]):
         """Digests of the live documents and their frames, independent of shards."""
         chain_inputs = inputs.chain_inputs(SearchInputs)
         return {} if chain_inputs.store.manifest is None else digest.of_store(chain_inputs.store.open())
+
+
+def _doubt_gone(inputs: Inputs) -> None:
+    chain_inputs = inputs.chain_inputs(SearchInputs)
+    store = chain_inputs.store
+    if store.manifest is not None and store.comparison is not None and chain_inputs.is_first("gone"):
+        counts = store.comparison.counts
+        doubt_gone(
+            chain_inputs.notices, store.folder, counts.gone - counts.held, int(store.manifest.counts["documents"])
+        )
 
 
 def _stored(chain_inputs: SearchInputs) -> tuple[dict[str, NDArray[np.bool_]], pa.Table, bool]:

@@ -8,6 +8,7 @@ A store is a folder::
     rejected-<fp>.parquet        rejected documents, with reason and identity at that time
     models/codebook-<fp>.npz     codebook of a first pass: a pinned model
     codes/part-<fp>.parquet      its codes, a file per shard; named by their inputs, so not by the manifest
+    models/NAME-<fp>.npz         a transform or an extractor, fitted: a pinned model; its successors end in .2.npz, ...
     models/statistics-<fp>.parquet   means and variances of speakers and collection: a pinned model; one per track
     models/voices-<fp>.parquet   groups of speech by nobody named: a pinned model, of a track that comes first
     shards/part-<fp>.parquet     frames (swsdist.core.types.FRAMES); a file per shard and track
@@ -157,7 +158,8 @@ class Manifest:
         rejected: table of rejected documents.
         models: pinned models by name: `KIND.TRACK`.
         counts: documents, frames, seconds, rejected, cut_off (documents whose recording is cut off); and
-            `statistics_gone`, documents behind the collection's statistics that have disappeared or changed.
+            `statistics_gone`, documents behind the collection's statistics that have disappeared or changed; `fitted_to`,
+            documents when the models of features were fitted.
         source: fingerprint of the state it was derived from; for a store of queries `groups:` and a fingerprint; else
             None.
         provisional: shards are missing because their tasks failed: models fitted on them are not pinned yet.
@@ -349,7 +351,11 @@ def commit(
         libraries: versions used to make its parts; by default the installed ones.
         unfinished: the state belongs to an interrupted index.
     """
-    tracks, shards = [new_tracks] if isinstance(new_tracks, NewTrack) else list(new_tracks), tuple(shards)
+    tracks, shards, before = (
+        [new_tracks] if isinstance(new_tracks, NewTrack) else list(new_tracks),
+        tuple(shards),
+        load(folder),
+    )
     documents = {track.name: _spooled(track.documents) for track in tracks}
     fitted = {
         track.name: pinned(folder, track.name, documents[track.name], track.dimension, track.frozen, provisional)
@@ -375,6 +381,13 @@ def commit(
     naming = Naming(SCHEMA, kind, recipes, cut).listings(map(totals.keys, documents.values()))
     name = naming(sorted(files.items()), rejected.to_pylist(), source, provisional)
     first = documents[tracks[0].name]
+    fitted_to = {"fitted_to": float(first.num_rows)}
+    if (
+        before is not None
+        and not before.provisional
+        and recipes == [[item.name, item.fingerprint] for item in before.tracks]
+    ):
+        fitted_to = {name: count for name, count in before.counts.items() if name in fitted_to}
     manifest = Manifest(
         fingerprint=name,
         kind=kind,
@@ -391,6 +404,7 @@ def commit(
             "rejected": pc.sum(pc.equal(rejected["kind"], "document")).as_py() or 0,
             "cut_off": first.num_rows - first.read(["cut_off"])["cut_off"].null_count,
             "statistics_gone": fitted[tracks[0].name].gone,
+            **(fitted_to if kind == "frames" else {}),
         },
         source=source,
         provisional=provisional,
@@ -418,9 +432,12 @@ def pin(folder: Folder, manifest: Manifest, models: Mapping[str, str]) -> Manife
     return result
 
 
-def locate_recordings(folder: Folder, manifest: Manifest, recordings: str) -> None:
-    """Write down where the recordings of the current state are now: their common folder (`swsdist.store.places`)."""
-    moved = replace(manifest, recordings=os.path.relpath(recordings, folder.root))
+def locate_recordings(folder: Folder, recordings: str) -> None:
+    """Write down where the recordings of the current state are now: their common folder (`swsdist.store.places`).
+
+    The caller holds the lock of the store.
+    """
+    moved = replace(require(folder), recordings=os.path.relpath(recordings, folder.root))
     folder.write_bytes(NAME, _text(moved))
 
 

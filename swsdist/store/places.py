@@ -41,8 +41,10 @@ def relocated_paths(folder: Folder, way: str | None, paths: pa.ChunkedArray, eve
     if way is None or root is None or local is None:
         return paths
     now = os.path.normpath(local / way)
-    ends = pc.min_max(every).as_py().values()
-    if now == root or not any(Path(now + end[len(root) :]).exists() for end in ends):
+    if now == root or not Path(now).is_dir():
+        return paths
+    ends = (path.as_py()[len(root) :] for path in every if path.is_valid)
+    if not any(Path(now + end).exists() for end in ends):
         return paths
     return pc.binary_replace_slice(paths, 0, len(root.encode()), now).cast(pa.string())
 

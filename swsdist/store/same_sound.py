@@ -38,8 +38,8 @@ _DURATION, _MARKS, _MEAN, _VARIANCE = 0.05, 0.03, 0.03, 0.25
 _BY_CHANCE = 3 * _MARKS
 #: Sums of means by which pairs are looked for.
 _SUMS = 3
-#: Where hardly anybody pauses, means and variances twice as near say enough up to this duration (s): those of long recordings of one
-#: voice are all near.
+#: Where hardly anybody pauses, means and variances twice as near say enough up to this duration (s): those of long recordings
+#: of one voice are all near.
 _SHORT = 60.0
 
 
@@ -152,14 +152,18 @@ class Copies:
             rows: DETECTIONS, best first, a row each.
         """
         hits: list[list[Mapping[str, Any]]] = []
-        by_sound: defaultdict[Key, list[list[Mapping[str, Any]]]] = defaultdict(list)
+        by_second: defaultdict[tuple[Key, int], list[int]] = defaultdict(list)
         equal: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
         for row in rows:
-            key, exact = (row["doc_id"], row["channel"]), tuple(row[name] for name in _EQUAL)
-            hit = equal.get(exact) or next(filter(lambda hit: _is_same(hit, row), by_sound[self.first(key)]), None)
+            sound, exact = self.first((row["doc_id"], row["channel"])), tuple(row[name] for name in _EQUAL)
+            seconds = range(int(row["start"]), int(row["end"]) + 1) if sound in self._same else ()
+            if (hit := equal.get(exact)) is None:
+                near = sorted({k for second in seconds for k in by_second[sound, second]})
+                hit = next((hits[k] for k in near if _is_same(hits[k], row)), None)
             if hit is None:
+                for second in seconds:
+                    by_second[sound, second].append(len(hits))
                 hits.append(hit := [])
-                by_sound[self.first(key)].append(hit)
             hit.append(row)
             equal[exact] = hit
         return [sorted(hit, key=lambda row: (row["doc_id"], row["channel"])) for hit in hits]

@@ -162,9 +162,9 @@ def test_an_uploaded_file_is_trimmed_and_searched(visit: Any, served: Any) -> No
     at.page.wait_for_selector("#asked-sound .handle[data-side=end][aria-valuenow]")
     before = float(handle.get_attribute("aria-valuenow"))
     box = handle.bounding_box()
-    at.page.mouse.move(box["x"] + 12, box["y"] + 60)
+    at.page.mouse.move(box["x"] + 12, box["y"] + 12)
     at.page.mouse.down()
-    at.page.mouse.move(box["x"] - 60, box["y"] + 60, steps=4)
+    at.page.mouse.move(box["x"] - 60, box["y"] + 12, steps=4)
     at.page.mouse.up()
     assert float(handle.get_attribute("aria-valuenow")) < before
     at.page.click(".trim-search")
@@ -216,13 +216,26 @@ def test_a_stretch_is_drawn_over_the_picture(visit: Any, served: Any) -> None:
     at.page.click("#recordings button >> nth=0")
     at.page.wait_for_selector("#asked-sound .handle[aria-valuemax]")
     box = at.page.locator("#asked-sound canvas").bounding_box()
-    at.page.mouse.move(box["x"] + 0.1 * box["width"], box["y"] + 20)
-    at.page.mouse.down()
-    at.page.mouse.move(box["x"] + 0.2 * box["width"], box["y"] + 20, steps=5)
-    at.page.mouse.up()
-    ends = [float(handle.get_attribute("aria-valuenow")) for handle in at.page.locator("#asked-sound .handle").all()]
     low, high = (float(at.page.get_attribute("#asked-sound .handle", f"aria-value{end}")) for end in ("min", "max"))
-    assert [(end - low) / (high - low) for end in ends] == pytest.approx([0.1, 0.2], abs=0.01)
+
+    def shares() -> list[float]:
+        ends = [float(each.get_attribute("aria-valuenow")) for each in at.page.locator("#asked-sound .handle").all()]
+        return [(end - low) / (high - low) for end in ends]
+
+    def draw(first: float, last: float, y: float = 20) -> None:
+        at.page.mouse.move(box["x"] + first * box["width"], box["y"] + y)
+        at.page.mouse.down()
+        at.page.mouse.move(box["x"] + last * box["width"], box["y"] + y, steps=5)
+        at.page.mouse.up()
+
+    draw(shares()[0], 0.2)  # above the handle
+    assert shares()[0] == pytest.approx(0.2, abs=0.01)
+    draw(0.1, 0.2)
+    assert shares() == pytest.approx([0.1, 0.2], abs=0.01)
+    draw(0.1, 0.3, box["height"] - 12)  # a handle, across the other
+    assert shares() == pytest.approx([0.2, 0.3], abs=0.01)
+    draw(0.5, 0.51)
+    assert at.page.locator(".trim-search").is_disabled()
     at.page.locator("#asked-sound canvas").click(position={"x": 5, "y": 5})
     at.page.wait_for_selector("#asked-sound .playing")
 
@@ -302,7 +315,13 @@ def test_candidates_are_named_set_aside_and_searched_by_keys(visit: Any, served:
     at.page.wait_for_selector(".candidate.current")
     candidate = ".candidate >> nth={}".format
     at.page.keyboard.press("n")
-    at.page.wait_for_selector(candidate(0) + " >> css=[data-verdict=no][aria-pressed=true]")
+    aside = candidate(0) + " >> css=[data-verdict=no][aria-pressed=true]"
+    at.page.wait_for_selector(aside)
+    at.page.keyboard.press("z")
+    at.page.wait_for_selector(aside, state="detached")
+    at.page.locator(".candidate").nth(0).focus()
+    at.page.keyboard.press("n")
+    at.page.wait_for_selector(aside)
     at.page.keyboard.press("m")
     at.page.keyboard.type("kota")
     at.page.keyboard.press("Escape")

@@ -30,6 +30,7 @@ BUILT = (
     "key",
     "keys",
     "failure",
+    "reason",
     "record",
     "stage",
 )

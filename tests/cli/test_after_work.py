@@ -10,7 +10,14 @@ import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
+import soundfile
+
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.lock import locked
+from swsdist.stages.index import Index
+from swsdist.store.reading import Store
 
 CONFIG = """\
 run: run
@@ -19,6 +26,9 @@ corpus:
 executor:
   kind: serial
 """
+
+SERIAL = ("--set", "executor.kind=serial")
+SPOKEN = "1\n00:00:00,000 --> 00:00:02,000\nthe river\n"
 
 
 @pytest.fixture
@@ -60,7 +70,9 @@ def test_index_says_what_was_new(swsdist, archive: Path) -> None:
         True,
         False,
     ]
-    for command in ("info", "check", "compact", "refit"):
+    of_run, of_store = (swsdist("store", "info", name, cwd=archive).out for name in ("run", "run/store"))
+    assert of_run.replace(f"{archive}/", "") == of_store.replace(f"{archive}/", "")
+    for command in ("check", "compact", "refit"):
         told = swsdist("store", command, "run", cwd=archive, code=3).err
         assert f"[run-not-store]\n  remedy: name its store: {archive}/run/store" in told
     assert "0 new, 0 changed, 0 gone, 2 rejected" in again
@@ -70,7 +82,10 @@ def test_index_says_what_was_new(swsdist, archive: Path) -> None:
     shutil.copy(archive / "audio" / "d001.flac", archive / "audio" / "d009.flac")
     after = swsdist("index", "config.yaml", cwd=archive).out
     assert "4 documents, " in after
-    assert "; 1 new, 0 changed, 2 gone, 1 moved (1 renamed or copied: their frames were there), 1 rejected" in after
+    assert (
+        "; 1 new, 0 changed, 1 gone, 1 moved or touched (1 renamed or copied: their frames were there), 1 rejected"
+        in after
+    )
     assert "1 recording with the bytes of another (first: 'd009' of 'd001')" in after
 
 
@@ -87,9 +102,34 @@ def test_a_store_that_outgrew_its_models_is_fitted_anew(swsdist, archive: Path, 
     refitted = swsdist("store", "refit", "run/store", cwd=archive).out
     assert refitted.startswith("statistics are now from 10 documents\nthese models stay: pca; ")
     assert swsdist("store", "info", "run/store", cwd=archive).out == model
+    assert "outgrown-models" in swsdist("index", "config.yaml", *sets, cwd=archive).err
     told = swsdist("index", "config.yaml", *sets, "--from", "fit-transforms", cwd=archive).err
     assert "outgrown-models" not in told
     assert swsdist("store", "info", "run/store", cwd=archive).out != model
+
+
+def test_while_models_are_fitted_anew_the_archive_is_searched(
+    swsdist, archive: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After an interruption, too; and the next night ends as if there had been none."""
+    features = "features=[{name: mfcc, track: pca, transforms: [{name: pca, options: {columns: 5}}]}, {name: mfcc}]"
+    index = ("index", "config.yaml", "--set", features)
+    swsdist(*index, cwd=archive)
+    shutil.copy(corpus / "corpus" / "audio" / "d005.flac", archive / "audio")
+    swsdist(*index, cwd=archive)
+    before = Store(Folder(str(archive / "run" / "store"))).manifest
+    shutil.copytree(archive / "run", archive / "undisturbed")
+    swsdist(*index, "--run", "undisturbed", "--from", "fit-transforms", cwd=archive)
+    with monkeypatch.context() as patch:
+        patch.setattr(Index, "run", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        swsdist(*index, "--from", "fit-transforms", cwd=archive, code=130)
+    swsdist("search", "run/store", "--query", "audio/d001.flac:0.5-1.1", cwd=archive)
+    assert Store(Folder(str(archive / "run" / "store"))).manifest == before
+    swsdist(*index, cwd=archive)
+    after, other = (Store(Folder(str(archive / name / "store"))).manifest for name in ("run", "undisturbed"))
+    assert after.models == other.models
+    assert [track.fingerprint for track in after.tracks] == [track.fingerprint for track in other.tracks]
+    assert not {*before.models.values()} & {*after.models.values()}
 
 
 def test_what_was_rejected_comes_with_what_helps(swsdist, archive: Path) -> None:
@@ -255,3 +295,76 @@ def test_a_report_is_written_where_the_run_lies(swsdist, place: Path, tmp_path: 
     assert f"{tmp_path}/copy/report.html" in swsdist("report", tmp_path / "copy").out
     assert (tmp_path / "copy" / "report.html").is_file()
     assert (place / "run" / "report.html").stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize("kind", ["wav", "srt"])
+def test_an_archive_that_is_half_there_does_not_empty_its_index(swsdist, tmp_path: Path, kind: str) -> None:
+    (tmp_path / "archive").mkdir()
+    sound = np.random.default_rng(1).normal(0, 0.1, (12, 8000))
+    files = [tmp_path / "archive" / f"{k}.{kind}" for k in range(12)]
+    for k, file in enumerate(files):
+        file.write_text(SPOKEN) if kind == "srt" else soundfile.write(file, sound[k], 8000)
+    (tmp_path / "config.yaml").write_text(CONFIG.replace("audio", "archive"))
+    index = ("index", "config.yaml") if kind == "wav" else ("index", "archive", "--run", "run", *SERIAL)
+    swsdist(*index, cwd=tmp_path)
+    for file in files[:10]:
+        file.unlink()
+    refused = swsdist(*index, cwd=tmp_path, code=5).err
+    assert "10 of the 12 documents that the store has are gone" in refused
+    store = Folder(str(tmp_path / "run" / "store"))
+    assert Store(store).documents().num_rows == 12
+    swsdist(*index, "--force", cwd=tmp_path)
+    assert Store(store).documents().num_rows == 2
+
+
+def test_a_night_that_cannot_begin_is_seen(swsdist, archive: Path) -> None:
+    """In the run's state and its events; one that found nothing to do, too. Who works there is not disturbed."""
+    index = ("index", "audio", "--run", "run", "--set", "features=[{name: mfcc}]", *SERIAL, "--events", "events.jsonl")
+    swsdist(*index, cwd=archive)
+
+    def states() -> list[str]:
+        files = [*sorted((archive / "run" / "events").iterdir()), archive / "events.jsonl"]
+        ends = [[json.loads(line) for line in file.read_text().splitlines()] for file in files]
+        return [line["state"] for lines in ends for line in lines if line["event"] == "run-ended"]
+
+    swsdist(*index, cwd=archive)
+    assert states() == ["done"] * 4
+    (archive / "audio").rename(archive / "away")
+    for count in (1, 2):
+        swsdist(*index, cwd=archive, code=2)
+        assert states().count("stopped") == 2 * count
+        status = swsdist("status", "run", "--check", cwd=archive, code=4).out
+        assert status.startswith("stopped")
+        (archive / "audio").mkdir(exist_ok=True)
+    (archive / "audio").rmdir()
+    (archive / "away").rename(archive / "audio")
+    with locked(Folder(str(archive / "run")), print):
+        swsdist(*index, cwd=archive, code=2)
+        assert (states().count("stopped"), states()[-1]) == (5, "stopped")
+    swsdist(*index, cwd=archive)
+    assert swsdist("status", "run", "--check", cwd=archive).out.startswith("done")
+
+
+def test_what_may_not_be_read_is_said_and_the_rest_indexed(
+    swsdist, archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder, and annotations beside a recording."""
+    (archive / "audio" / "closed").mkdir()
+    (archive / "audio" / "d001.eaf").write_text("<x/>")
+    scan, may = os.scandir, os.access
+
+    def scandir(path: str | Path) -> object:
+        if str(path).endswith("/closed"):  # who is root may open everything
+            raise PermissionError(13, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    monkeypatch.setattr(
+        "swsdist.chains.lattices.files.is_readable", lambda path: may(path, os.R_OK) and ".eaf" not in path
+    )
+    (archive / "audio" / "d002.srt").write_text(SPOKEN)
+    ended = swsdist("index", "audio", "--run", "run", "--set", "features=[{name: mfcc}]", *SERIAL, "--all", cwd=archive)
+    assert "4 documents" in ended.out
+    assert "unreadable-folder" in ended.err
+    assert f"{archive}/audio/d001.eaf" in ended.err
+    assert "not-a-lattice" not in ended.err

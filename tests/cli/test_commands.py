@@ -77,7 +77,7 @@ def test_dry_run_says_what_is_left(swsdist, place: Path, tmp_path: Path) -> None
     assert contents(place) == before
     fresh = swsdist("run", "config.yaml", "--dry-run", "--set", f"run={tmp_path / 'new'}", cwd=place).out
     assert "later" in fresh
-    assert "forecast" not in fresh  # no receipt tells what a task takes
+    assert "forecast:" not in fresh  # no receipt tells what a task takes
     assert "estimate: none" in fresh
     assert not (tmp_path / "new").exists()
 

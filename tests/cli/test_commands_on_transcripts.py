@@ -14,12 +14,14 @@ import pytest
 import soundfile
 from commands import Command
 
+from swsdist.config import Config
 from swsdist.core.codes import chains as chain_codes
 from swsdist.core.codes import cli as cli_codes
 from swsdist.core.codes import store as store_codes
 from swsdist.core.codes import text as text_codes
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.lock import locked
+from swsdist.pipeline.plan import Plan, save_plans
 from swsdist.server.service import Settings
 from tests.support.coded import says
 from tests.support.written_corpus import make, spoken
@@ -127,6 +129,38 @@ def test_a_folder_finds_what_was_made_of_it(swsdist: Command, talks: Path, tmp_p
         assert "name what was made of it: json-again or json-text" in told
     finally:
         shutil.rmtree(talks / "json-again")
+
+
+def test_a_moved_folder_finds_its_index(swsdist: Command, talks: Path, tmp_path: Path) -> None:
+    for name in ("json", "json-text"):
+        shutil.copytree(talks / name, tmp_path / "moved" / name)
+    asked = ("--text", "river", "--csv")
+    found = swsdist("search", "json", *asked, cwd=talks).out
+    assert swsdist("search", tmp_path / "moved" / "json", *asked, cwd=tmp_path).out == found
+    assert "up to date" in swsdist("index", "json", *SERIAL, cwd=tmp_path / "moved").out
+    shutil.copytree(talks / "json", tmp_path / "json")
+    shutil.copytree(tmp_path / "moved" / "json-text", tmp_path / "other" / "json-text")
+    told = swsdist("index", tmp_path / "json", *SERIAL, cwd=tmp_path / "other", code=5).err
+    assert says(told, cli_codes.ANOTHER_INDEX)
+
+
+def test_only_what_index_made_is_served_as_a_folder(
+    swsdist: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run of research is not indexed anew, nor is the index of another folder."""
+    served: list[Settings] = []
+    monkeypatch.setattr("swsdist.server.running.serve_until_ended", lambda settings, *_: served.append(settings))
+    (tmp_path / "tapes").mkdir()
+    for name in ("tapes-paper", "tapes-swsdist"):
+        recorded = Config(run=str(tmp_path / name), corpus={"documents": str(tmp_path / "tapes")})
+        save_plans(Folder(str(tmp_path / name)), {"run": Plan("search", recorded.model_dump(mode="json"))})
+        swsdist("serve", "tapes", "--project", "elsewhere/words", cwd=tmp_path)
+    elsewhere = tmp_path / "elsewhere" / "tapes-swsdist"
+    assert [settings.target for settings in served] == [str(elsewhere), str(tmp_path / "tapes-swsdist")]
+    shutil.copytree(tmp_path / "tapes-swsdist", elsewhere)
+    (tmp_path / "other" / "tapes").mkdir(parents=True)
+    told = swsdist("serve", "other/tapes", "--project", "elsewhere/words", cwd=tmp_path, code=5).err
+    assert says(told, cli_codes.ANOTHER_INDEX)
 
 
 def test_a_served_folder_has_its_words(

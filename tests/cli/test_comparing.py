@@ -108,7 +108,7 @@ def test_lists_are_scored_and_compared(folder: Path) -> None:
 def test_the_same_in_words(folder: Path) -> None:
     shown = lists(folder)
     assert "Differences of ATWV" in shown
-    assert "one - two" in shown
+    assert "one − two" in shown
     assert "3 queries with references; intervals from 200 draws, seed 0, percentiles." in shown
     assert "exact, zeros dropped" in shown
     clock = re.compile(r"T[0-9:]{8}")
@@ -119,15 +119,16 @@ def test_the_table_of_a_paper(folder: Path) -> None:
     lists(folder, "--paper", f"{folder}/paper.md", "--columns", "mtwv,atwv_pfa,eer,mtwv_threshold")
     text = (folder / "paper.md").read_text()
     (head, _, one, two) = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("|")]
-    assert head == ["system", "MTWV ↑", "95%", "ATWV Pfa ↓", "EER ↓", "MTWV threshold"]
+    assert head == ["system", "MTWV ↑", "95% interval", "ATWV Pfa ↓", "EER ↓", "MTWV threshold"]
     blocks = {block["measure"]: block for block in json.loads(lists(folder, "--json"))["measures"]}
     interval = blocks["MTWV"]["systems"][0]["interval"]
     assert one[:3] == ["one", "0.6667", f"{interval['low']:.4f} to {interval['high']:.4f}"]
     assert one[-1] == "0.70000"
     assert two[0] == "two"
-    assert "sws2013" in text
+    assert "Scored by protocol sws2013" in text
+    assert "percentile bootstrap over queries, 200 draws" in text
     lists(folder, "--paper", f"{folder}/paper.tex", "--columns", "mtwv,eer")
-    assert r"system & MTWV $\uparrow$ & 95\% & EER $\downarrow$ \\" in (folder / "paper.tex").read_text()
+    assert r"system & MTWV $\uparrow$ & 95\% interval & EER $\downarrow$ \\" in (folder / "paper.tex").read_text()
     assert "XeLaTeX" not in (folder / "paper.tex").read_text()
     lists(folder, "--paper", f"{folder}/paper.csv")
     rows = list(csv.DictReader((folder / "paper.csv").read_text().splitlines()))
@@ -400,12 +401,12 @@ def test_numbers_for_other_programs(folder: Path) -> None:
     assert sum(parts) == pytest.approx(pair["difference"])
     latex = (folder / "ab.tex").read_text(encoding="utf-8")
     assert latex.count(r"\begin{tabular}") == 6 + 5
-    assert f"one - two & {pair['difference']:+.4f}" in latex
+    assert f"one $-$ two & {pair['difference']:+.4f}" in latex
     points = list(csv.DictReader((folder / "det.csv").open(newline="")))
     assert len({(row["system"], row["score"]) for row in points}) == len(points)
     assert {row["system"] for row in points} == {"one", "two"}
     lists(folder, "--det", f"{folder}/det.svg", "--forest", f"{folder}/forest.svg", "--table", f"{folder}/ab.csv")
-    assert "one - two" in (folder / "forest.svg").read_text(encoding="utf-8")
+    assert "one − two" in (folder / "forest.svg").read_text(encoding="utf-8")
     shown = list(csv.DictReader((folder / "ab-differences-of-atwv.csv").open(newline="")))
     assert shown[0]["difference"] == f"{pair['difference']:+.4f}"
     assert "MTWV" in (folder / "det.svg").read_text(encoding="utf-8")

@@ -20,13 +20,16 @@ from hypothesis import strategies as st
 from praatio import textgrid as praatio
 
 from swsdist.core.errors import DataError, SwsdistError, UserError
-from swsdist.glossary.exports import EXPORTS, write_export
-from swsdist.glossary.importing import import_file
+from swsdist.glossary import changes
+from swsdist.glossary.exports import EXPORTS, WORDS, write_export
+from swsdist.glossary.importing import _annotated, import_file, take_in
 from swsdist.glossary.lift import AUDIO, Languages
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
+from swsdist.lattices.lattice import LeftOut
+from swsdist.lattices.words import Annotation, Annotations
 from swsdist.store.reading import Store
 
 
@@ -122,15 +125,17 @@ def test_elan(project: Project, store: Store, tmp_path: Path) -> None:
     found = eaf(files[0])
     form = 'ŋ<"ä">'
     assert found.tiers == {
-        "words": [(1000, 1750, form), (3000, 3500, form)],
-        "gloss": [(1000, 1750, 'it, "he"'), (3000, 3500, 'it, "he"')],
-        "certainty": [(3000, 3500, "unsure")],
-        "words@voice1": [(500, 1250, form)],
-        "gloss@voice1": [(500, 1250, 'it, "he"')],
+        "words@voice1": [(500, 1250, form), (3000, 3500, form)],
+        "gloss@voice1": [(500, 1250, 'it, "he"'), (3000, 3500, 'it, "he"')],
         "note@voice1": [(500, 1250, "c\nd")],
+        "certainty@voice1": [(3000, 3500, "unsure")],
+        "words (2)@voice1": [(1000, 1750, form)],
+        "gloss (2)@voice1": [(1000, 1750, 'it, "he"')],
     }
     assert found.parents["gloss@voice1"] == "words@voice1"
     assert found.speakers["gloss@voice1"] == "voice1"
+    date = ElementTree.parse(files[0]).getroot().attrib["DATE"]
+    assert date == f"{project.changes(project.change - 1)[0].at[:19]}+00:00"
     path = Path(store.recordings()["d001", 1].path)
     assert [Path(found.media[0]["MEDIA_URL"].removeprefix("file://"))] == [path]
     assert (files[0].parent / found.media[0]["RELATIVE_MEDIA_URL"]).samefile(path)
@@ -171,8 +176,11 @@ def test_tiers_in_a_file_of_ones_own(place: Path, project: Project, tmp_path: Pa
     shutil.copytree(place / "corpus", tmp_path / "place" / "corpus")
     shutil.copytree(place / "run" / "store", tmp_path / "place" / "run" / "store")
     store = Store(Folder(str(tmp_path / "place" / "run" / "store"), {}))
-    own = Path(store.recordings()["d001", 1].path).with_suffix(".eaf")
-    own.write_text(OWN.format(media=""), encoding="utf-8")
+    own = Path(store.recordings()["d001", 1].path).with_suffix(".EAF")
+    text = OWN.format(media="").replace(
+        "<ANNOTATION_DOCUMENT", "<!-- <ANNOTATION_DOCUMENT> -->\n<ANNOTATION_DOCUMENT", 1
+    )
+    own.write_text(f"{text}<!-- last -->\n", encoding="utf-8", newline="\r\n")
     before = own.read_bytes()
     copies = []
     for folder in ("first", "second"):
@@ -184,6 +192,10 @@ def test_tiers_in_a_file_of_ones_own(place: Path, project: Project, tmp_path: Pa
             mine, theirs = ({canonical(each) for each in root.iter(name)} for root in roots)
             assert mine <= theirs
         assert b"<!-- mine -->" in copies[-1]
+        head, tail = before.split(b"<ANNOTATION_DOCUMENT ")[0], b"</ANNOTATION_DOCUMENT>\r\n<!-- last -->\r\n"
+        assert copies[-1].startswith(head)
+        assert copies[-1].endswith(tail)
+        assert copies[-1].count(b"\n") == copies[-1].count(b"\r\n")
         own.write_bytes(copies[-1])
     assert copies[0] == copies[1]
     root = ElementTree.parse(file).getroot()
@@ -210,6 +222,11 @@ def test_tiers_in_a_file_of_ones_own(place: Path, project: Project, tmp_path: Pa
         with pytest.raises(DataError) as raised:
             write_export(project, "eaf", tmp_path / "third", store=store, template=template)
         assert raised.value.code == "invalid-base"
+        own.write_text(wrong, encoding="utf-8")
+        (_, left) = write_export(project, "eaf", tmp_path / "fourth", store=store, into=True)
+        assert left.name == "left-out.txt"
+        assert left.read_text(encoding="utf-8").startswith(f"{own}: ")
+        shutil.rmtree(tmp_path / "fourth")
 
 
 def test_praat_and_audacity(project: Project, store: Store, tmp_path: Path) -> None:
@@ -217,9 +234,9 @@ def test_praat_and_audacity(project: Project, store: Store, tmp_path: Path) -> N
     grid = praatio.openTextgrid(str(file), includeEmptyIntervals=False, reportingMode="error")
     form = 'ŋ<"ä">'
     assert grid.maxTimestamp == pytest.approx(store.recordings()["d001", 1].duration, abs=1e-3)
-    assert [tuple(item) for item in grid.getTier("words@voice1").entries] == [(0.5, 1.25, form)]
-    assert [item.label for item in grid.getTier("words").entries] == [form, form]
-    assert [tuple(item) for item in grid.getTier("certainty").entries] == [(3.0, 3.5, "unsure")]
+    assert [tuple(item) for item in grid.getTier("words@voice1").entries] == [(0.5, 1.25, form), (3.0, 3.5, form)]
+    assert [item.label for item in grid.getTier("words (2)@voice1").entries] == [form]
+    assert [tuple(item) for item in grid.getTier("certainty@voice1").entries] == [(3.0, 3.5, "unsure")]
     files = write_export(project, "labels", tmp_path, store=None, entry_ids=[1])
     assert [file.name for file in files] == ["d001.txt"]
     assert files[0].read_text(encoding="utf-8") == (
@@ -278,7 +295,7 @@ def said(project: Project) -> set[tuple[object, ...]]:
     }
 
 
-def test_flex(project: Project, store: Store, tmp_path: Path) -> None:
+def test_flex(project: Project, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = write_export(project, "lift", tmp_path, store=store, languages=Languages("kg", "fr"))
     (file,) = (file for file in files if file.suffix == ".lift")
     assert file.relative_to(tmp_path) == Path("lift/words.lift")
@@ -295,6 +312,9 @@ def test_flex(project: Project, store: Store, tmp_path: Path) -> None:
     for entry, count in ((first, 2), (second, 1)):  # examples
         names = [each.attrib["href"] for each in entry.findall("pronunciation/media")]
         assert [soundfile.info(str(file.parent / AUDIO / name)).duration > 0.5 for name in names] == [True] * count
+    with pytest.raises(UserError, match="Kongo") as refused:
+        write_export(project, "lift", tmp_path / "none", store=None, languages=Languages("Kongo"))
+    assert refused.value.code == "no-language-tag"
     again, *_ = write_export(project, "lift", tmp_path / "again", store=None)
     assert "left-out" in again.name, "the sounds of recordings are not known"
     guids = [
@@ -302,6 +322,19 @@ def test_flex(project: Project, store: Store, tmp_path: Path) -> None:
         for each in (file, tmp_path / "again" / "lift" / "words.lift")
     ]
     assert guids[0] == guids[1], "so that a second import changes entries"
+
+    def dates() -> list[str | None]:
+        (out,) = write_export(project, "lift", tmp_path / str(project.change), store=None, entry_ids=[1])[-1:]
+        return [each.get("dateModified") for each in ElementTree.parse(out).getroot().findall("entry")]
+
+    for change in (
+        lambda: project.change_entry(1, person="Ann", gloss="new"),
+        lambda: project.remove_token(1, person="Ann"),
+        lambda: project.undo(person="Ann"),
+    ):
+        monkeypatch.setattr(changes, "now", lambda: f"2999-01-01T00:00:{project.change:02}.000Z")
+        change()
+        assert dates() == [f"2999-01-01T00:00:{project.change - 1:02}Z"]
 
 
 def test_tables_for_people_and_clips(project: Project, store: Store, tmp_path: Path) -> None:
@@ -486,6 +519,19 @@ def test_a_file_of_elan_itself(store: Store, tmp_path: Path) -> None:
         sent.write_text(ELAN.format(media="d002.wav").replace("<ANNOTATION_DOCUMENT", "<ANNOTATION_DOCUMENT <", 1))
         with pytest.raises(DataError, match=r"^d009\.eaf"):
             import_file(project, sent, person="Ann", store=store, name="d009.eaf")
+
+
+@pytest.mark.parametrize("text", ["\x01" + "a" * 605, "\uffff", "a" * 30_000])
+@pytest.mark.parametrize("below", ["note", "variant", "gloss"])
+def test_texts_that_no_export_could_write_are_left_out(tmp_path: Path, text: str, below: str) -> None:
+    tiers = [
+        Annotations(name, True, [Annotation(1.0, 2.0, said, "")]) for name, said in ((WORDS, "nzo"), (below, text))
+    ]
+    with Project.open(tmp_path / "words") as project:
+        incoming = _annotated(tiers[:1], tiers, "talk", 1, False, LeftOut())
+        counts = take_in(project, list(incoming), person="Ann")
+        assert (counts.added, counts.unusable, len(counts.first) < 200) == (0, 1, True)
+        assert project.entries() == []
 
 
 @pytest.mark.parametrize("text", ["", "a,b\n", "<html/>", "{}", '{"schema": "swsdist-glossary/1"}', "{" * 5000, "[1]"])

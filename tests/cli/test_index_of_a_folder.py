@@ -83,10 +83,11 @@ def test_another_folder_of_that_name(swsdist: Command, tapes: Path, tmp_path: Pa
     """Its recordings would take the place of the first one's."""
     other = tmp_path / "other" / "tapes"
     shutil.copytree(tapes, other)
-    refused = swsdist("index", other, cwd=tapes.parent, code=2).err
+    refused = swsdist("index", other, cwd=tapes.parent, code=5).err
     assert f"this is the index of another folder, {tapes}" in refused
     assert "--run FOLDER" in refused
-    swsdist("index", other, "--run", "tapes-swsdist", cwd=tapes.parent)
+    assert "another-index" in swsdist("index", other, "--run", "tapes-swsdist", cwd=tapes.parent, code=5).err
+    swsdist("index", other, "--run", "tapes-swsdist", "--force", cwd=tapes.parent)
 
 
 @pytest.mark.slow

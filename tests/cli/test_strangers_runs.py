@@ -71,6 +71,7 @@ REFUSED = {("cancel", "run"): 2, ("store", "info", "run"): 3, ("transcribe", "ru
 #: `glossary` a folder of words, and `serve` reads a run as `search` does until it is ended.
 TRUSTED = {
     "discover",
+    "help",
     "score-discovery",
     "init",
     "check",

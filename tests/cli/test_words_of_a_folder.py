@@ -311,7 +311,8 @@ def test_a_copied_archive_is_not_recognised_again(swsdist: Command, tapes: Path)
     heard, other = sorted(tones.Tones.heard), tapes.parent / "copy"
     shutil.copytree(tapes, other, copy_function=shutil.copyfile)
     shutil.copytree(tapes.parent / "tapes-text", tapes.parent / "copy-text")
-    again = ("index", "copy", "--text", "--run", "copy-text", *SERIAL)
+    again = ("index", "copy", "--text", "--run", "copy-text", "--force", *SERIAL)
+    swsdist(*again[:5], cwd=tapes.parent, code=5)
     for _ in range(2):
         swsdist(*again, cwd=tapes.parent)
         assert sorted(tones.Tones.heard) == heard

@@ -385,14 +385,17 @@ def test_the_start_on_windows_is_one_command_of_bash(tmp_path: Path) -> None:
     program.parent.mkdir(parents=True)
     program.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
     program.chmod(0o755)
-    environment = {
-        "HOME": str(tmp_path / "home"),
-        "PATH": "/usr/bin:/bin",
-        "FOLDER": "/mnt/c/My tapes, 2015",
-        "HERE": "/mnt/c/x/",
-    }
-    done = subprocess.run(
-        ["bash", "-c", line.replace("%%", "%")], env=environment, capture_output=True, text=True, check=True
-    )
-    words = ["serve", "/mnt/c/My tapes, 2015", "--project", f"{tmp_path}/home/My tapes, 2015-words"]
-    assert done.stdout.splitlines() == words
+    places = set()
+    for folder, name in (
+        ("/mnt/c/My tapes, 2015", "My tapes, 2015"),
+        ("/mnt/d/My tapes, 2015", "My tapes, 2015"),
+        ("/mnt/d/", "d"),
+    ):
+        environment = {"HOME": str(tmp_path / "home"), "PATH": "/usr/bin:/bin", "FOLDER": folder, "HERE": "/mnt/c/x/"}
+        command = ["bash", "-c", line.replace("%%", "%")]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        *words, place = done.stdout.splitlines()
+        assert words == ["serve", folder.rstrip("/"), "--project"]
+        assert re.fullmatch(re.escape(f"{tmp_path}/home/{name}-") + "[0-9a-f]{6}/words", place)
+        places.add(place)
+    assert len(places) == 3

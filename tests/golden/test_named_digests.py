@@ -116,6 +116,7 @@ GOLDEN: dict[str, dict[str, tuple[int, str]]] = {
         "srt": (2, "dbcbf69aff25d7005cad865ad1faec9a4c31fd77fc5fc88234d88c431bafd89c"),
         "elan": (2, "8e3b8213b360d45812f8b60d39216226b1368e37a8c05b0cb1788c5b25a3925f"),
         "textgrid": (2, "3fe4900442c1630dcfb9ea33fa4decab0e721024b962803b67a5f6399ca47944"),
+        "table": (1, "9cdc211628280bacfe24b8db97e3860051ba628eaa205a0c687b25a15d3fa21d"),
         "ctm": (3, "88564c1e31d5186f2c06db9c2bb79f2c3510c2a33742db910a9da6a3dcc4c24a"),
     },
     "reader of lists": {

@@ -15,11 +15,12 @@ from starlette.testclient import TestClient
 
 from swsdist.io.filesystem import Folder
 from swsdist.server.app import create_app
+from swsdist.server.archive import Filters
 from swsdist.server.security import Guard
 from swsdist.server.service import Service, Settings
 from swsdist.store.reading import Store
 from tests.commands import in_this_process
-from tests.support.field_folder import WORDS, make_folder
+from tests.support.field_folder import WORDS, eaf, make_folder
 
 PLAIN = (
     "--set",
@@ -93,6 +94,29 @@ def test_tiers_of_a_stretch(client: TestClient) -> None:
     assert client.get("/api/tiers", params={**place, "doc_id": "plain"}).json() == {"tiers": []}
 
 
+def test_what_is_saved_or_comes_later_is_seen(field: Path, service: Service, client: TestClient) -> None:
+    saved, new = field / "anna.eaf", field / "plain.eaf"
+    before = {path: path.read_bytes() for path in (saved, new)}
+    place = {"channel": 1, "start": 0.4, "end": 0.9}
+
+    def texts(name: str) -> list[str]:
+        tiers = client.get("/api/tiers", params={**place, "doc_id": name}).json()["tiers"]
+        return [each["text"] for tier in tiers for each in tier["annotations"]]
+
+    try:
+        new.unlink()
+        service._look_beside(service.demand_archive())
+        eaf(saved, {"words": ("Anna", ["saved"])})
+        eaf(new, {"words": ("Anna", ["new"])})
+        assert (texts("anna"), texts("plain")) == (["saved"], [])
+        service._look_beside(service.demand_archive())
+        assert texts("plain") == ["new"]
+        assert not any(fault["id"] == "plain" for fault in service.beside.faults)
+    finally:
+        for path, data in before.items():
+            path.write_bytes(data)
+
+
 def test_all_files_are_imported_as_one_change(client: TestClient) -> None:
     answer = client.post("/api/annotations", json={"tiers": ["words", "Ben - words"]}).json()
     assert (answer["added"], answer["entries"], answer["unusable"]) == (5, 3, 1)
@@ -137,15 +161,17 @@ def test_a_hit_in_the_same_sound_is_judged_once(client: TestClient, doc_id: str,
     place = {"doc_id": doc_id, "channel": 1, "start": 0.5, "end": 0.9}
     entry = client.post("/api/entries", json={"form": "word"}).json()["entry_id"]
 
-    def hits() -> list[tuple[str, float]]:
+    def hits() -> list[tuple[str, float, float]]:
         answer = client.post("/api/search", json={"examples": [place], "entry_id": entry, "top": 200})
         listed = json.loads(answer.text.splitlines()[-1])["hits"]
-        return [(hit["doc_id"], hit["start"]) for hit in listed if hit["doc_id"] in (doc_id, other)]
+        return [(hit["doc_id"], hit["start"], hit["end"]) for hit in listed if hit["doc_id"] in (doc_id, other)]
 
     before = hits()
-    assert len({name for name, _ in before}) == 1
-    assert len(before) == len({round(start, 1) for _, start in before})
-    judged = {"place": {**place, "doc_id": other, "channel": 1 + (other == doc_id)}, "verdict": "yes"}
+    assert len({name for name, *_ in before}) == 1
+    assert len(before) == len({round(start, 1) for _, start, _ in before})
+    _, start, end = before[0]
+    where = {"doc_id": other, "channel": 1 + (other == doc_id), "start": start, "end": end}
+    judged = {"place": where, "verdict": "yes"}
     assert client.post(f"/api/entries/{entry}/tokens", json=judged).status_code == 200
     assert len(hits()) == len(before) - 1
 
@@ -153,6 +179,19 @@ def test_a_hit_in_the_same_sound_is_judged_once(client: TestClient, doc_id: str,
 def test_tiers_beside_a_copy(client: TestClient) -> None:
     place = {"doc_id": "backup/ben", "channel": 1, "start": 0.5, "end": 1.0}
     assert [tier["speaker"] for tier in client.get("/api/tiers", params=place).json()["tiers"]] == ["Ben"]
+
+
+def test_equal_filters_share_a_searcher_of_which_few_are_held(service: Service) -> None:
+    archive, words = service.demand_archive(), service.words
+    assert words is not None
+    anna, ben = Filters(speaker="Anna"), Filters(speaker="Ben")
+    assert archive.filtered(anna) is archive.filtered(anna) is not archive.filtered(ben)
+    assert archive.with_words(words, anna)[0] is archive.with_words(words, anna)[0] is not archive.filtered(anna)
+    first = archive.filtered(anna)
+    for name in ("anna", "ben", "both", "plain", "stereo", "anna.mp3", "backup/ben"):
+        archive.filtered(Filters(recording=name))
+    assert archive.filtered(anna) is first
+    assert len(archive._searchers) == 8
 
 
 def test_a_search_lists_a_hit_once(field: Path) -> None:

@@ -74,6 +74,7 @@ def test_a_document_leaves_everything(kept: Any) -> None:
     places = {name.partition("/")[0] for name in naming(run, "d003")}
     assert places == {"store", "tables", "exports", "report.html", "report.json"}
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    (kept.corpus / "audio" / "d003.srt").write_text("1\n00:00:00,000 --> 00:00:01,000\nriver\n")
     shown = forget([run_of(kept)], ["d003"], dry=True)
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
     done = forget([run_of(kept)], ["d003"])
@@ -82,7 +83,7 @@ def test_a_document_leaves_everything(kept: Any) -> None:
     assert gone(done)["frames"] > 100
     assert (done.documents, done.models, done.named, done.equal) == (["d003"], [], [], [])
     assert naming(run, "d003") == []
-    assert [Path(path).stem for path in done.sounds] == ["d003"], "it is still there"
+    assert [Path(path).stem for path in done.sounds] == ["d003"] * 2, "it is still there, with a transcript"
     assert len(set(run.glob("store/shards/*")) & before.keys()) == 6, "two shards, each with two lists, stay"
     store = Store(Folder(str(run / "store")))
     assert list(check(store)) == []

@@ -25,6 +25,7 @@ from swsdist.glossary import example_sounds
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place
 from swsdist.pipeline.chain_run import StepSelection
+from swsdist.pipeline.lock import locked
 from swsdist.searcher.searcher import Searcher
 
 pytest.importorskip("starlette")
@@ -141,12 +142,23 @@ def test_an_example_that_cannot_be_used_is_left_out(scene: Any, client: TestClie
     lost = {"doc_id": row["doc_id"], "channel": 1, "start": 0.2, "end": 0.9}
     path = next((scene.corpus / "audio").glob(f"{row['doc_id']}.*"))
     path.rename(path.with_suffix(".gone"))
-    *_, last = asked(client, examples=[place_of(sound), lost])
+    short = {**lost, "end": 0.205}
+    *_, last = asked(client, examples=[place_of(sound), lost, short])
     alone = client.post("/api/search", json={"examples": [lost]})
     path.with_suffix(".gone").rename(path)
     assert last["hits"]
-    assert len(last["warnings"]) == 1
+    assert {warning.partition(" is")[0] for warning in last["warnings"]} == {"example 2", "example 3"}
     assert (alone.status_code, alone.json()["code"]) == (415, "missing-recording")
+
+
+def test_the_place_that_is_asked_with_is_no_hit(client: TestClient) -> None:
+    row = client.get("/api/recordings").json()["recordings"][0]
+    place = {"doc_id": row["doc_id"], "channel": 1, "start": 0.2, "end": 0.9}
+    *_, last = asked(client, examples=[place])
+    assert last["hits"]
+    assert not [
+        hit for hit in last["hits"] if hit["doc_id"] == row["doc_id"] and hit["start"] < 0.7 and hit["end"] > 0.4
+    ]
 
 
 def test_a_search_that_is_forgotten_says_nothing(client: TestClient) -> None:
@@ -269,8 +281,10 @@ def test_the_browser_gets_the_address_by_a_private_file(tmp_path: Path, monkeypa
 
     monkeypatch.delenv("WSL_DISTRO_NAME", raising=False)
     monkeypatch.setattr("webbrowser.open", browse)
+    (tmp_path / ".open-left.html").write_text("of a killed server")
     with shown("http://127.0.0.1:1/?token=a&b", tmp_path):
         text, mode = opened.get(timeout=10)
+        assert len(list(tmp_path.iterdir())) == 1
     assert "url=http://127.0.0.1:1/?token=a&amp;b" in text
     assert mode == 0o600
     assert not list(tmp_path.iterdir())
@@ -390,6 +404,8 @@ def test_a_pack_elsewhere(scene: Any, service: Service, client: TestClient, tmp_
     for out in ("pack", "pack.zip"):
         assert in_this_process("glossary", "pack", service.project.folder, tmp_path / out).code == 0
     assert "[pack-exists]" in in_this_process("glossary", "pack", service.project.folder, tmp_path / "pack").err
+    found = in_this_process("search", tmp_path / "pack", "--query", query_of(scene))
+    assert (found.code, bool(found.out)) == (0, True), found.err
     with zipfile.ZipFile(tmp_path / "pack.zip") as packed:
         files = {path.relative_to(tmp_path).as_posix() for path in (tmp_path / "pack").rglob("*") if path.is_file()}
         assert set(packed.namelist()) == files
@@ -416,6 +432,9 @@ def test_a_pack_elsewhere(scene: Any, service: Service, client: TestClient, tmp_
         assert rows[0]["doc_id"] in lost.json()["error"]
         wrong = page.post("/api/recordings-folder", json={"folder": str(tmp_path)})
         assert (wrong.status_code, wrong.json()["code"]) == (400, "not-the-recordings")
+        with locked(colleague.archive.searcher.store.folder):  # an index commits to it
+            taken = page.post("/api/recordings-folder", json={"folder": str(elsewhere)})
+        assert taken.json()["code"] == "folder-in-use"
         found = page.post("/api/recordings-folder", json={"folder": str(elsewhere)}).json()
         assert found["there"] == found["of"] > 0
         assert page.get("/api/sound", params={**places[0], "start": 2.0, "end": 2.5}).status_code == 200
@@ -424,13 +443,17 @@ def test_a_pack_elsewhere(scene: Any, service: Service, client: TestClient, tmp_
             (hit["doc_id"], hit["start"], hit["score"]) for hit in by_recordings["hits"]
         ]
         first = next(iter(elsewhere.iterdir()))
+        (tmp_path / "fewer").mkdir()
+        shutil.copy(first, tmp_path / "fewer")
+        fewer = page.post("/api/recordings-folder", json={"folder": str(tmp_path / "fewer")})
+        assert f"{found['of']} are where they were" in fewer.json()["error"]
         first.write_bytes(first.read_bytes()[:-2])
         other = page.post("/api/recordings-folder", json={"folder": str(elsewhere)})
         assert first.name in other.json()["error"]
         folder, place = colleague.project.folder, Place(**places[0])
-        assert example_sounds.kept(folder, place) is not None
+        assert example_sounds.Kept(folder).of(place, None) is not None
         assert colleague.project.forget([places[0]["doc_id"]])["tokens"] == 1
-        assert example_sounds.kept(folder, place) is None, "nothing of a document that is forgotten is left"
+        assert example_sounds.Kept(folder).of(place, None) is None, "nothing of a document that is forgotten is left"
     finally:
         colleague.close()
 
@@ -515,6 +538,10 @@ def test_a_replaced_recording(scene: Any, service: Service, client: TestClient) 
     assert client.get("/api/likely", params={"entry_id": entry, "search": before["search"]}).json()["likely"] == []
     with zipfile.ZipFile(io.BytesIO(client.get("/api/export/labels").content)) as exported:
         assert exported.namelist() == [f"labels/{other}.txt", "left-out.txt"]
+    answer = client.get("/api/export/lift", params={"language": "ln-CD"}).content
+    with zipfile.ZipFile(io.BytesIO(answer)) as exported:
+        (lift,) = (name for name in exported.namelist() if name.endswith(".lift"))
+        assert 'lang="ln-CD"' in exported.read(lift).decode()
     assert json.loads(client.get("/api/export/project").content)["contents"]
     client.post(f"/api/entries/{entry}/tokens", json={"place": place, "verdict": "no"})
     assert tokens()[row] is False
@@ -550,6 +577,8 @@ def test_words_of_the_archive(scene: Any, service: Service, client: TestClient, 
     *_, last = asked(client, text="mwana")
     assert sorted(hit["doc_id"] for hit in last["hits"]) == names[:2]
     assert last["unsearched"] == {"count": len(names) - 2, "names": names[2:5]}
+    *_, last = asked(client, text="mwána")
+    assert (len(last["hits"]), last["instead"]) == (2, ["mwana"])
     *_, last = asked(client, text="mwana", narrow={"recording": names[1]})
     assert ([hit["doc_id"] for hit in last["hits"]], last["unsearched"]["count"]) == (names[1:2], 0)
     nothing = client.post("/api/search", json={"text": "mwana", "narrow": {"recording": names[2]}})

@@ -155,8 +155,7 @@ def test_an_interval_of_mtwv_is_the_same_wherever_it_is_shown(scene: Any) -> Non
 
     poor = {"name": "mfcc", "transforms": [{"name": "columns", "options": {"keep": [3]}}]}
     keys = {"score.beta": [1, 5]}
-    tests = {"resamples": 10_000}
-    path = write(scene, points={"grid": keys}, objective="mtwv", set={"features": poor}, tests=tests)
+    path = write(scene, points={"grid": keys}, objective="mtwv", set={"features": poor})
     points = rows(swsdist.sweep(path))
     for number, row in enumerate(points):
         alone(scene, row, f"alone-{number}", f"features={json.dumps(poor)}")
@@ -224,10 +223,11 @@ def test_further_points_leave_the_old_ones_alone(scene: Any) -> None:
 
 def test_beside_a_run_its_search_is_not_done_again(finished: Any) -> None:
     before = finished.receipts()
-    points = {"grid": {"calibrate.steps": [KST, STO], "calibrate.alpha": [1, 2]}}
+    points = {"grid": {"calibrate.steps": [KST, STO, ["q-norm"]], "calibrate.alpha": [1, 2]}}
     path = write(finished, points=points, measures=FEW, set={}, run=str(finished.folder / "run"))
     done = swsdist.sweep(path)
     assert not done.failed
+    assert any("changes nothing at 2 points (the first is point 5)" in notice for notice in done.notices)
     stages = {name.rpartition("-")[0] for name in finished.receipts().keys() - before.keys()}
     assert stages == {"fit-calibration", "sort-scores", "score_points"}
     assert (finished.folder / "run/report.json").exists()

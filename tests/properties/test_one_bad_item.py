@@ -138,6 +138,12 @@ LAYOUTS = {
     "webvtt": Layout(
         "webvtt", lambda word, at: cue(word, at, "."), lambda items: "WEBVTT\n\n" + "\n\n".join(items), BAD_WEB_CUES
     ),
+    "table": Layout(
+        "table",
+        lambda word, at: f"{at},{at + 1},{word},",
+        lambda items: LINES(["start,end,text,tier", *items]),
+        ("2,1,bad,", "-1,1,bad,", "nan,1,bad,", "1,inf,bad,", ",1,bad,", "x,2,bad,", '1,"2,000",bad,', "1,2e9,bad,"),
+    ),
     "textgrid": Layout("textgrid", interval, grid, (*BAD_INTERVALS, "xmin = 1\nxmax = 2")),
     "textgrid, free": Layout("textgrid", interval, free_grid, BAD_INTERVALS),
     "elan": Layout(
@@ -210,7 +216,8 @@ def test_words_cues_and_annotations(tmp_path: Path, name: str) -> None:
             items.insert(place, bad)
             path.write_text(layout.file(items))
             what = f"{bad!r} at {place}"
-            assert detected("talk.x" if layout.form != "srt" else "talk.srt", path.read_bytes()) == layout.form, what
+            named = {"srt": "talk.srt", "table": "talk.csv"}.get(layout.form, "talk.x")
+            assert detected(named, path.read_bytes()) == layout.form, what
             (item,) = read_as(layout.form, path)
             assert isinstance(item, Lattice), (what, item)
             assert [word.text for word in words_of_lattice(item)] == [*GOOD], what

@@ -56,5 +56,6 @@ SAMPLES: dict[str, tuple[str, str, dict[str, str]]] = {
     "srt": ("talk.srt", "1\n00:00:00,000 --> 00:00:01,250\nHello again\n", {}),
     "elan": ("talk.eaf", _ELAN, {}),
     "textgrid": ("talk.TextGrid", _TEXTGRID, {}),
+    "table": ("talk.csv", "start;end;text;speaker\n0,5;1,25;hello world;Ann\n0;0,5;yes;\n", {}),
     "ctm": ("all.ctm", "talk 1 0 0.5 Hello 0.75\ntalk 1 0.5 0.75 world 0.5\ntalk 2 0 0.25 yes\n", {}),
 }

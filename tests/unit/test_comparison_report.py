@@ -7,10 +7,12 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
-from swsdist.report.comparing.tables import p_value
+from swsdist.report.comparing.tables import p_value, paper_table
 from swsdist.report.plots.comparison import Estimate, differences_svg, forest_svg
 from swsdist.report.plots.svg import Line, Mark, det_svg, shortened
 from swsdist.report.tables import Table, text_lines
+from swsdist.score.compare.paired import compare_paired, conditions
+from swsdist.score.compare.results import ComparisonData, Measured, Settings
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -89,3 +91,14 @@ def test_a_legend_beside_the_curves_covers_none() -> None:
     shapes = [group[0] for group in plot.findall(f"{SVG}g")[1:] if len(group) and group[0].get("fill") != "none"]
     drawn = [shape.get("d") or shape.tag + str(sorted(shape.attrib)) for shape in shapes[:16:2]]
     assert len({*drawn}) == 8
+
+
+@pytest.mark.parametrize("better", ["one", "two"])
+def test_a_paper_marks_what_is_worse_than_the_best(better: str) -> None:
+    values = {"one": {f"q{k}": 0.5 + k / 100 for k in range(20)}, "two": {f"q{k}": 0.5 + k / 100 for k in range(20)}}
+    values[better] = {query: value + 0.1 for query, value in values[better].items()}
+    comparison = compare_paired(conditions(values), resamples=50)
+    data = ComparisonData(("one", "two"), (Measured("ATWV", comparison),), (), Settings(resamples=50))
+    table = paper_table({row.system: {"atwv": row.mean} for row in comparison.systems}, ["atwv"], data)
+    assert [row[1].endswith("***") for row in table.rows] == [row[0] != better for row in table.rows]
+    assert "Holm's correction" in table.note

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from swsdist.config import config_from_dict, dump_config, load_config
+from swsdist.config import Config, config_from_dict, dump_config, load_config
 from swsdist.core.codes import Code
 from swsdist.core.codes import config as codes
 from swsdist.core.errors import ConfigError
+from swsdist.stages.inputs.settings import settings_of
 from tests.support.coded import raises
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -220,3 +221,20 @@ def test_what_is_wrong_with_it(across: Path, line: str, where: str, key: str, co
     (across / "data" / "across.yaml").write_text(f"documents: docs.csv\n{line}\n")
     with raises(code, where=where, key=key):
         load_config("systems/plain.yaml", corpus="data/across.yaml")
+
+
+OF_RESULTS = [
+    (section, key)
+    for section in ("corpus", "queries", "reduce", "calibrate", "score")
+    for key, field in Config.model_fields[section].annotation.model_fields.items()
+    if not (field.json_schema_extra or {}).get("execution_only")
+]
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
+@pytest.mark.parametrize(("section", "key"), OF_RESULTS)
+def test_a_key_that_results_depend_on_is_listed(section: str, key: str) -> None:
+    config = Config.model_validate({"run": "run", "corpus": {"documents": "docs.csv"}})
+    changed = config.model_copy(update={section: getattr(config, section).model_copy(update={key: "other"})})
+    before = settings_of(config)
+    assert [name for name, value in settings_of(changed).items() if before[name] != value] == [f"{section}.{key}"]

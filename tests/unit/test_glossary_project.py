@@ -42,11 +42,28 @@ def code(raised: pytest.ExceptionInfo[UserError]) -> str:
 
 
 def test_what_is_set_aside_stays_so_for_whoever_opens_the_folder(project) -> None:
-    project.set_aside("a", True)
-    project.set_aside("b", True)
-    project.set_aside("a", False)
+    project.set_aside("a", True, person="Ann")
+    project.set_aside("b", True, person="Ann")
+    project.set_aside("a", False, person="Ann")
     with Project.open(project.folder) as other:
         assert other.aside() == project.aside() == {"b"}
+
+
+def test_what_is_set_aside_is_taken_back_before_an_earlier_judgement(project, tmp_path: Path) -> None:
+    word = project.add_entry(person="Ann", form="mwana")
+    token = project.judge(word.entry_id, at(1, 2), "yes", person="Ann")
+    project.set_aside("a", True, person="Ann")
+    project.set_aside("b", True, person="Ann")
+    assert project.undo(person="Ann") is not None
+    file = tmp_path / "glossary.json"
+    file.write_text(json.dumps(as_json(project)))
+    with Project.open(tmp_path / "empty") as empty, Project.open(tmp_path / "other") as other:
+        other.set_aside("c", True, person="Bob")
+        for each in (empty, other):
+            import_file(each, file, person="Cem", store=None)
+        assert (project.aside(), empty.aside(), other.aside()) == ({"a"}, {"a"}, {"a", "c"})
+    assert project.undo(person="Ann") is not None
+    assert (project.aside(), project.tokens(word.entry_id)) == (set(), [token])
 
 
 def test_an_entry_is_found_whatever_its_case_and_accents(project) -> None:

@@ -199,6 +199,11 @@ def test_missing_table(tmp_path):
         read_table(str(tmp_path / "nothing.csv"), CORPUS)
 
 
+def test_a_name_in_capitals_is_told(tmp_path):
+    with raises(io_codes.MISSING_COLUMN, advice="did you mean 'PATH'? Rename it to 'path'"):
+        read_table(csv(tmp_path, "doc_id,PATH\na,a.wav\n"), CORPUS)
+
+
 def test_from_s3(s3):
     folder = Folder(f"s3://{s3.bucket}/tables", s3.storage)
     folder.write_bytes("docs.csv", b"doc_id,path\na,a.wav\nb,\n")

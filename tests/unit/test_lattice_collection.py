@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from swsdist.core.codes import text as codes
+from swsdist.io.filesystem import Folder
 from swsdist.lattices import collection
+from swsdist.lattices.beside import files_in, speakers_in, tiers_of
 from swsdist.lattices.collection import LatticeFile, chunks, detect, document_id, find_files, read_file
 from swsdist.lattices.lattice import Broken, Origin
 from swsdist.registry.entries import LatticeFormatEntry
@@ -159,3 +161,21 @@ def test_sizes_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     large = [file._replace(size=1 << 40) for file in files(5)]
     assert list(map(len, chunks(large))) == [1] * 5
     assert list(chunks([])) == []
+
+
+def test_a_table_beside_a_recording_has_tiers_and_speakers(tmp_path: Path) -> None:
+    put(
+        tmp_path,
+        talk_wav="",
+        talk_csv="text,start,end,tier,speaker\nzwei,1,2,words,Anna\neins,0,1,words,Anna\n,2,3,words,Ben\nlaut,x,1,notes,\n",
+        both_tsv="start\tend\ttext\tspeaker\n0\t1\tja\tAnna\n1\t2\tnein\tBen\n2\t3\thm\tunknown\n",
+        list_csv="path,start,end\na.wav,0,1\n",
+    )
+    files = {Path(name).name: file for name, file in files_in(str(tmp_path), {}).items()}
+    assert set(files) == {"talk", "both"}
+    (tier,), left_out = tiers_of(files["talk"], Folder(str(tmp_path)))
+    assert (tier.name, tier.speaker, [row.text for row in tier.rows]) == ("words", "Anna", ["eins", "zwei"])
+    assert [error.where for error in left_out.errors] == [f"{tmp_path / 'talk.csv'}, line 5"]
+    tiers, _ = tiers_of(files["both"], Folder(str(tmp_path)))
+    assert [(tier.name, tier.speaker) for tier in tiers] == [("text", "Anna"), ("text", "Ben"), ("text", "")]
+    assert speakers_in(str(tmp_path), {}) == {f"{tmp_path}/talk": "Anna"}

@@ -105,12 +105,15 @@ def test_what_is_odd_is_told() -> None:
 
 
 def test_what_is_refused() -> None:
-    with raises(codes.UNKNOWN_PROTOCOL, name="sws2031"):
-        metrics.mtwv(TRUE, FOUND, 1000.0, protocol="sws2031")
+    with raises(codes.UNKNOWN_PROTOCOL, name="SWS2031", meant="; did you mean sws2013?"):
+        metrics.mtwv(TRUE, FOUND, 1000.0, protocol="SWS2031")
     with raises(codes.ABSENT_COLUMN, column="score"):
         metrics.mtwv(TRUE, TRUE, 1000.0)
     with raises(codes.UNKNOWN_MEASURE, key="mtvw", meant="; did you mean mtwv?"):
         metrics.value("mtvw", TRUE, FOUND, 1000.0)
+    for key, name in (("MTWV", "mtwv"), ("mincnxe", "cnxe_min"), ("min Cnxe", "cnxe_min")):
+        with raises(codes.UNKNOWN_MEASURE, key=key, meant=f"; did you mean {name}?"):
+            metrics.value(key, TRUE, FOUND, 1000.0)
     nothing = {key: value[:0] for key, value in TRUE.items()}
     with pytest.raises(UserError), pytest.warns(UserWarning, match=r"\[no-referenced-terms\]"):
         metrics.det(nothing, FOUND, 1000.0, queries=["a", "b"])

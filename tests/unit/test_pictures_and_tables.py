@@ -116,6 +116,10 @@ def test_negative_numbers_have_a_minus_in_latex() -> None:
     text = latex([Table("t", ("a - b", "c", "d"), [row], "from -1 to 2")])
     assert r"q-norm, mfcc-13 of 2013-05-01 & $-$0.0868 & $-$.5 [$-$inf, $-$0.25], 3-5, 1e-05 \\" in text
     assert r"a - b & c & d \\" in text
+    powers = latex([Table("Tests of A, p", ("pair", "p"), [("x", "1e-05"), ("y", "-2.28e-06")])])
+    assert r"x & $10^{-5}$ \\" in powers
+    assert r"y & $-2.28\times 10^{-6}$ \\" in powers
+    assert r"\label{tab:tests-of-a-p}" in powers
     assert "t. from $-$1 to 2" in text
 
 

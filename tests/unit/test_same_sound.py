@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdist.audio.marks import pack_marks
-from swsdist.store.same_sound import Copies, copies
+from swsdist.store.same_sound import Copies, _is_same, copies
 
 COLUMNS = 13
 
@@ -64,3 +64,18 @@ def test_hits_of_one_sound_are_one() -> None:
     assert joined == [[("a", 1), ("a", 2), ("b", 1)], [("c", 1)], [("a", 1), ("b", 1)]]
     assert same.also(("a", 1)) == ["b"]
     assert same.most == 4
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 40), st.integers(1, 25)), max_size=40))
+def test_a_hit_takes_the_first_of_its_time(places: list[tuple[str, int, int]]) -> None:
+    same = Copies({("b", 1): ("a", 1)})
+    rows = [
+        {"doc_id": name, "channel": 1, "start": start / 8, "end": (start + length) / 8, "score": -k}
+        for k, (name, start, length) in enumerate(places)
+    ]
+    hits: list[list[dict[str, Any]]] = []
+    for row in rows:
+        alike = (hit for hit in hits if same.first((hit[0]["doc_id"], 1)) == same.first((row["doc_id"], 1)))
+        first = next((hit for hit in alike if _is_same(hit, row)), None)
+        hits.append([row]) if first is None else first.append(row)
+    assert same.joined(rows) == [sorted(hit, key=lambda row: row["doc_id"]) for hit in hits]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from swsdist.core.codes import evaluation as evaluation_codes
 from swsdist.core.codes import score as score_codes
@@ -73,6 +75,36 @@ def test_more_references_than_trials_is_a_notice(recwarn: pytest.WarningsRecorde
     assert found["atwv_pfa"] == 0
     assert says(str(task.notices), score_codes.NEGATIVE_FALSE_ALARM_RATES)
     assert not [w for w in recwarn if "negative" in str(w.message)]
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 9)), min_size=1, max_size=12), st.integers(0, 9))
+def test_a_threshold_for_each_query_is_no_oddity(found: list[tuple[str, int]], other: int) -> None:
+    """Whatever the scores: by a threshold for each query there is no warning, and a NO above a YES of its query is one."""
+    thresholds = {"a": 5, "b": other}
+
+    def notices(decisions: list[bool]) -> tuple[str, int]:
+        task = make_task(TRUE, total_seconds=1000.0)
+        start = [float(k) for k in range(len(found))]
+        rows = {"query_id": [q for q, _ in found], "doc_id": ["x"] * len(found), "start": start}
+        rows |= {"end": [s + 0.5 for s in start], "score": [float(score) for _, score in found], "decision": decisions}
+        evaluate(task, make_system(rows))
+        return str(task.notices), len(task.notices.requested)
+
+    by_query = [score >= thresholds[query] for query, score in found]
+    assert not says(notices(by_query)[0], evaluation_codes.INCONSISTENT_DECISIONS)
+    pairs = [(q, s, p, t) for (q, s), yes in zip(found, by_query, strict=True) if yes for (p, t) in found]
+    reversible = any(q == p and t < s and t < thresholds[p] for q, s, p, t in pairs)
+    text, informed = notices([not yes for yes in by_query])
+    assert says(text, evaluation_codes.INCONSISTENT_DECISIONS) == reversible
+    assert not (reversible and informed)
+
+
+def test_repeated_detections_are_told() -> None:
+    twice = {name: [*column, column[0], column[0]] for name, column in FOUND.items()}
+    task = make_task(TRUE, total_seconds=1000.0)
+    evaluate(task, make_system(twice))
+    (told,) = [n for n in task.notices.entries.values() if n.code is evaluation_codes.DUPLICATE_DETECTIONS]
+    assert (told.count, "query a, document x, 1.1 to 1.6 s" in told.first) == (2, True)
 
 
 def test_sws2012_is_priced_as_it_was_given_to_the_program() -> None:

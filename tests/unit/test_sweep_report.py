@@ -229,3 +229,9 @@ def test_lines_of_long_names_are_told_apart() -> None:
     drawn = ElementTree.fromstring(plots(data(rows, ("a", "b")))["curve-a"][1])
     labels = [text.text for text in drawn.iter(f"{NS}text") if (text.text or "").startswith("xx")]
     assert len(set(labels)) == len(labels) == 2
+
+
+def test_a_terminal_shows_the_best_of_many() -> None:
+    rows = [{"search.band": k, "auc": k / 100} for k in range(15)]
+    assert text_lines(data(rows, ("search.band",)))[-1] == "10 best of 15 points; all are in points.csv."
+    assert "best of" not in "".join(text_lines(data(rows[:10], ("search.band",))))

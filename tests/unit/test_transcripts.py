@@ -563,3 +563,14 @@ def test_damage_gives_errors_with_codes_alone(tmp_path: Path, form: str) -> None
             else:
                 words_of_lattice(item)
     assert broken > 20
+
+
+def test_tables_are_known_by_their_columns() -> None:
+    for name, head, form in (
+        ("talk.csv", b"\xef\xbb\xbfspeaker;start;end;text\r\n", "table"),
+        ("talk.tsv.gz", b'sep=\t\n"start"\t"end"\t"text"\n', "table"),
+        ("talk.txt", b"start,end,text\n", None),
+        ("talk.csv", b"query_id,doc_id,start,end,text\n", None),
+        ("talk.csv", b"start,end,word\n", None),
+    ):
+        assert detected(name, head) == form, (name, head)

@@ -56,14 +56,8 @@ def demand_configured(inputs: FuseInputs) -> None:
     """
     for name, config in configs(inputs).items():
         was = inputs.chain_runs[name].config
-        if differ := [
-            key for key, value in _result_settings(config).items() if _result_settings(was).get(key) != value
-        ]:
+        before = settings_of(was)
+        if differ := [key for key, value in settings_of(config).items() if before.get(key) != value]:
             raise codes.CHANGED_SYSTEM_CONFIG(
                 where=f"options.systems: {name} ({config.run})", system=name, keys=", ".join(differ)
             )
-
-
-def _result_settings(config: Config) -> dict[str, str]:
-    corpus = config.corpus.model_dump(mode="json")
-    return {**settings_of(config), **{f"corpus.{name}": str(value) for name, value in corpus.items()}}

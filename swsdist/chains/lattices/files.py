@@ -21,6 +21,7 @@ from swsdist.corpora.kaldi_data import segment_lines
 from swsdist.io.compressed import lines
 from swsdist.io.fields import integer, split
 from swsdist.io.filesystem import Folder, identify
+from swsdist.io.local import is_readable
 from swsdist.io.notices import Notices
 from swsdist.lattices.collection import LatticeFile, chunks, document_id, find_files, read_file
 from swsdist.lattices.lattice import Broken, Lattice, Lattices, Origin
@@ -93,7 +94,9 @@ class FileSource(Source):
                 return
             if better is None and path.rpartition(".")[2].lower() in ENDINGS:
                 return  # recordings beside their transcripts, see `_recordings`
-            if better is None:
+            if better is None and "://" not in path and not is_readable(path):
+                self._inputs.notices.add(codes.UNREADABLE_LATTICE, where=path, count=1)
+            elif better is None:
                 self._inputs.notices.inform(codes.NOT_A_LATTICE, where=path, count=1)
             else:
                 self._inputs.notices.inform(codes.BETTER_LATTICE, where=path, count=1, format=better)
@@ -155,7 +158,7 @@ class FileSource(Source):
         local = folder.local()
         if local is not None and local.is_file():
             return {}
-        stems = ((name.rpartition("."), name) for name in sorted(folder.listing()))
+        stems = ((name.rpartition("."), name) for name in sorted(folder.listing(unreadable=lambda path, error: None)))
         return {stem: folder.path(name) for (stem, _, ending), name in stems if ending.lower() in ENDINGS}
 
     def _segment(self, doc_id: str) -> tuple[str, float, float]:

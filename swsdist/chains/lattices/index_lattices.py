@@ -14,6 +14,7 @@ from swsdist.core.needs import Needs
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage
 from swsdist.pipeline.task import Receipt, Task, TaskOutput
+from swsdist.stages.inputs.state import doubt_gone
 from swsdist.stages.lattice_store import LATTICE_TABLES, commit_lattices, demand_lattices, write_lattices
 from swsdist.stages.task_results import Indexed
 from swsdist.store import digest
@@ -90,7 +91,14 @@ class IndexLattices(Stage[Documents]):
         recipe = {"name": self.name, "version": self.version, "options": options.labels.model_dump(mode="json")}
         if (maker := {"recogniser": "recogniser", "frames": "decoding"}.get(options.source)) is not None:
             recipe[maker] = getattr(options, maker).model_dump(mode="json")
-        commit_lattices(inputs, chain_inputs.store, recipe, *source.documents(), source.path, unfinished)
+        documents, refused = source.documents()
+        store = chain_inputs.store
+        if store.manifest is not None and unfinished is None:
+            table = store.open().documents(columns=["doc_id", "channel"])
+            stored = set(zip(table["doc_id"].to_pylist(), table["channel"].to_pylist(), strict=True))
+            gone = stored - {(row["doc_id"], row["channel"]) for row in documents}
+            doubt_gone(chain_inputs.notices, store.folder, len(gone), len(stored))
+        commit_lattices(inputs, store, recipe, documents, refused, source.path, unfinished)
 
     def digests(self, inputs: Inputs) -> dict[str, str]:
         """Digest of the documents, with the SHA-256 of each one's lattice."""

@@ -315,7 +315,7 @@ def _texts_of_files(path: str, storage: Mapping[str, Any]) -> Iterator[tuple[str
     """TXT files, and transcripts of recordings that have none."""
     alone, name = locate(path, storage)
     folder = alone if alone.exists(name) else Folder(path, storage)
-    names = [name] if folder is alone else sorted(folder.listing())
+    names = [name] if folder is alone else sorted(folder.listing(unreadable=lambda path, error: None))
     texts = {file[: -len(".txt")]: folder.path(file) for file in names if file.lower().endswith(".txt")}
     for stem, file in texts.items():
         yield stem, "".join(line for _, line in lines(file, storage))

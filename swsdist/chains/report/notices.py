@@ -111,7 +111,7 @@ def note_store(inputs: CorpusInputs) -> Notices:
 
 
 def _note_outgrown(store: StoreState, notices: Notices) -> None:
-    """Note a store that has outgrown its statistics, and so all that its first index fitted."""
+    """Note a store that has outgrown the models of its features; where it has none, its statistics."""
     if (manifest := store.manifest) is None or manifest.kind != "frames":
         return
     documents = int(manifest.counts["documents"])
@@ -119,11 +119,14 @@ def _note_outgrown(store: StoreState, notices: Notices) -> None:
         store.folder, manifest.models[f"statistics.{manifest.tracks[0].name}"], ["scope", "taken_from"]
     )
     counts = pc.list_value_length(fitted["taken_from"]).filter(pc.equal(fitted["scope"], "collection"))
-    if len(counts) and documents >= _OUTGROWN * counts[0].as_py():
+    first = int(manifest.counts.get("fitted_to", 0) if manifest.fitted else 0) or (
+        counts[0].as_py() if len(counts) else documents
+    )
+    if documents >= _OUTGROWN * first:
         refit = f"`swsdist store refit {quote(store.folder.path())}` estimates means, variances and voices anew"
         if manifest.fitted:
             refit = "the same command with --from fit-transforms fits all models anew, and indexes all again"
-        notices.add(codes.OUTGROWN_MODELS, where=store.folder.path(), documents=documents, first=counts[0], refit=refit)
+        notices.add(codes.OUTGROWN_MODELS, where=store.folder.path(), documents=documents, first=first, refit=refit)
 
 
 def _note_undecided(chain_run: ChainRun, notices: Notices) -> None:
@@ -262,7 +265,7 @@ def summary(chain_run: ChainRun) -> list[str]:
     line = f"{inputs.store.folder.path()}: {its['documents']} documents, {hours:.3f} h of audio"
     if "new" in its:
         line += f"; {its['new']} new, {its['changed']} changed, {its['gone']} gone"
-        line += f", {its['moved']} moved" if its["moved"] else ""
+        line += f", {its['moved']} moved or touched" if its["moved"] else ""
         line += f" ({its['held']} renamed or copied: their frames were there)" if its["held"] else ""
     lines = [f"{line}, {its['rejected']} rejected"]
     if (words := inputs.others.get("words")) is not None and words.store.manifest is not None:

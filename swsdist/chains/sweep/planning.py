@@ -173,7 +173,7 @@ def plan_sweep(
             rules, line = scored_by(config), protocol_of(config.score).describe()
         if is_chain(CHAINS, config.chain, "of_points"):
             raise codes.SWEPT_CHAIN(where=spec.where(number, "chain"), chain=config.chain)
-        name = fingerprint(settings_of(config), _other_settings(config))[:12]
+        name = fingerprint(settings_of(config))[:12]
         if name in numbers:
             raise codes.DUPLICATE_POINTS(
                 where=spec.where(number), first=numbers[name], second=number, keys=keys_text(keys)
@@ -326,10 +326,6 @@ def _absolute(path: str) -> str:
 
 def _text(value: object) -> str:
     return shown(value).replace("$", "$$")
-
-
-def _other_settings(config: Config) -> Mapping[str, object]:
-    return config.model_dump(mode="json", include={"corpus", "chain", "options"})
 
 
 def _with_store(config: Config, numbers: dict[str, object], where: str) -> Config:

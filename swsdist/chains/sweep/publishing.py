@@ -11,14 +11,16 @@ import pyarrow.parquet as pq
 
 from swsdist.calibrate.operating_points.rescoring import CompactList, Rescoring
 from swsdist.calibrate.operating_points.study import Study, StudyEntry, study
-from swsdist.chains.sweep.planning import Plans, alpha_of, keys_text
+from swsdist.chains.sweep.planning import PlannedPoint, Plans, SweepPoint, alpha_of, keys_text
 from swsdist.chains.sweep.ranking import RankedPoints
 from swsdist.chains.sweep.reading import CONFIG, SweepSpec
 from swsdist.chains.sweep.running import PointResult, SweepRun, point_at
 from swsdist.config import Config
 from swsdist.core.codes import sweep as codes
+from swsdist.core.text import counted
 from swsdist.io.filesystem import Folder
 from swsdist.io.tables import write_csv
+from swsdist.registry.registries import CALIBRATION
 from swsdist.report.study import captioned_figures, study_files, study_tables
 from swsdist.report.summary import span
 from swsdist.report.sweep import SweepData, plots, render_sweep
@@ -69,6 +71,10 @@ def data_of(
         ("points", f"{len(results)}" + (f", of which {failed} failed" if failed else "")),
         ("ranked by", f"{objective.measure}, the {'lowest' if objective.sign < 0 else 'highest'} first"),
     ]
+    tests = spec.file.tests
+    if any(ranking.tested for ranking in ranked.rankings):
+        how = f"{tests.resamples} draws of queries; tests: {tests.permutations} changes of sign; seed {tests.seed}"
+        about.append(("intervals", how))
     if shared:
         about.append(("CPU", f"{span(shared)}; without sharing: {span(alone)}"))
     notes = [*notices]
@@ -76,6 +82,11 @@ def data_of(
         notes.append(
             f"The points have {len(ranked.rankings)} scoring setups (column scored_by). They are ranked and tested "
             "against each other only within a setup."
+        )
+    if unread := [result.point.number for result in results if _without_alpha(result.point)]:
+        notes.append(
+            f"calibrate.alpha changes nothing at {counted(len(unread), 'point')} (the first is point {unread[0]}): "
+            "none of its steps reads it."
         )
     if spec.repeated:
         notes.append(f"{spec.repeated} draws repeated a point and are left out.")
@@ -87,7 +98,7 @@ def data_of(
         objective.measure,
         objective.sign < 0,
         ranked.rankings,
-        spec.file.tests.level,
+        tests.level,
         tuple(about),
         tuple(notes),
         tuple(captioned_figures(studied)) if studied is not None else (),
@@ -99,6 +110,13 @@ def data_of(
             (VALUES, "settings and the best"),
         ),
     )
+
+
+def _without_alpha(point: SweepPoint) -> bool:
+    """Whether a point sets `calibrate.alpha` for steps that have no such option."""
+    if "calibrate.alpha" not in point.keys or not isinstance(point, PlannedPoint):
+        return False
+    return not any("alpha" in CALIBRATION[name].load().model.model_fields for name in point.config.calibrate.steps)
 
 
 def place_of(spec: SweepSpec) -> str:

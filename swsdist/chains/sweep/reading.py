@@ -78,7 +78,7 @@ class Tests(Section):
     """Intervals and tests."""
 
     level: Annotated[float, Field(gt=0, lt=1)] = Field(0.95, description="of confidence")
-    resamples: PositiveInt = Field(2000, description="draws of the bootstrap over queries")
+    resamples: PositiveInt = Field(10_000, description="draws of the bootstrap over queries")
     permutations: PositiveInt = Field(DRAWS, description="random changes of sign")
     seed: NonNegativeInt = Field(0, description="of both")
 

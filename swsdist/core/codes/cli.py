@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swsdist.core.codes import Code
-from swsdist.core.errors import ConfigError, IncompleteError, OddError, StoreError, UserError
+from swsdist.core.errors import ConfigError, ImplausibleError, IncompleteError, OddError, StoreError, UserError
 
 NO_SUCH_CODE = Code("no-such-code", UserError, "there is no code {code}{meant}", "`swsdist explain` lists all codes")
 NO_SUCH_PAGE = Code("no-such-page", UserError, "no page is about this", "{near}swsdist help lists all")
@@ -55,9 +55,10 @@ UNKNOWN_TRANSCRIPT_FORMAT = Code(
 
 ANOTHER_INDEX = Code(
     "another-index",
-    UserError,
+    ImplausibleError,
     "this is the index of another folder, {documents}",
-    "name another run folder (--run FOLDER); if the recordings have moved: --run {run!q}",
+    "name another run folder (--run FOLDER; of serve, --project FOLDER); if the recordings have moved: --run {run!q} --force, "
+    "before serve once of `swsdist index`",
 )
 CONFIG_IN_RUN_FOLDER = Code(
     "config-in-run-folder",

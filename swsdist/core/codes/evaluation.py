@@ -162,9 +162,22 @@ TIME_UNIT_MISMATCH = Code(
 INCONSISTENT_DECISIONS = Code(
     "inconsistent-decisions",
     OddError,
-    "{count} list{s} with inconsistent decisions: the highest score of a NO is {highest_no}, "
-    "the lowest of a YES {lowest_yes}",
-    "decide by one threshold, if the scores are meant to be comparable; a list that was calibrated by folds has one of each",
+    "{count} list{s} with inconsistent decisions: in query {query} a NO has the score {highest_no} "
+    "and a YES {lowest_yes}{reversed}",
+    "decide each query by one threshold; the greater score must be the better hit",
+)
+THRESHOLDS_OF_FOLDS = Code(
+    "thresholds-of-folds",
+    OddError,
+    "{count} list{s} of several thresholds, one for each query, as of folds: "
+    "the highest score of a NO is {highest_no}, the lowest of a YES {lowest_yes}",
+    "decide by one threshold, if a program needs one (KWSEval does)",
+)
+DUPLICATE_DETECTIONS = Code(
+    "duplicate-detections",
+    OddError,
+    "{count} detection{s} repeat another of the list, with the same query, place and score; each counts",
+    "give each detection once",
 )
 ALL_REFERENCES_MISSED = Code(
     "all-references-missed",

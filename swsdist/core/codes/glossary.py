@@ -113,6 +113,12 @@ CHANGED_SINCE = Code(
 NO_SUCH_GLOSSARY_EXPORT = Code(
     "no-such-glossary-export", UserError, "a glossary has no export {kind!r}", "its exports are: {kinds}"
 )
+NO_LANGUAGE_TAG = Code(
+    "no-language-tag",
+    UserError,
+    "{tag!r} is no language tag (BCP 47)",
+    "give the code of the language, such as mdw (Mbosi), ln (Lingala) or fr; und: unknown",
+)
 RECORDING_UNKNOWN = Code(
     "recording-unknown", UserError, "no recording of this name is known", "name the store that holds it"
 )
@@ -121,6 +127,12 @@ CLIPS_LEFT_OUT = Code(
     OddError,
     "{count} clip{s} of {of} could not be cut",
     "look whether the recordings are still where they were indexed, and name their store",
+)
+FILES_LEFT_OUT = Code(
+    "files-left-out",
+    OddError,
+    "{count} file{s} of ELAN left out, to which no tiers can be added",
+    "open them in ELAN and save them again, or export without --into",
 )
 REPLACED_LEFT_OUT = Code(
     "replaced-left-out",
@@ -149,8 +161,8 @@ UNREADABLE_IMPORT = Code(
 UNKNOWN_IMPORT = Code(
     "unknown-import",
     DataError,
-    "neither an ELAN file, nor a TextGrid, nor a glossary",
-    "give a file .eaf or .TextGrid, or the glossary.json of an export",
+    "neither an ELAN file, nor a TextGrid, nor a table with start, end and text, nor a glossary",
+    "give a file .eaf, .TextGrid, .csv or .tsv, or the glossary.json of an export",
 )
 FOLDER_WITHOUT_STORE = Code(
     "folder-without-store",
@@ -194,5 +206,11 @@ STORE_GONE = Code(
     OddError,
     "the glossary's store cannot be read ({reason}), so no recordings are known",
     "name where it is now: --store",
+)
+PACK_WITHOUT_STORE = Code(
+    "pack-without-store",
+    UserError,
+    "the glossary is of no store, which a colleague needs",
+    "name it: `--store FOLDER`; or write the words alone: `swsdist glossary export PROJECT project`",
 )
 PACK_EXISTS = Code("pack-exists", UserError, "there is something already", "name a new folder, or a new .zip")

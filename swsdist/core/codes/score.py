@@ -61,7 +61,7 @@ TOO_FEW_RESAMPLES = Code(
     "too-few-resamples", UserError, "{resamples} resamples are too few", "ask for at least 1, better 1000 or more"
 )
 UNKNOWN_CONVENTIONS = Code("unknown-conventions", UserError, "unknown conventions {name!r}", "choose one of: {names}")
-UNKNOWN_PROTOCOL = Code("unknown-protocol", UserError, "unknown protocol {name!r}", "choose one of: {names}")
+UNKNOWN_PROTOCOL = Code("unknown-protocol", UserError, "unknown protocol {name!r}{meant}", "choose one of: {names}")
 UNKNOWN_MEASURE = Code("unknown-measure", ConfigError, "unknown measure {key!r}{meant}", "measures are {measures}")
 
 # Protocols and trials.

@@ -40,6 +40,12 @@ NO_EXAMPLE = Code(
     "the word has no example yet",
     "record it, mark a place, or judge a hit with yes first",
 )
+SHORT_EXAMPLE = Code(
+    "short-example",
+    UserError,
+    "the example lasts {seconds:.2f} s, less than {least:.1f} s",
+    "mark the whole word",
+)
 LONG_EXAMPLE = Code(
     "long-example",
     UserError,

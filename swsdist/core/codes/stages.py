@@ -43,6 +43,13 @@ NO_USABLE_DOCUMENT = Code(
     "no-usable-document", StoreError, "none of the {documents} documents could be used{track}", "{advice}"
 )
 
+MOST_ARE_GONE = Code(
+    "most-are-gone",
+    OddError,
+    "{count} of the {of} documents that the store has are gone from the corpus",
+    "see that the whole archive is there, and that it is the one of this store",
+)
+
 DUPLICATE_RECORDING = Code(
     "duplicate-recording",
     OddError,

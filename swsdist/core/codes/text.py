@@ -98,6 +98,12 @@ NOT_A_LATTICE = Code(
     "{count} file{s} left out: of no format of lattices, or of another than options.lattices.format",
     "remove the files",
 )
+UNREADABLE_LATTICE = Code(
+    "unreadable-lattice",
+    OddError,
+    "{count} file{s} or folder{s} left out: permission denied",
+    "check the permissions (ls -l)",
+)
 BETTER_LATTICE = Code(
     "better-lattice",
     OddError,

@@ -87,7 +87,7 @@ def status(run: Folder) -> Status:
     last = all(plan.complete for plan in plans.values())
     if holder is not None:
         return Status("died", text, stages, (), None)
-    if complete and last:
+    if complete and last and (driver_status is None or driver_status.state != "stopped"):
         return Status("done", text, stages, (), None)
     if driver_status is None or driver_status.state == "running" or (driver_status.state == "done" and not complete):
         return Status("incomplete", text, stages, (), None)

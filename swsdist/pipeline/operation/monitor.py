@@ -11,7 +11,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from typing import Any
@@ -19,12 +19,14 @@ from typing import Any
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import CancelledError, StorageError
 from swsdist.core.redaction import redacted
+from swsdist.io.filesystem import Folder
 from swsdist.pipeline import lock
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.chain_run import Outcome
 from swsdist.pipeline.operation import cancelling, events, run_status
 from swsdist.pipeline.operation.progress import ForwardingProgress, Progress
 from swsdist.pipeline.operation.readers import Reader
+from swsdist.pipeline.plan import NAME as PLAN
 from swsdist.pipeline.task import Failure, Receipt, Task
 
 #: Seconds between two checks: in a local folder, and on S3.
@@ -43,7 +45,8 @@ _JOURNAL_EVENTS = {"up": "worker-up", "died": "worker-died", "retry": "task-retr
 
 
 class RunMonitor(ForwardingProgress):
-    """Writes the progress of a run to its folder, and forwards it. Nothing is written before the first stage begins.
+    """Writes the progress of a run to its folder, and forwards it. What comes before the first stage is written with it,
+    or at the end.
 
     A prerequisite run has its own monitor and folder.
     """
@@ -59,6 +62,7 @@ class RunMonitor(ForwardingProgress):
         self._log = events.EventLog(self._run, token or "00000000")
         self._opened = self._changed = False
         self._readers: dict[str, Reader] = {}
+        self._rejected: set[tuple[Any, ...]] = set()
         self._beat_at = 0.0
         self._cancelled_from: str | None = None  # the host that requested the cancellation
         self._obeyed = self._end_logged = False
@@ -109,7 +113,10 @@ class RunMonitor(ForwardingProgress):
                 pid=outcome.pid,
             )
             for row in outcome.rejected:
-                self._log_event("rejected", stage=step.name, **{key: row.get(key) for key in _REJECTED})
+                told = {"stage": step.name, **{key: row.get(key) for key in _REJECTED}}
+                if (key := tuple(told.values())) not in self._rejected:  # the tasks of each track reject it
+                    self._rejected.add(key)
+                    self._log_event("rejected", **told)
         else:
             stage_progress.failed += 1
             self._log_event(
@@ -221,7 +228,8 @@ class RunMonitor(ForwardingProgress):
         """The run has ended in this state."""
         self._obeyed = True
         self._stop.set()
-        if self._opened:
+        worked = self._opened
+        if worked:
             self._thread.join()
         for reader in self._readers.values():
             reader.release()
@@ -231,15 +239,18 @@ class RunMonitor(ForwardingProgress):
         with suppress(StorageError, OSError, ValueError, KeyError):
             for chain_run in self._outcome.chain_runs.values() if state in ("done", "incomplete") else ():
                 counts |= chain_run.chain.counts(chain_run) if chain_run.chain.counts is not None else {}
-                for notice in chain_run.notices() if state == "done" and self._opened else ():
+                for notice in chain_run.notices() if state == "done" and worked else ():
                     self._log_event("warning", message=notice[:_MESSAGE])
         if not self._end_logged:
             wall = round(time.time() - self._status.began, 3)
             self._log_event("run-ended", state=state, message=message, wall=wall, counts=counts)
             self._end_logged = True
-        if state == "done" and not self._opened and (before := run_status.read(self._run)) is not None:
-            # Nothing was left to do, whatever ended the driver before.
-            self._opened, self._status.stages = before.state != state, before.stages
+        with suppress(StorageError, OSError):
+            if not worked and self._run.exists(PLAN):  # nothing was left to do, or it could not begin
+                before = run_status.read(self._run)
+                self._status.stages = [] if before is None else before.stages
+                self._opened = True
+                self._log.open()
         self._changed = True
         self._write()
         with suppress(StorageError, OSError):
@@ -272,6 +283,32 @@ def monitored(outcome: Outcome, inner: Progress) -> Iterator[RunMonitor]:
     failures = outcome.failures
     first = f"{len(failures)} tasks failed; the first: {failures[0].message}" if failures else ""
     _finish(watch, "incomplete" if failures else "done", first[:_MESSAGE])
+
+
+@contextmanager
+def noted(run: Folder, tell: Callable[[Mapping[str, Any]], None]) -> Iterator[None]:
+    """Note an error before a run begins: in its folder, if that is one and no other process works there.
+
+    Args:
+        run: the run folder.
+        tell: receives the event.
+    """
+    try:
+        yield
+    except Exception as error:
+        state, message = _ended(error)
+        log = events.EventLog(run, "00000000")
+        tell(log.add("run-ended", state=state, message=message, wall=0.0, counts={}))
+        with suppress(StorageError, OSError):
+            holder = lock.read(run)
+            if run.exists(PLAN) and (holder is None or not lock.alive(holder)):
+                before = run_status.read(run)
+                stages = [] if before is None else before.stages
+                values = ("", socket.gethostname(), os.getpid(), state, redacted(message), time.time(), time.time())
+                run.write_bytes(run_status.NAME, run_status.RunStatus(*values, stages=stages).to_json().encode())
+                log.open()
+                log.flush()
+        raise
 
 
 def _finish(watch: RunMonitor, state: str, message: str) -> None:

@@ -48,21 +48,56 @@ def paper_table(
     intervals = {
         block.measure.lower(): {row.system: row.interval for row in block.comparison.systems} for block in data.blocks
     }
+    worse = {block.measure.lower(): _worse_than_best(block) for block in data.blocks}
+    notes = [note] if note else []
+    settings, over = data.settings, data.units
     if data.entropies is not None:
         intervals["cnxe_min"] = {row.system: row.interval for row in data.entropies.systems}
+        best = min(data.entropies.systems, key=lambda row: row.value).system
+        worse["cnxe_min"] = {
+            other: stars(row.p_holm) for row in data.entropies.pairs if (other := _other(row, best)) is not None
+        }
     arrows = {"highest": " ↑", "lowest": " ↓", "": ""}
     columns, rows = ["system"], [[name] for name in values]
     plain: list[dict[str, object]] = [{"system": name} for name in values]
     for item in (quantities()[key] for key in keys):
         between = intervals.get(item.key)
-        columns += [item.name + arrows[item.best], *([_percent(data.settings)] if between else [])]
+        columns += [item.name + arrows[item.best], *([f"{_percent(settings)} interval"] if between else [])]
         for row, numbers, (name, its) in zip(rows, plain, values.items(), strict=True):
-            row.append(fixed(its.get(item.key), item.decimals))
+            row.append(fixed(its.get(item.key), item.decimals) + worse.get(item.key, {}).get(name, ""))
             numbers[item.key] = its.get(item.key)
             if between:
                 row.append(_interval(between[name]))
                 numbers |= {f"{item.key}_low": between[name].low, f"{item.key}_high": between[name].high}
-    return Table("Systems", columns, rows, note, plain=plain, gap="not defined for the system, or not known of it")
+    if intervals.keys() & {*keys}:
+        kind = "BCa" if settings.method == "bca" else "percentile"
+        notes.append(f"Intervals: {kind} bootstrap over {over}, {settings.resamples} draws, seed {settings.seed}.")
+    if len(values) > 1 and worse.keys() & {*keys}:
+        flips = sorted({_signs(row.sign_flip) for block in data.blocks for row in block.comparison.pairs})
+        test = f"paired sign-flip test over {over} ({'; '.join(flips)})"
+        if data.entropies is not None and "cnxe_min" in keys:
+            test += f", of min Cnxe the draws of its intervals ({data.entropies.draws})"
+        notes.append(f"Worse than the best of the column: {_limits()}; {test}, Holm's correction over all pairs.")
+    return Table(
+        "Systems", columns, rows, " ".join(notes), plain=plain, gap="not defined for the system, or not known of it"
+    )
+
+
+def _worse_than_best(block: Measured) -> dict[str, str]:
+    """Marks of the systems whose mean differs from the best one's."""
+    best = max(block.comparison.systems, key=lambda row: row.mean).system
+    return {
+        other: stars(row.sign_flip_holm) for row in block.comparison.pairs if (other := _other(row, best)) is not None
+    }
+
+
+def _other(row: PairRow | EntropyPair, system: str) -> str | None:
+    """The other system of a pair; None: the pair is of others."""
+    return {row.first: row.second, row.second: row.first}.get(system)
+
+
+def _limits() -> str:
+    return ", ".join(f"{mark} p < {limit:g}" for limit, mark in reversed(MARKS))
 
 
 def entropy_tables(data: ComparisonData) -> list[Table]:
@@ -92,8 +127,8 @@ def entropy_tables(data: ComparisonData) -> list[Table]:
         for row in results.pairs
     ]
     text = (
-        "Paired: all systems see the same draws. p: twice the part of the draws on the other side; Holm's correction is over "
-        "all pairs."
+        "Paired: all systems see the same draws. p: twice the part of the draws on the other side, at least "
+        f"{short(2 / (results.draws - results.undefined + 1), 2)}; Holm's correction is over all pairs."
     )
     return [
         Table("min Cnxe", ["system", "min Cnxe", over], rows, note),
@@ -202,7 +237,7 @@ def _systems(block: Measured, data: ComparisonData) -> Table:
 
 def pair_name(row: PairRow | EntropyPair) -> str:
     """The name of a difference."""
-    return f"{row.first} - {row.second}"
+    return f"{row.first} − {row.second}"
 
 
 def _differences(block: Measured, data: ComparisonData) -> Table:
@@ -225,9 +260,8 @@ def _differences(block: Measured, data: ComparisonData) -> Table:
                 fixed(row.cohen_d, 2),
             ]
         )
-    limits = ", ".join(f"{mark} p < {limit:g}" for limit, mark in reversed(MARKS))
     note = (
-        f"{limits}: p of the sign-flip test with Holm's correction, below. Wins: {data.units} on which the first is better. "
+        f"{_limits()}: p of the sign-flip test with Holm's correction, below. Wins: {data.units} on which the first is better. "
         "d is Cohen's d of paired values."
     )
     return Table(f"Differences of {block.measure}", columns, rows, note, gap=_GAP)
@@ -313,7 +347,7 @@ def _breakdown(parts: Sequence[BreakdownTable], measure: str) -> list[Table]:
             [group, *(_signed(results[k]["total"]) for results in gains.values())] for k, group in enumerate(groups)
         ]
         rows.append(["all", *(_signed(math.fsum(row["total"] for row in results)) for results in gains.values())])
-        columns = [column, *(f"{parts[0].first} - {name}" for name in gains)]
+        columns = [column, *(f"{parts[0].first} − {name}" for name in gains)]
         caption = f"Where the difference of {measure} comes from, by {column}"
         tables.append(Table(caption, columns, rows, "A group's part of the difference. The parts add up."))
     return tables

@@ -5,6 +5,7 @@ Pure functions, the same bytes for the same input; conventions as of `swsdist.re
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -51,6 +52,8 @@ def heat_svg(
     right, bottom = left + cell * len(columns), top + _CELL_HEIGHT * len(rows)
     parts = []
     colour = _LINES[0][0]
+    largest = max(abs(low), abs(high))
+    decimals = max(0, 3 - math.floor(math.log10(largest))) if largest > 0 else 4
     for i in range(len(rows)):
         for j in range(len(columns)):
             value = float(grid[i, j])
@@ -63,7 +66,7 @@ def heat_svg(
             shade = 0.06 + 0.6 * (1 - part if less_is_better else part)
             parts.append(f'<rect class="cell" fill="{colour}" fill-opacity="{shade:.3f}" stroke="{_GRID}" {box}/>')
             if len(columns) <= _MOST_TOLD:
-                parts.append(_text(x + cell / 2, y + 17, f"{value:.4g}", size=11))
+                parts.append(_text(x + cell / 2, y + 17, f"{value:.{decimals}f}", size=11))
     if best is not None:
         x, y = left + cell * best[1], top + _CELL_HEIGHT * best[0]
         box = f'x="{x + 1:.1f}" y="{y + 1}" width="{cell - 2:.1f}" height="{_CELL_HEIGHT - 2}"'

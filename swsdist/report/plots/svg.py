@@ -147,7 +147,9 @@ def det_svg(
             css, fill = f"{'mark' if is_open else 'area'} line{index % len(_LINES)}", _PAPER if is_open else colour
             style = f'class="{css}" stroke="{colour}" stroke-width="2" fill="{fill}"'
             shape = _marker(index if legend_width else number, style)
-            parts.append(f'<g transform="translate({float(x):.1f} {float(y):.1f})">{shape}</g>')
+            # Around the other mark, where both are in one place.
+            larger = " scale(1.5)" if is_open and legend_width else ""
+            parts.append(f'<g transform="translate({float(x):.1f} {float(y):.1f}){larger}">{shape}</g>')
             legend.append((f'<g transform="translate(11 0)">{shape}</g>', mark.label))
     if not legend_width:
         return _svg(width, height, title, [*parts, *_legend(frame.right - 8, frame.top + 8, legend)])

@@ -33,9 +33,6 @@ from swsdist.score.compare.significance import holm
 from swsdist.score.measures.cnxe import Trials, cnxe_min, prior_entropy
 
 Floats = NDArray[np.float64]
-#: Maximum number of draws: each fits a map.
-MOST = 2000
-
 #: Maximum number of distinct scores in a draw.
 BINS = 512
 
@@ -168,7 +165,7 @@ def compare_entropies(
         trials: N of each query.
         queries: of the set, with and without references.
         prior: effective, in (0, 1).
-        level, resamples, seed: of the intervals, which are percentiles; at most `MOST` draws are made.
+        level, resamples, seed: of the intervals, which are percentiles.
 
     Raises:
         UserError: a list has no true occurrence, or the references differ.
@@ -186,7 +183,7 @@ def compare_entropies(
     once = np.ones((1, len(names)))
     starts = [_least(item, once, trials, queries, prior)[1] for item in counted]
     pieces = []
-    for weights in draws_of(queries, min(resamples, MOST), seed):
+    for weights in draws_of(queries, resamples, seed):
         drawn = np.ascontiguousarray(weights[: len(names)].T)  # (draws, queries that have a row)
         minima = (
             _least(item, drawn, trials, queries, prior, start) for item, start in zip(counted, starts, strict=True)
@@ -214,7 +211,7 @@ def compare_entropies(
         )
         for k, ((i, j), corrected) in enumerate(zip(indices, holm(p), strict=True))
     )
-    return Entropies(systems, pairs, queries, min(resamples, MOST), boot.undefined)
+    return Entropies(systems, pairs, queries, resamples, boot.undefined)
 
 
 def _p(boot: Bootstrap, first: int, second: int) -> float:

@@ -36,6 +36,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast
 
 from swsdist.core.codes import score as codes
+from swsdist.core.text import suggestion
 from swsdist.registry.registries import PROTOCOLS as REGISTRY
 from swsdist.score.conventions import Conventions, Name, conventions_of
 from swsdist.score.measures.cnxe import prior_of_beta
@@ -155,7 +156,7 @@ def registered(name: str) -> Protocol:
         UserError: the name is unknown.
     """
     if name not in REGISTRY:
-        raise codes.UNKNOWN_PROTOCOL(name=name, names=", ".join(sorted(REGISTRY)))
+        raise codes.UNKNOWN_PROTOCOL(name=name, meant=suggestion(name, REGISTRY), names=", ".join(sorted(REGISTRY)))
     registered_protocol: Protocol = REGISTRY[name].load()
     return registered_protocol
 

@@ -148,9 +148,11 @@ def measure_names(keys: Sequence[str] | Literal["all"], where: str = "measures")
     names = list(quantities())
     if keys == "all":
         return tuple(names)
+    headings = {item.name.replace(" ", "").lower(): key for key, item in quantities().items()}  # min Cnxe: cnxe_min
     for key in keys:
         if key not in names:
-            raise codes.UNKNOWN_MEASURE(where=where, key=key, meant=suggestion(key, names), measures=", ".join(names))
+            meant = suggestion(headings.get(key.replace(" ", "").lower(), key), names)
+            raise codes.UNKNOWN_MEASURE(where=where, key=key, meant=meant, measures=", ".join(names))
     return tuple(keys)
 
 

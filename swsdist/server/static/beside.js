@@ -45,14 +45,19 @@ export class Tiers {
 export function startBeside() {
   const form = byId("beside");
   const select = byId("beside-tier");
+  let shown = "";
   subscribe("state", ({ annotations }) => {
     form.hidden = !annotations?.tiers.length;
-    if (form.hidden || select.options.length === annotations.tiers.length) return;
+    const now = JSON.stringify(annotations);
+    if (form.hidden || shown === now) return;
+    const chosen = [...select.selectedOptions].map(({ value }) => value);
+    shown = now;
     byId("beside-how").textContent = tn("beside.how", annotations.recordings);
     const option = ({ name, speakers, annotations: count }) =>
       el("option", { value: name }, tn("beside.tier", count, { name: [name, ...speakers].join(" · ") }));
     fill(select, ...annotations.tiers.map(option));
-    select.options[0].selected = true;
+    for (const item of select.options) item.selected = chosen.includes(item.value);
+    if (!select.selectedOptions.length) select.options[0].selected = true;
   });
   form.addEventListener("submit", (event) => {
     event.preventDefault();

@@ -3,9 +3,10 @@
 import { byId } from "./dom.js";
 import { emit } from "./events.js";
 
-const FIRST = { keys: true, autoplay: false, grouped: false, most: 8 };
+const FIRST = { keys: true, autoplay: false, grouped: false, most: 8, forms: "", glosses: "" };
 
-/** A choice: `keys` (single keys work), `autoplay` (a hit that is reached plays), `grouped`, `most` (examples). */
+/** A choice: `keys` (single keys work), `autoplay` (a hit that is reached plays), `grouped`, `most` (examples), `forms` and
+ * `glosses` (language tags of exports). */
 export function choice(name) {
   const kept = localStorage.getItem(name);
   return kept === null ? FIRST[name] : JSON.parse(kept);
@@ -17,10 +18,10 @@ export function choose(name, value) {
   emit("choices");
 }
 
-/** Let an input of the page (a checkbox or a number) set a choice. */
+/** Let an input of the page (a checkbox, a number or a text) set a choice. */
 export function bindChoice(id, name) {
   const input = byId(id);
-  const property = input.type === "checkbox" ? "checked" : "valueAsNumber";
+  const property = { checkbox: "checked", number: "valueAsNumber" }[input.type] ?? "value";
   input[property] = choice(name);
   input.addEventListener("change", () => {
     if (!Number.isNaN(input[property])) choose(name, input[property]);

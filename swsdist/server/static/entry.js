@@ -20,6 +20,7 @@ export function startEntry() {
   for (const field of FIELDS) byId(`entry-${field}`).addEventListener("change", () => keep(field));
   byId("entry-search").addEventListener("click", () => searchEntry(word.entry.entry_id));
   byId("entry-remove").addEventListener("click", remove);
+  byId("entry-remove").addEventListener("blur", calm);
   byId("history").addEventListener("toggle", () => attempt(showHistory));
   subscribe("word", showEntry);
 }
@@ -53,7 +54,10 @@ export function showEntry() {
   byId("entry-none").hidden = Boolean(word.entry);
   if (!word.entry) return;
   const id = word.entry.entry_id;
-  if (byId("entry-title").dataset.entry !== String(id)) byId("history").open = false;
+  if (byId("entry-title").dataset.entry !== String(id)) {
+    byId("history").open = false;
+    calm();
+  }
   byId("entry-title").dataset.entry = id;
   byId("entry-title").textContent = word.entry.form;
   for (const field of FIELDS) {
@@ -104,9 +108,9 @@ async function remove() {
     await readEntries();
     go("glossary");
   });
+}
 
-  function calm() {
-    delete button.dataset.sure;
-    button.textContent = t("entry.remove");
-  }
+function calm() {
+  delete byId("entry-remove").dataset.sure;
+  byId("entry-remove").textContent = t("entry.remove");
 }

@@ -8,7 +8,7 @@ export function subscribe(name, listener) {
 }
 
 /** Call the listeners of an event: "state", "entries", "word", "opened", "made", "hits", "choices", "changes", "undone", "followed",
- * "corrected". */
+ * "corrected", "located". */
 export function emit(name, value = undefined) {
   for (const listener of listeners[name] ?? []) listener(value);
 }

@@ -1,6 +1,7 @@
 /** The glossary: its words, a search within them, merging, taking along, bringing in. */
 
 import { address, change, get, upload } from "./api.js";
+import { bindChoice, choice } from "./choices.js";
 import { byId, el, fill } from "./dom.js";
 import { showEntry } from "./entry.js";
 import { subscribe } from "./events.js";
@@ -12,6 +13,7 @@ import { glossary, readEntries } from "./word.js";
 const chosen = new Set(); // entry_id
 let shown = null; // the entries that the text finds; null: all
 let typing = 0;
+const LANGUAGES = ["forms", "glosses"]; // of LIFT
 
 export function startGlossary() {
   byId("glossary-text").addEventListener("input", () => {
@@ -24,6 +26,8 @@ export function startGlossary() {
   });
   byId("merge").addEventListener("click", () => attempt(merge));
   byId("export-kind").addEventListener("change", showLink);
+  for (const name of LANGUAGES) bindChoice(`export-${name}`, name);
+  subscribe("choices", showLink);
   byId("import-file").addEventListener("change", ({ target }) => attempt(() => bringIn(target.files[0])));
   subscribe("entries", () => (shown ? attempt(find) : show()));
   subscribe("state", offerExports);
@@ -95,7 +99,10 @@ function offerExports({ exports }) {
 function showLink() {
   const kind = byId("export-kind").value;
   const query = { entries: [...chosen].join(",") };
+  byId("export-languages").hidden = kind !== "lift";
+  if (kind === "lift") for (const name of LANGUAGES) query[name] = choice(name);
   byId("export-link").href = `api/${address(`export/${kind}`, query)}`;
+  if (kind === "lift" && byId("export-languages").querySelector(":invalid")) byId("export-link").removeAttribute("href");
   byId("export-link").textContent = chosen.size ? tn("export.some", chosen.size) : t("export.all");
 }
 

@@ -88,7 +88,12 @@ function showProgress() {
   byId("hits-count").textContent = found.running ? running : found.part < 1 ? halted : done;
   byId("hits-none").hidden = found.running || found.hits.length > 0 || !found.asked;
   byId("hits-none").textContent = noHits();
-  byId("warnings").replaceChildren(...[...found.warnings, ...unsearched()].map((warning) => el("li", {}, warning)));
+  byId("warnings").replaceChildren(...[...found.warnings, ...instead(), ...unsearched()].map((warning) => el("li", {}, warning)));
+}
+
+/** What was searched instead of a text that nothing was found of. */
+function instead() {
+  return found.instead.length ? [t("hits.instead", { text: found.text, texts: found.instead.join(", ") })] : [];
 }
 
 /** What it says where nothing was found. */

@@ -4,7 +4,7 @@ import { Failure } from "./api.js";
 import { byId, el, fill } from "./dom.js";
 import { subscribe } from "./events.js";
 import { showFailure } from "./notices.js";
-import { hasText, hours as hoursOf, number, percent, t, tn } from "./texts.js";
+import { hasText, hours as hoursOf, number, percent, reason, t, tn } from "./texts.js";
 
 export function startProgress() {
   let shown = null;
@@ -23,9 +23,9 @@ export function startProgress() {
   subscribe("state", ({ rejected: { count, files } }) => {
     byId("rejected").hidden = !count;
     byId("rejected-count").textContent = tn("files.rejected", count);
-    fill(byId("rejected-files"), ...files.map(({ path, id, message, remedy }) => el("li", {},
+    fill(byId("rejected-files"), ...files.map(({ path, id, reason: code, message, remedy }) => el("li", {},
       el("strong", {}, (path ?? id).split(/[/\\]/).at(-1)), " ",
-      el("span", { title: path ?? id }, [message, remedy].filter(Boolean).join(" – ")))),
+      el("span", { title: path ?? id }, [reason(code), message, remedy].filter(Boolean).join(" – ")))),
       count > files.length ? el("li", {}, "…") : "");
   });
 }

@@ -10,13 +10,13 @@ import { server } from "./state.js";
 import { t, tn } from "./texts.js";
 import { examples, judge, judgement, word } from "./word.js";
 
-/** running, part (0..1), hits (best first), name of the search, summary, seconds, warnings, unsearched (count, names), missing (similar words by word), text,
- * asked (anything yet). */
+/** running, part (0..1), hits (best first), name of the search, summary, seconds, warnings, instead (texts), unsearched (count,
+ * names), missing (similar words by word), text, asked (anything yet). */
 export const found = nothing();
 let stopping = null;
 
 function nothing() {
-  const answer = { hits: [], search: null, summary: null, seconds: null, warnings: [], unsearched: null, missing: {} };
+  const answer = { hits: [], search: null, summary: null, seconds: null, warnings: [], instead: [], unsearched: null, missing: {} };
   return { ...answer, running: false, part: 0, text: null, asked: false };
 }
 
@@ -80,8 +80,8 @@ function take(line) {
   found.search = line.search ?? found.search;
   found.part = line.part;
   if (line.final) {
-    const { likelihood: summary, warnings = [], unsearched, missing = {}, seconds } = line;
-    Object.assign(found, { summary, warnings, unsearched, missing, seconds, running: false });
+    const { likelihood: summary, warnings = [], instead, unsearched, missing = {}, seconds } = line;
+    Object.assign(found, { summary, warnings, instead, unsearched, missing, seconds, running: false });
     say(tn("search.done", found.hits.length), { seen: false });
   }
   emit("hits");

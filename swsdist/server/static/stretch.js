@@ -1,11 +1,13 @@
 /** A stretch of sound within its context: picture, mark, two handles that move its ends, and a playhead. */
 
 import { el } from "./dom.js";
+import { subscribe } from "./events.js";
+import { showFailure } from "./notices.js";
 import { drawClip, onColours } from "./pictures.js";
 import { clip, isPlaying, play, stop } from "./sounds.js";
 import { clock, length, t } from "./texts.js";
 
-const SHORTEST = 0.05; // s
+const LEAST = 0.01; // s
 const DRAWN = 5; // px: less is a press
 const STEPS = { ArrowLeft: -0.01, ArrowRight: 0.01, ArrowDown: -0.01, ArrowUp: 0.01, PageDown: -0.1, PageUp: 0.1 };
 
@@ -17,6 +19,9 @@ const resizing = new ResizeObserver((changes) => {
   for (const { target } of changes) shown.get(target)?.redraw();
 });
 onColours(() => shown.forEach((stretch) => stretch.redraw()));
+subscribe("located", () => {
+  for (const [element, { clip }] of shown) if (!clip) (watcher.unobserve(element), watcher.observe(element));
+});
 
 export class Stretch {
   /**
@@ -52,12 +57,15 @@ export class Stretch {
   async read() {
     try {
       this.clip = await clip(this.window ?? this.place, this.window ? 0 : this.pad);
+      this.failure = null;
+      this.element.classList.add("heard");
       this.trouble.textContent = this.clip.replaced ? t("stretch.replaced") : "";
       this.trouble.hidden = !this.clip.replaced;
       this.redraw();
       this.heard(this.clip);
     } catch (error) {
       this.reading = null;
+      this.failure = error;
       this.trouble.textContent = `${error.message} ${error.remedy ?? ""}`;
       this.trouble.hidden = false;
     }
@@ -81,7 +89,7 @@ export class Stretch {
   async play(around = false) {
     if (isPlaying(this)) return stop();
     await this.draw();
-    if (!this.clip) return;
+    if (!this.clip) return showFailure(this.failure, () => this.play(around));
     const [start, end] = around ? [this.clip.begin, this.clip.end] : [this.start, this.end];
     play(this, this.clip, start, end, (at) => {
       this.head.hidden = at === null;
@@ -111,12 +119,14 @@ export class Stretch {
     }
   }
 
-  /** Move an end; it stays within what is shown, and the stretch keeps some length. */
+  /** Move an end; it stays within what is shown. Gives the side that it is on then: ends that cross swap. */
   move(side, at) {
-    const { begin, end } = this.clip;
-    if (side === "start") this.start = Math.min(Math.max(begin, at), this.end - SHORTEST);
-    else this.end = Math.max(Math.min(end, at), this.start + SHORTEST);
+    const moved = Math.min(Math.max(this.clip.begin, at), this.clip.end);
+    const fixed = side === "start" ? this.end : this.start;
+    if (Math.abs(moved - fixed) < LEAST / 2) return side;
+    [this.start, this.end] = [moved, fixed].sort((a, b) => a - b);
     this.setMark();
+    return moved < fixed ? "start" : "end";
   }
 
   /** The second under a pointer. */
@@ -133,18 +143,14 @@ export class Stretch {
     const moved = (move) => {
       drawn ||= this.changed && Math.abs(move.clientX - event.clientX) > DRAWN;
       if (!drawn) return;
-      const ends = [from, this.under(move)].sort((a, b) => a - b);
-      [this.start, this.end] = [Math.max(this.clip.begin, ends[0]), Math.min(this.clip.end, ends[1])];
-      this.setMark();
+      [this.start, this.end] = [from, from + LEAST];
+      this.move("end", this.under(move));
     };
     this.canvas.setPointerCapture(event.pointerId);
     this.canvas.addEventListener("pointermove", moved);
     this.canvas.addEventListener("lostpointercapture", () => {
       this.canvas.removeEventListener("pointermove", moved);
-      if (!drawn) return;
-      this.end = Math.max(this.end, this.start + SHORTEST);
-      this.move("end", this.end);
-      this.changed(this.start, this.end);
+      if (drawn) this.changed(this.start, this.end);
     }, { once: true });
     this.canvas.addEventListener("click", () => drawn || this.play(), { once: true });
   }
@@ -162,13 +168,15 @@ export class Stretch {
       event.stopPropagation();
       await this.draw(); // of a row that was just made the sound still comes
       if (!this.clip) return;
-      this.move(side, this[side] + STEPS[event.key] * (event.shiftKey ? 10 : 1));
+      const now = this.move(side, this[side] + STEPS[event.key] * (event.shiftKey ? 10 : 1));
+      this.handles.find(({ dataset }) => dataset.side === now).focus();
       this.changed(this.start, this.end);
     });
     handle.addEventListener("pointerdown", (event) => {
       if (!this.clip) return;
       handle.setPointerCapture(event.pointerId);
-      const moved = (move) => this.move(side, this.under(move));
+      let now = side;
+      const moved = (move) => (now = this.move(now, this.under(move)));
       handle.addEventListener("pointermove", moved);
       handle.addEventListener("lostpointercapture", () => {
         handle.removeEventListener("pointermove", moved);

@@ -33,6 +33,11 @@ export function hasText(key) {
   return key in texts;
 }
 
+/** Why something failed, by its code; empty where there is no text of it. */
+export function reason(code) {
+  return hasText(`reason.${code}`) ? t(`reason.${code}`) : "";
+}
+
 /** A text, with `{name}` replaced by values. */
 export function t(key, values = {}) {
   return (texts[key] ?? key).replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));

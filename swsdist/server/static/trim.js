@@ -10,6 +10,8 @@ import { addExample } from "./word.js";
 import { search } from "./search.js";
 import { server } from "./state.js";
 
+const SHORTEST = 0.1; // s; the server leaves out shorter examples
+
 let shown = null;
 
 /**
@@ -52,7 +54,10 @@ export function showTrim(parent, { place, window, name, offset = 0 }) {
   stretch.draw();
 
   function showLength() {
-    lengthShown.textContent = t("trim.length", { length: length(stretch.end - stretch.start) });
+    const marked = stretch.end - stretch.start;
+    const short = marked < SHORTEST - 0.001;
+    lengthShown.textContent = t(short ? "trim.short" : "trim.length", { length: length(marked) });
+    for (const button of buttons.querySelectorAll(".trim-search, .trim-take")) button.disabled = short;
   }
 }
 

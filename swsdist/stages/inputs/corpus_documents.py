@@ -173,14 +173,19 @@ class StoreContents:
         return result
 
     @property
-    def keys(self) -> pa.Array:
-        """Unique keys of all stored and rejected documents."""
+    def stored(self) -> pa.Array:
+        """Unique keys of all stored documents."""
         result = [keys_of(table["doc_id"], table["channel"]) for table in self.tables.values()]
-        if self.rejected is not None and self.rejected.num_rows:
-            result.append(keys_of(self.rejected["id"], self.rejected["part"]))
         if len(result) == 1:
             return result[0]  # a track has each document once
         return pc.unique(pa.concat_arrays(result)) if result else pa.array([], pa.large_string())
+
+    @property
+    def keys(self) -> pa.Array:
+        """Unique keys of all stored and rejected documents."""
+        if self.rejected is None or not self.rejected.num_rows:
+            return self.stored
+        return pc.unique(pa.concat_arrays([self.stored, keys_of(self.rejected["id"], self.rejected["part"])]))
 
 
 def compare(

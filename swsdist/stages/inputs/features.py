@@ -16,7 +16,13 @@ from swsdist.store.libraries import Libraries, with_these
 
 
 class RunFeatures:
-    """Extractors and tracks of a config, with the models in the folder of its store."""
+    """Extractors and tracks of a config, with the models in the folder of its store.
+
+    Attributes:
+        anew: whether models that the store has are fitted again.
+    """
+
+    anew = False
 
     def __init__(self, config: Config, store: Folder) -> None:
         self._config, self._store = config, store
@@ -37,7 +43,7 @@ class RunFeatures:
     @property
     def fitted(self) -> list[UnfittedModel]:
         """Extractors and transforms that the chain fits, as far as their inputs are known."""
-        return with_models(self._config.features, self._config.corpus, self._store)[1]
+        return with_models(self._config.features, self._config.corpus, self._store, self.anew)[1]
 
     def libraries(self, recorded: Libraries, results: Sequence[Indexed | Extracted]) -> Libraries:
         """Versions of the libraries that a store's parts were made with: recorded ones, and those of finished tasks."""

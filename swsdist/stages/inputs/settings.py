@@ -18,10 +18,10 @@ _OF_SCORES = ("features", "search.", "reduce.merge", "calibrate.steps", "calibra
 def settings_of(config: Config) -> dict[str, str]:
     """Every key that results depend on, spelled as in the config, with its value as text."""
     result: dict[str, str] = {}
-    sections: tuple[str, ...] = ("features", "queries", "search", "reduce", "calibrate", "score")
-    if is_chain(CHAINS, config.chain, "joined"):  # it does not search
-        sections = ("options", "calibrate", "score")
-    for name in sections:
+    searching: tuple[str, ...] = ("features", "queries", "search", "reduce")
+    if is_chain(CHAINS, config.chain, "joined"):
+        searching = ()
+    for name in ("corpus", "chain", "options", *searching, "calibrate", "score"):
         section = getattr(config, name)
         # A section may define `matters`, which adds versions and resolves names.
         values = (

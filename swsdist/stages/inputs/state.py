@@ -15,6 +15,7 @@ from swsdist.config import Config
 from swsdist.core.codes import stages as codes
 from swsdist.features.sources import Source
 from swsdist.io.filesystem import Folder
+from swsdist.io.notices import Notices
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.records.listing import Listing
 from swsdist.pipeline.task import Receipt
@@ -25,11 +26,15 @@ from swsdist.stages.inputs.settings import describe
 from swsdist.store.manifest import Manifest, load, require, state_name
 from swsdist.store.reading import Store
 
+#: Documents that a store may lose whatever its size.
+_SEVERAL = 10
+
 
 class DocumentCounts(NamedTuple):
-    """Numbers of new, changed, missing and moved documents of the corpus relative to a store; rejected ones count too.
+    """Numbers of new, changed and missing documents of the corpus relative to a store; of the new, rejected ones count too.
 
-    Of the new and changed documents, `held` have frames in the store under another name.
+    Of the new and changed documents, `held` have frames in the store under another name; `moved` ones have the name and the
+    bytes that the store knows, at another path or time.
     """
 
     new: int
@@ -186,10 +191,20 @@ class StoreState:
         result: ContentMatches = match_content(corpus, np.flatnonzero(~same), state, store, self.features.sources)
         same[result.moved] = True
         new, fresh = int((~same).sum()), int((~present).sum())
-        gone = int((places_in(state.keys, corpus.keys_) < 0).sum())
+        gone = int((places_in(state.stored, corpus.keys_) < 0).sum())
         counts = DocumentCounts(fresh, new - fresh, gone, len(result.moved), len(result.held))
         self.comparison = Comparison(counts, same, result.moved, result.held)
         return self.comparison
+
+
+def doubt_gone(notices: Notices, folder: Folder, gone: int, of: int) -> None:
+    """Refuse to lose most of a store's documents: its archive may be another, or be mounted in part.
+
+    Raises:
+        ImplausibleError: `gone` of its documents are more than half, and not only a few.
+    """
+    if gone >= _SEVERAL and 2 * gone > of:
+        notices.doubt(codes.MOST_ARE_GONE, where=folder.path(), count=gone, of=of)
 
 
 def _of_shards(table: pa.Table, shards: pa.Array) -> pa.Table:

@@ -16,6 +16,7 @@ from swsdist.features.fitting.labels import identity_of
 from swsdist.features.sources import Planned
 from swsdist.io.filesystem import Folder
 from swsdist.registry.registries import FEATURES, TRANSFORMS
+from swsdist.store.manifest import load
 
 
 class UnfittedModel(NamedTuple):
@@ -75,27 +76,43 @@ def _extractor(features: Features) -> Learning | None:
 
 
 def with_models(
-    features: Sequence[Features], corpus: Corpus, store: Folder
+    features: Sequence[Features], corpus: Corpus, store: Folder, anew: bool = False
 ) -> tuple[list[Features], list[UnfittedModel]]:
     """The features with the store's models filled in; and the models to fit, as far as known.
 
-    Models behind an unfitted one are unknown until that is fitted.
+    Models behind an unfitted one are unknown until that is fitted. With `anew` they are the successors of those that the
+    store pins; without, too, as far as they are there: their index was interrupted.
 
     Raises:
         ConfigError: labels are required and missing.
     """
-    result, matches = list(features), []
+    result, matches, manifest = list(features), [], load(store)
+    pinned = [] if manifest is None else [*manifest.models.values()]
     for k, item in enumerate(features):
         for j in range(-1, len(item.transforms)):
             fitted = _extractor(item) if j < 0 else _transform(item.transforms[j])
             if fitted is None:
                 continue
             pending = _unfitted_model(result[k], (k, j), fitted, corpus)
+            now = next((file for file in pinned if stem_of(file) == stem_of(pending.file)), None)
+            after = pending.file if now is None else _successor(now)
+            pending = pending._replace(file=after if now is None or anew or store.exists(after) else now)
             matches.append(pending)
             if not store.exists(pending.file):
                 break
             result[k] = _with_model(result[k], pending, store)
     return result, matches
+
+
+def stem_of(file: str) -> str:
+    """What files of a model and of its successors have in common."""
+    return file.partition(".")[0]
+
+
+def _successor(file: str) -> str:
+    """The file of the model that replaces another, which searches read until the store is indexed with the new one."""
+    stem, *numbers, ending = file.split(".")
+    return f"{stem}.{int(numbers[0]) + 1 if numbers else 2}.{ending}"
 
 
 def _unfitted_model(features: Features, place: tuple[int, int], fitted: Fitted, corpus: Corpus) -> UnfittedModel:
