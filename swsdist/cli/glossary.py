@@ -32,7 +32,7 @@ def glossary() -> None:
 @click.argument("text", required=False, default="")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with all tokens.")
 def list_entries(project: str, text: str, as_json: bool) -> None:
-    """List entries, those with TEXT in form, gloss, variants or note: form, gloss, numbers of places judged."""
+    """List entries, those with TEXT in form, gloss, variants or note, with numbers of places judged and own sounds."""
     with opened_project(project) as opened:
         entries = opened.entries(text)
         if as_json:
@@ -44,9 +44,9 @@ def list_entries(project: str, text: str, as_json: bool) -> None:
             print(json.dumps(rows, indent=1, ensure_ascii=False))
             return
     write_data()
-    print("form\tgloss\tyes\tno\tunsure\texamples")
+    print("form\tgloss\tyes\tno\tunsure\tsounds\texamples")
     for entry in entries:
-        print(f"{entry.form}\t{entry.gloss}\t{entry.yes}\t{entry.no}\t{entry.unsure}\t{entry.examples}")
+        print(f"{entry.form}\t{entry.gloss}\t{entry.yes}\t{entry.no}\t{entry.unsure}\t{entry.sounds}\t{entry.examples}")
 
 
 @glossary.command("export", cls=OutputCommand)
@@ -197,12 +197,13 @@ def import_files(
 
 
 def opened_project(project: str) -> Project:
-    """A project that there is."""
+    """A project that there is: this folder, or the one of words beside it."""
     from swsdist.core.codes import glossary as codes
     from swsdist.glossary.project import Project
     from swsdist.io.project_file import project_file
 
-    if (file := project_file(project)) is None:
+    beside = Path(project).resolve()
+    if (file := project_file(project) or project_file(beside.with_name(f"{beside.name}-words"))) is None:
         raise codes.NO_PROJECT(where=project)
     return Project.open(file.parent)
 

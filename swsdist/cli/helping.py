@@ -24,6 +24,8 @@ _DOCS = inside if (inside := _PACKAGE / "docs").is_dir() else _PACKAGE.parent / 
 _LINK = re.compile(r"\[([^\]]+)\]\((?:[\w./-]*/)?([\w-]+)\.md(?:#[\w-]*)?\)")
 #: Pages that are listed at once.
 _MOST = 12
+#: Letters of a word that is meant as it is, not as the beginning of others.
+_SHORT = 3
 
 
 class _Task(NamedTuple):
@@ -79,16 +81,19 @@ def help_(words: tuple[str, ...]) -> None:
     if name in there:
         _show(there[name].read_text(encoding="utf-8"), there)
         return
-    about = [task for task in tasks if word in f"{task.name} {task.name.replace('-', ' ')} {task.says}".lower()]
+    begins = re.compile(r"(?<!\w)" + re.escape(word) + ("" if len(word) > _SHORT else r"(?!\w)"))
+    about = [task for task in tasks if begins.search(f"{task.name} {task.name.replace('-', ' ')} {task.says}".lower())]
     if not about:
         texts = {page: path.read_text(encoding="utf-8").lower() for page, path in there.items()}
-        found = sorted((page for page in texts if word in texts[page]), key=lambda page: -texts[page].count(word))
+        counts = {page: len(begins.findall(text)) for page, text in texts.items()}
+        found = sorted(filter(counts.get, counts), key=lambda page: -counts[page])
         about = [task for task in tasks if task.name in found[:_MOST]]
     if not about:
         import difflib
 
         parts = {part: page for page in there for part in (*page.split("-"), page)}
-        close = dict.fromkeys(parts[part] for part in difflib.get_close_matches(name, parts, 3, 0.5))
+        alike = difflib.get_close_matches(name, parts, 3, 0.5) if len(name) > _SHORT else []
+        close = dict.fromkeys(parts[part] for part in alike)
         near = [f"swsdist help {quote(page)}" for page in close]
         raise codes.NO_SUCH_PAGE(where=word, near=f"the nearest: {' or '.join(near)}; " if near else "")
     if len(about) == 1:

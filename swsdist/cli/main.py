@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
+from shlex import quote
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -25,6 +26,8 @@ from swsdist.registry.commands import COMMANDS, CommandEntry
 #: Seconds that a terminated process may take to end.
 _END_WITHIN = 9.0
 
+#: Words that a name with blanks may have.
+_MOST_WORDS = 8
 #: A key of a mapping on the command line.
 _KEY = re.compile(r"(\w+)[\"']?\s*:")
 
@@ -119,7 +122,7 @@ def _run() -> int:
     except click.ClickException as error:
         text = io.StringIO()
         error.show(text)
-        print(redacted(text.getvalue()), end="", file=sys.stderr)
+        print(redacted(text.getvalue() + _hint(error)), end="", file=sys.stderr)
         return 2
     except (KeyboardInterrupt, click.Abort):
         print("interrupted; run the same command again to go on", file=sys.stderr)
@@ -143,6 +146,20 @@ def _run() -> int:
         _print_traceback(error)
         print("This is a bug of swsdist: please report it with the lines above.", file=sys.stderr)
         return 1
+
+
+def _hint(error: click.ClickException) -> str:
+    """What was meant, where the words of a name are apart, or the word to search has no option."""
+    typed = sys.argv[1:]
+    for first in range(len(typed)):
+        for end in range(first + 2, min(first + _MOST_WORDS, len(typed)) + 1):
+            name = " ".join(typed[first:end])
+            if os.path.exists(name):  # noqa: PTH110 - what is typed may be no path
+                return f"Put a name with blanks in quotes: {quote(name)}\n"
+    if isinstance(error, click.UsageError) and error.ctx is not None and error.ctx.info_name == "search":
+        rest = re.match(r"Got unexpected extra arguments? \((.*)\)$", error.message)
+        return f"A word that is typed: --text {quote(rest[1])}\n" if rest else ""
+    return ""
 
 
 def _demand_no_secret(words: Sequence[str]) -> None:

@@ -8,13 +8,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from swsdist.config import Config
+from swsdist.core.codes import features as feature_codes
 from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import ConfigError, DataError, UserError
 from swsdist.corpora.documents import recordings
-from swsdist.features.ssl.folder import read_encoder
+from swsdist.features.ssl.folder import CONFIG, read_encoder
 from swsdist.features.ssl.settings import settings_of, settings_with
 from swsdist.io.filesystem import Folder
 from swsdist.io.hub_cache import folder_of, way_to
@@ -48,6 +50,7 @@ def frames(models: Sequence[str], run: str, source: str, search: bool) -> list[s
         UserError: two are recognisers, or one that does not search.
         ConfigError: one is neither encoder nor recogniser.
     """
+    _demand_models(models)
     recognisers = {model: name for model in models if (name := _recogniser_of(model)) is not None}
     for model, name in recognisers.items() if not search else ():
         raise codes.RECOGNISER_TO_DISCOVER(where=f"--model {model}", name=name)
@@ -80,6 +83,7 @@ def words(models: Sequence[str], run: str, source: str, sets: Sequence[str], tex
             set; or there is no model.
         ConfigError: there is no such model.
     """
+    _demand_models(models)
     names, transcripts = _recordings(source), [] if texts is not None else _transcripts(source)
     demanded = "swsdist align" if texts is not None else "--model" if models else None
     if demanded and not names:
@@ -109,6 +113,21 @@ def words(models: Sequence[str], run: str, source: str, sets: Sequence[str], tex
             raise codes.NO_RECOGNISER(where=source, count=len(untold), model=model)
         settings["options.recogniser"] = _recogniser([model])
     return [f"{key}={json.dumps(value)}" for key, value in settings.items()]
+
+
+def _demand_models(models: Sequence[str]) -> None:
+    """Refuse a folder whose folders are models.
+
+    Raises:
+        ConfigError: one is.
+    """
+    for model in models:
+        folder = Path(folder_of(model))
+        below = [each for each in sorted(folder.glob("*")) if (each / CONFIG).is_file()]
+        if below and not (folder / CONFIG).exists() and _recogniser_of(model) is None:
+            raise feature_codes.MODELS_BELOW(
+                where=f"--model {model}", models=" or ".join(quote(str(each)) for each in below)
+            )
 
 
 def _configs(run: str) -> Iterator[Config]:

@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -23,8 +24,10 @@ class _File(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The path; a local file must exist."""
-        if not self.file_okay and str(value).lower().endswith(".zip") and Path(value).is_file():
-            self.fail(f"{value} is a zip file: unzip it first, and name the folder in it", param, ctx)
+        if not self.file_okay and Path(str(value)).is_file():
+            if str(value).lower().endswith(".zip"):
+                self.fail(f"{value} is a zip file: unzip it first, and name the folder in it", param, ctx)
+            self.fail(f"{value!r} is a file; name its folder: {quote(str(Path(value).parent))}", param, ctx)
         return value if "://" in str(value) else super().convert(value, param, ctx)
 
 

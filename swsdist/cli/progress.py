@@ -30,6 +30,17 @@ def progress() -> Progress:
     return Bars() if sys.stderr.isatty() else Lines()
 
 
+def _heard(hours: float, of: float) -> str:
+    """So much of the audio: 3.5 of 10 h of audio; little is in minutes or seconds. A total of 0 is unknown."""
+    unit, count = next(
+        ((unit, count) for unit, count in (("h", 1), ("min", 60)) if (of or hours) * count >= 1), ("s", 3600)
+    )
+    done, total = (
+        f"{value:.0f}" if value >= 100 else f"{round(value, 2):.3g}" for value in (hours * count, of * count)
+    )
+    return f"{done}{f' of {total}' if of else ''} {unit} of audio"
+
+
 class _Pace:
     """Progress of a stage, its pace in hours of audio per second, and its ETA."""
 
@@ -83,14 +94,14 @@ class _Pace:
         part, has_pace = self.done / self.work, elapsed >= _MIN_SECONDS and made >= _MIN_DONE
         words = [f"{self.tasks}/{self.todo} tasks"]
         if self.audio:
-            words.insert(0, f"{self.hours * part:.3g} of {self.hours:.3g} h of audio")
+            words.insert(0, _heard(self.hours * part, self.hours))
         if self.round > 1:
             words.insert(0, f"round {self.round}")
         if self.skipped:
             words.append(f"{self.skipped} done before")
         if self.failed:
             words.append(f"{self.failed} FAILED")
-        if has_pace and self.audio:
+        if has_pace and self.audio and self.hours >= 1:
             words.append(f"{self.hours * made / elapsed:.3g} h/s")
         if has_pace and part < 1:
             words.append(f"ETA {span(elapsed * (1 - part) / made)}")
@@ -261,7 +272,7 @@ def showing_search(store: Store) -> Iterator[Store]:
             nonlocal used
             used += frames
             part = min(1.0, used / total)
-            show(part, f"{hours * part:.2f} of {hours:.2f} h of audio")
+            show(part, _heard(hours * part, hours))
 
         return Store(store.folder, store.manifest, watch)
 
@@ -275,8 +286,7 @@ def showing_audio_read() -> Iterator[Callable[[float, float], None]]:
     with _shown("heard") as show:
 
         def tell(done: float, total: float) -> None:
-            of = f" of {total / 3600:.2f}" if total else ""
-            show(min(1.0, done / total) if total else 0.0, f"{done / 3600:.2f}{of} h of audio")
+            show(min(1.0, done / total) if total else 0.0, _heard(done / 3600, total / 3600))
 
         yield tell
 

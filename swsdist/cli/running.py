@@ -122,8 +122,10 @@ def index(config: str, settings: dict[str, Any], text: bool, models: tuple[str, 
     if done is not None and template is not None and options["events"] is None:
         queries = ["--text TEXT"] if template == TRANSCRIPTS_CONFIG else ["--query FILE[:START-END]"]
         queries += ["--text TEXT"] if "words" in done.outcome.chain_run.outcomes else []
+        there = settings["run_folder"] or run_name(config, template)
         for query in queries:
-            print(f"search it: swsdist search {quote(settings['run_folder'] or run_name(config, template))} {query}")
+            print(f"search it: swsdist search {quote(there)} {query}")
+        print(f"in the browser: swsdist serve {quote(there)}")
 
 
 @contextmanager
@@ -365,13 +367,13 @@ def run_name(path: str, template: Path, texts: str | None = None) -> str:
 
 def _print_words(result: RunResult, source: str) -> None:
     """Print the first candidates of the word list, and how one listens to all."""
-    from swsdist.chains.discover.report import first_words, words_of
+    from swsdist.chains.discover.report import first_words, least_of, words_of
     from swsdist.report.tables import padded
 
     chain_run = result.outcome.chain_run
     words = words_of(chain_run)
     if words:
-        print("\n".join(padded(first_words(words[:_MOST_CLASSES]))))
+        print("\n".join(padded(first_words(words[:_MOST_CLASSES], least_of(chain_run)))))
         run = chain_run.run.root
         served = source if Path(source).is_dir() else f"{run}/store"
         print(f"listen and name them: swsdist serve {quote(served)} --classes {quote(run)}")

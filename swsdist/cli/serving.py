@@ -31,9 +31,9 @@ from swsdist.cli.options import ANY_FOLDER, FOLDER_CONFIG, MODELS, Integer, allo
     "voices",
     multiple=True,
     metavar="SYNTHESISER:VOICE",
-    help="Search typed words by example, spoken by this voice (espeak-ng:en-us); repeatable.",
+    help="Search typed words by example, spoken by this voice (espeak-ng:en-us); repeatable. [default: as before]",
 )
-@click.option("--classes", metavar="RUN", help="Run of `discover` in the same recordings.")
+@click.option("--classes", metavar="RUN", help="Run of `discover` in the same recordings. [default: as before]")
 @click.option("--address", metavar="ADDRESS", help="Search on this Ray cluster.")
 @click.option("--set", "sets", multiple=True, metavar="search.KEY=VALUE", help="Set a key of the search; repeatable.")
 @allow_commands

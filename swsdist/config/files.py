@@ -32,7 +32,7 @@ def text_of(path: str, what: str, hint: str = "") -> str:
         hint: added to the remedy where the file cannot be read.
 
     Raises:
-        ConfigError: the file cannot be read, or is not UTF-8.
+        ConfigError: the file cannot be read, or is not text in UTF-8.
         UserError, StorageError: the file is on S3 and cannot be read there.
     """
     try:
@@ -42,7 +42,8 @@ def text_of(path: str, what: str, hint: str = "") -> str:
     except OSError as error:
         raise codes.UNREADABLE_CONFIG(where=path, what=what, reason=error.strerror, hint=hint) from error
     except UnicodeDecodeError as error:
-        raise codes.CONFIG_NOT_UTF8(where=path, what=what) from error
+        no_text = b"\0" in error.object
+        raise (codes.CONFIG_NOT_TEXT if no_text else codes.CONFIG_NOT_UTF8)(where=path, what=what) from error
 
 
 def folder_of(path: str) -> str:

@@ -295,7 +295,6 @@ def recordings(
             where=f"{folder.root}/{ignored[kinds[0]][0]}",
             count=sum(map(len, ignored.values())),
             kinds=listed_kinds,
-            endings=readable_endings(),
         )
     order = [ending.lower().lstrip(".") for ending in prefer] or list(_BEST)
     names: dict[str, str] = {}

@@ -25,6 +25,19 @@ WORDS = pa.schema(
     ]
 )
 
+#: How often as sure as the least that makes a class (docs/how-to/discover-words.md); candidates.js has the same.
+_ALIKE = ((1.4, "very alike"), (1.15, "alike"))
+
+
+def alike(sure: float, least: float) -> str:
+    """How sure a class or a member is, in words.
+
+    Args:
+        sure: of it.
+        least: that makes a class.
+    """
+    return next((words for times, words in _ALIKE if sure >= times * least), "somewhat alike")
+
 
 class Stretch(NamedTuple):
     """A member of a class, or a token of a parse.

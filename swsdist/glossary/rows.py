@@ -18,8 +18,10 @@ _STRONGER = (words.YES, words.UNSURE, words.NO)
 
 #: Entries with numbers of tokens; a condition or GROUP BY follows.
 COUNTED = """
-SELECT entry.*, coalesce(sum(verdict = 'yes'), 0) AS yes, coalesce(sum(verdict = 'no'), 0) AS no,
-    coalesce(sum(verdict = 'unsure'), 0) AS unsure, coalesce(sum(example), 0) AS examples
+SELECT entry.*, coalesce(sum(verdict = 'yes' AND sound IS NULL), 0) AS yes,
+    coalesce(sum(verdict = 'no' AND sound IS NULL), 0) AS no,
+    coalesce(sum(verdict = 'unsure' AND sound IS NULL), 0) AS unsure,
+    count(sound) AS sounds, coalesce(sum(example), 0) AS examples
 FROM entry LEFT JOIN token USING (entry_id)
 """
 

@@ -55,7 +55,8 @@ class Entry(NamedTuple):
         variants: other forms.
         speaker: whose word it is, where that matters.
         note: may have several lines.
-        yes, no, unsure: number of tokens by verdict.
+        yes, no, unsure: number of places in recordings of the archive, by verdict.
+        sounds: number of sounds that somebody recorded or uploaded.
         examples: number of tokens to search by.
     """
 
@@ -68,6 +69,7 @@ class Entry(NamedTuple):
     yes: int
     no: int
     unsure: int
+    sounds: int
     examples: int
 
     def as_json(self) -> dict[str, Any]:

@@ -53,6 +53,8 @@ _MOST_OF_STAR = 3
 _MOST_PARTS = 8
 #: Least letters of each half of a compound: `may be` is not `maybe`.
 _LEAST_HALF = 3
+#: Least letters with which two words begin that are said to be alike.
+_LEAST_BEGIN = 4
 #: Most ways to read the words of a term as words of documents.
 _MOST_WAYS = 64
 
@@ -256,8 +258,11 @@ class TermReader:
         return [pair for pair in pairs if self._labels.issuperset(pair)]
 
     def similar(self, label: str) -> list[str]:
-        """Up to three labels of the documents that differ in a third of its letters at most."""
-        return [other for other, _ in self._letters.nearest([tuple(label)], 3, len(label) // 3)]
+        """Up to three labels of the documents that differ in a third of its letters at most, then those that begin alike."""
+        near = [other for other, _ in self._letters.nearest([tuple(label)], 3, len(label) // 3)]
+        begin = label[: max(_LEAST_BEGIN, -(-2 * len(label) // 3))]
+        alike = [other for other in self._labels if other.startswith(begin)] if len(begin) >= _LEAST_BEGIN else []
+        return list(dict.fromkeys([*near, *sorted(alike, key=lambda other: (len(other), other))]))[:3]
 
     @property
     def _by_letters(self) -> bool:

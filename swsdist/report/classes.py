@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from swsdist.discovery.words import Word
+from swsdist.discovery.words import Word, alike
 from swsdist.report.answers.sounds import Sounds
 from swsdist.report.summary import rendered
 
@@ -76,5 +76,6 @@ def render_classes(
         blocks=blocks,
         counts=counts,
         least=least,
+        alike=alike,
         left_out=sounds.left_out,
     )

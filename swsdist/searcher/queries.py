@@ -272,6 +272,20 @@ class WrittenQueries:
     def why_nothing(self, query_ids: Sequence[str]) -> str:
         """Words that no document holds, and similar ones that some do; and what is not searched as it is meant."""
         reasons, typed = [], " ".join(text for query_id in query_ids for text in self._texts[query_id])
+        for label, near in self.missing(query_ids).items():
+            near_ones = f" (but {', '.join(near)})" if near else ""
+            reasons.append(f"no document holds {brief(label)}{near_ones}")
+        if re.search(r"\d", typed):
+            reasons.append("numbers may be written in words: four, forty-four")
+        if re.search(r"[*?]", typed) and not self._terms.patterns:
+            reasons.append(
+                "* and ? stand for other letters with --set terms.patterns=true (in Python terms={'patterns': True})"
+            )
+        return f"; {'; '.join(reasons)}" if reasons else ""
+
+    def missing(self, query_ids: Sequence[str]) -> dict[str, list[str]]:
+        """Words of queries that no document holds, each with similar ones that some do."""
+        result: dict[str, list[str]] = {}
         for query_id in query_ids:
             try:
                 items = (item for text in self._texts[query_id] for item in self._reader.alternatives(text))
@@ -280,16 +294,8 @@ class WrittenQueries:
                 continue
             for label in sorted(labels - self._labels):
                 if not (self._terms.patterns and ("?" in label or "*" in label)):
-                    near = self._reader.similar(label)
-                    near_ones = f" (but {', '.join(near)})" if near else ""
-                    reasons.append(f"no document holds {brief(label)}{near_ones}")
-        if re.search(r"\d", typed):
-            reasons.append("numbers may be written in words: four, forty-four")
-        if re.search(r"[*?]", typed) and not self._terms.patterns:
-            reasons.append(
-                "* and ? stand for other letters with --set terms.patterns=true (in Python terms={'patterns': True})"
-            )
-        return f"; {'; '.join(reasons)}" if reasons else ""
+                    result[label] = self._reader.similar(label)
+        return result
 
     def remarked(self, text: str) -> list[str]:
         """A text in words of the documents that differ from its own in marks alone, such as those of tone: 16 at most."""

@@ -156,7 +156,8 @@ def answer(
 
     Yields:
         search (its name), part, hits, final; the last with likelihood, warnings, instead (what is found of a text of which
-        nothing is: its words with other marks), unsearched (their count and the first names) and seconds.
+        nothing is: its words with other marks), unsearched (their count and the first names), missing (where a text has no
+        hits: words that nobody says, with similar ones) and seconds.
 
     Raises:
         UserError, AudioError: the question cannot be asked.
@@ -211,6 +212,9 @@ def answer(
     if len(unusable) == max(1, len(question.examples), len(question.voices)):
         raise unusable[0]
     answers.keep(name, question.entry_id, CachedSearch(hits, question.top, prior))
+    asked, missing = searcher.queries, dict[str, list[str]]()
+    if not hits and question.text is not None and isinstance(asked, WrittenQueries):
+        missing = asked.missing([question.text])
     summary = None if fitted is None else _summary_of(fitted.summary(_scores(hits), question.top), tokens)
     yield {
         "search": name,
@@ -221,6 +225,7 @@ def answer(
         "warnings": [*archive.searcher.setup.warnings, *warnings],
         "instead": instead,
         "unsearched": {"count": len(unsearched), "names": list(unsearched[:_NAMED])},
+        "missing": missing,
         "seconds": round(time.perf_counter() - began, 3),
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import signal
 import socket
@@ -13,11 +14,14 @@ import threading
 import webbrowser
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
 import uvicorn
+from pydantic import TypeAdapter
+from typing_extensions import TypedDict
 
 from swsdist.audio.synthesis import demand_voice
 from swsdist.core.codes import server as codes
@@ -32,9 +36,16 @@ from swsdist.server.service import Service, Settings
 PASSWORD = "SWSDIST_PASSWORD"
 #: In the folder of words: the token of the address, and who entered.
 _ACCESS = ".access.json"
+#: Likewise: voices and classes of the last time.
+_BEFORE = "serve.json"
 #: Set in Linux on Windows.
 _WSL = "WSL_DISTRO_NAME"
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+class _Before(TypedDict):
+    speak: list[str]
+    classes: str | None
 
 
 class Entrance(NamedTuple):
@@ -97,6 +108,25 @@ def settings_for(
     return Settings(run, Path(project), source, watch, texts, speak, classes, models, address, dict(options or {}))
 
 
+def as_before(settings: Settings, say: Callable[[str], None]) -> Settings:
+    """With voices and classes of the last time where none are given; both are kept for the next."""
+    folder = Folder(str(settings.project))
+    try:
+        before = TypeAdapter(_Before).validate_json(folder.read_bytes(_BEFORE))
+    except (FileNotFoundError, ValueError):
+        before = {"speak": [], "classes": None}
+    run = settings.classes
+    run = run if run is None or is_remote(run) else str(Path(run).resolve())
+    now: _Before = {"speak": list(settings.speak) or before["speak"], "classes": run or before["classes"]}
+    if now != before:
+        folder.write_bytes(_BEFORE, json.dumps(now).encode())
+    again = [f"--speak {voice}" for voice in now["speak"] if not settings.speak]
+    again += [f"--classes {now['classes']}"] if now["classes"] and not run else []
+    if again:
+        say(f"as before: {' '.join(again)} (until {settings.project / _BEFORE} is removed)")
+    return replace(settings, speak=tuple(now["speak"]), classes=now["classes"])
+
+
 def serve_until_ended(settings: Settings, entrance: Entrance, say: Callable[[str], None]) -> None:
     """Serve until Ctrl-C or SIGTERM.
 
@@ -120,6 +150,7 @@ def serve_until_ended(settings: Settings, entrance: Entrance, say: Callable[[str
         {*_LOOPBACK, *entrance.names, *([entrance.host] if entrance.host not in ("0.0.0.0", "::") else [])}
     )
     proxies = frozenset(entrance.proxies or _LOOPBACK)
+    settings = as_before(settings, say)
     service = Service(settings, say)
     try:
         kept = None if is_open or by_header else Kept(settings.project / _ACCESS)

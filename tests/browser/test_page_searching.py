@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pytest
+import soundfile
 
 from tests.support.spoken_archive import WRITTEN
 
@@ -71,7 +73,7 @@ def test_judging_by_keys_undo_and_searching_again(visit: Any) -> None:
     for key in "ynu":
         at.page.keyboard.press(key)
     at.until("document.querySelectorAll('.hit[data-verdict]:not([data-verdict=\"\"])').length === 3")
-    at.until("document.querySelector('#word-counts').textContent.startsWith('2 yes, 1 no, 1 unsure')")
+    at.until("document.querySelector('#word-counts').textContent.startsWith('1 yes, 1 no, 1 unsure')")
     assert at.page.input_value("#word-form") == "mbote"
     assert at.count("#examples li") == 2  # the given one and the confirmed one
     assert at.page.locator("#expected").is_visible()
@@ -169,14 +171,26 @@ def test_an_uploaded_file_is_trimmed_and_searched(visit: Any, served: Any) -> No
     at.wait_for_hits()
 
 
-def test_what_is_no_audio_is_refused_in_words(visit: Any, tmp_path: Any) -> None:
+def test_what_is_no_audio_is_refused_in_words(visit: Any, served: Any, tmp_path: Any) -> None:
     at = visit()
-    wrong = tmp_path / "letter.wav"
+    wrong, silence = tmp_path / "letter.wav", tmp_path / "silence.wav"
     wrong.write_text("Dear archive")
+    soundfile.write(silence, np.zeros(16000), 16000)
     at.page.click("#tab-upload")
-    at.page.set_input_files("#upload-file", wrong)
-    at.page.wait_for_selector(".failure")
-    assert len(at.text(".failure p").split(".")) >= 2  # what is wrong, and what to do
+    for good in (served.archive.word, silence):
+        at.page.set_input_files("#upload-file", good)
+        at.page.wait_for_selector(".trim-search")
+        assert at.count(".failure") == 0  # of the last that was sent
+        at.page.set_input_files("#upload-file", wrong)
+        at.page.wait_for_selector(".failure")
+        assert len(at.text(".failure p").split(".")) >= 2  # what is wrong, and what to do
+        assert at.count(".failure button") == 1  # the same again would be refused again
+        assert at.count(".trim-search, #said.shown") == 0
+    at.page.set_input_files("#upload-file", silence)
+    at.page.click(".trim-search")
+    at.page.wait_for_selector(".failure[data-about=search]")
+    assert "trim" not in at.text(".failure")
+    assert not at.page.locator("#hits-none").is_visible()
     at.faults[:] = [fault for fault in at.faults if "415" not in fault]
 
 
@@ -263,6 +277,36 @@ def test_a_text_is_searched(visit: Any, served: Any) -> None:
     at.page.keyboard.press("Enter")
     at.wait_for_hits()
     assert at.count(".hit") == len(served.archive.recordings)  # each has the word once
+
+
+def test_another_text_is_another_word(visit: Any) -> None:
+    at = visit()
+
+    def ask(text: str) -> None:
+        at.page.fill("#text-query", text)
+        at.page.keyboard.press("Enter")
+        at.until("!document.querySelector('#halt').checkVisibility()")
+        assert at.page.input_value("#word-form") == at.page.input_value("#text-query") == text
+
+    ask("mbotu")
+    assert f"like it: {WRITTEN}." in at.text("#hits-none")
+    ask("library")
+    at.page.reload()
+    at.page.wait_for_selector("body[data-ready=yes]")
+    ask("museum")
+    ask(WRITTEN)
+    at.wait_for_hits()
+    at.page.keyboard.press("y")
+    at.page.wait_for_selector(".hit[data-verdict=yes]")
+    ask("library")
+    at.page.wait_for_selector(".hit", state="detached")
+    ask(WRITTEN)
+    at.until("document.querySelector('#word-counts').textContent.startsWith('1 yes')")
+    at.page.click("#word-new")
+    at.until("document.querySelector('#text-query').value + document.querySelector('#word-form').value === ''")
+    at.page.keyboard.press("g")
+    at.page.wait_for_selector("#entries li")
+    assert at.page.locator("#entries .form").all_inner_texts() == [WRITTEN]
 
 
 def test_candidates_are_named_set_aside_and_searched_by_keys(visit: Any, served: Any) -> None:

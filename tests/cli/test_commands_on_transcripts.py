@@ -179,7 +179,7 @@ def test_printed_commands_can_be_typed(swsdist: Command, talks: Path, tmp_path: 
     """A shell reads the names in them as one word."""
     shutil.copytree(talks / "json", tmp_path / name)
     indexed = swsdist("index", f"./{name}", *SERIAL, cwd=tmp_path)
-    printed = indexed.out.rpartition("search it: ")[2]
+    printed = indexed.out.rpartition("search it: ")[2].partition("\n")[0]
     _, *words = shlex.split(printed.replace("--text TEXT", "--text river"))
     assert words[1] == f"{name}-text"
     assert "river: " in swsdist(words[0], f"./{words[1]}", *words[2:], cwd=tmp_path).out

@@ -568,7 +568,7 @@ def test_a_whole_project(project: Project, tmp_path: Path) -> None:
         other.judge(word, Place("d002", 1, 0.3, 0.8), "no", person="Dee")
         assert import_file(other, file, person="Cem", store=None)[:4] == (5, 1, 0, 1)
         assert other.entry(word).gloss == "name"
-        assert (other.entry(word).yes, other.entry(word).examples) == (2, 2)
+        assert (other.entry(word).yes, other.entry(word).sounds, other.entry(word).examples) == (1, 1, 2)
         assert {token.person for entry in other.entries() for token in other.tokens(entry.entry_id)} == {"Ann", "Bob"}
         other.undo(person="Cem")
         assert [(entry.form, entry.no) for entry in other.entries()] == [("kombo", 1)]
@@ -613,7 +613,7 @@ def test_tables_that_a_run_evaluates(project: Project, store: Store, tmp_path: P
 
 def test_the_commands(project: Project, place: Path, tmp_path: Path, swsdist: Command) -> None:
     out = swsdist("glossary", "list", "words", "komb", cwd=tmp_path).out
-    assert out.splitlines() == ["form\tgloss\tyes\tno\tunsure\texamples", "kombo\t\t2\t0\t0\t2"]
+    assert out.splitlines() == ["form\tgloss\tyes\tno\tunsure\tsounds\texamples", "kombo\t\t1\t0\t0\t1\t2"]
     listed = json.loads(swsdist("glossary", "list", "words", "--json", cwd=tmp_path).out)
     assert [len(entry["tokens"]) for entry in listed] == [2, 4]
     ended = swsdist("glossary", "export", "words", "eaf", "--out", "out", "--entry", "kombo", cwd=tmp_path)

@@ -26,6 +26,8 @@ def test_all_tasks_are_listed_and_shown(swsdist: Command) -> None:
 def test_words(swsdist: Command) -> None:
     assert "  serve-an-archive  " in swsdist("help", "browser").out or swsdist("help", "browser").out.startswith("# ")
     assert swsdist("help", "search", "your", "archive").out == swsdist("help", "search-your-archive").out
+    assert "  find-typed-words  " in swsdist("help", "type", "a", "word").out
+    assert says(swsdist("help", "me", code=2).err, codes.NO_SUCH_PAGE)  # not what has it inside a word
     told = swsdist("help", "serch-your-archive", code=2).err
     assert says(told, codes.NO_SUCH_PAGE)
     assert "swsdist help search-your-archive" in told

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from swsdist.core.codes import cli as codes
+from swsdist.core.codes import config as config_codes
 from swsdist.core.codes import pipeline as pipeline_codes
 from swsdist.core.codes import registry as registry_codes
+from swsdist.glossary.project import Project
 from tests.support.coded import raises, says
 
 
@@ -53,6 +55,18 @@ def test_usage(swsdist, tmp_path: Path, arguments: tuple[str, ...]) -> None:
     told = swsdist(*arguments, cwd=tmp_path, code=2).err
     assert "Usage: " in told
     assert "Error: " in told
+
+
+def test_what_was_meant(swsdist, tmp_path: Path) -> None:
+    (tmp_path / "My old interviews").mkdir()
+    assert "'My old interviews'" in swsdist("serve", "My", "old", "interviews", cwd=tmp_path, code=2).err
+    assert "--text 'grey parrot'" in swsdist("search", ".", "grey", "parrot", cwd=tmp_path, code=2).err
+    assert "--text" not in swsdist("store", "info", ".", "parrot", cwd=tmp_path, code=2).err
+    (tmp_path / "x.wav").write_bytes(b"RIFF\0\0\xff\xffWAVE")
+    assert says(swsdist("discover", "x.wav", cwd=tmp_path, code=2).err, config_codes.CONFIG_NOT_TEXT)
+    assert "quotes" not in swsdist("serve", "x.wav", cwd=tmp_path, code=2).err
+    Project.open(tmp_path / "My old interviews-words").close()
+    swsdist("glossary", "list", "My old interviews", cwd=tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def hits(swsdist: Command, tapes: Path, run: str, *query: str) -> set[tuple[str,
 def test_recordings_are_recognised(swsdist: Command, tapes: Path) -> None:
     said = swsdist("index", "tapes", "--text", "--model", "model", *SERIAL, cwd=tapes.parent)
     assert "search it: swsdist search tapes-text --text TEXT" in said.out
-    assert "h of audio" in said.err
+    assert " s of audio" in said.err
     red = {("a", 1, 0.0), ("b", 1, 0.5), ("c", 2, 0.5), ("c", 2, 1.5)}
     assert hits(swsdist, tapes, "tapes-text", "--text", "red") == red
     again = ("index", "tapes", "--text", *SERIAL)  # by the same recogniser
@@ -257,6 +257,7 @@ def test_what_is_no_recogniser(swsdist: Command, tapes: Path, monkeypatch: pytes
         (["--text", "--model", "nobody/model"], "no-whisper-model", "download it: hf download nobody/model\n"),
         (["--text", "--model", "/no/such/folder"], "no-whisper-model", "check the path"),
         (["--text", "--model", "nothing"], "not-a-recogniser", "this folder is no model of a recogniser"),
+        (["--model", "."], "models-below", "name one of them: "),
         (["--text", "--model", "torch"], "not-a-recogniser", "a model of the type whisper is no model"),
         (["--text", "--model", "model", "--model", "model"], "several-recognisers", "model and model are both"),
     ):

@@ -32,7 +32,7 @@ pytest.importorskip("starlette")
 from starlette.testclient import TestClient
 
 from swsdist.server.app import create_app
-from swsdist.server.running import settings_for, shown
+from swsdist.server.running import as_before, settings_for, shown
 from swsdist.server.security import Guard, Kept
 from swsdist.server.service import Service, Settings
 from tests.commands import in_this_process
@@ -696,3 +696,16 @@ def test_hits_shown_that_were_judged_are_no_longer_expected(scene: Any, client: 
 def test_what_browsers_keep(client: TestClient) -> None:
     kept = {path: client.get(path).headers["cache-control"] for path in ("/", "/static/main.js", "/api/state")}
     assert kept == {"/": "no-cache", "/static/main.js": "no-cache", "/api/state": "no-store"}
+
+
+def test_voices_and_classes_are_as_before(tmp_path: Path) -> None:
+    said = list[str]()
+    words, voice = tmp_path / "words", ("espeak-ng:en-us",)
+    as_before(Settings("run", words, speak=voice, classes="found"), said.append)
+    assert said == []
+    again = as_before(Settings("run", words), said.append)
+    assert (again.speak, again.classes, len(said)) == (voice, str(Path("found").resolve()), 1)
+    as_before(Settings("run", words, speak=("flite:slt",)), said.append)
+    last = as_before(Settings("run", words, classes="other"), said.append)
+    assert (last.speak, last.classes) == (("flite:slt",), str(Path("other").resolve()))
+    Project.open(words).close()

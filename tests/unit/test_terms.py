@@ -126,6 +126,12 @@ def test_too_many(options: Any) -> None:
         labels("a" + " *" * 7, Terms(patterns=True))
 
 
+def test_words_like_one_that_nobody_says() -> None:
+    reader = TermReader(Terms(), Recipe(), known={"librarian", "libraries", "librray", "liberty", "lib", "museum"})
+    assert reader.similar("library") == ["librray", "librarian", "libraries"]
+    assert reader.similar("lip") == ["lib"]
+
+
 def test_phones(options: Any) -> None:
     phones = options(units="phones")
     reader = TermReader(phones, Recipe(spelling="exact"))

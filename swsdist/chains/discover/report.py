@@ -16,7 +16,7 @@ from swsdist.core.codes import discovery as codes
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.text import counted
 from swsdist.discovery.units import document_name
-from swsdist.discovery.words import Stretch, Word, word_list
+from swsdist.discovery.words import Stretch, Word, alike, word_list
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
 from swsdist.pipeline.chain_run import ChainRun, Outcome
@@ -126,13 +126,24 @@ def summary(chain_run: ChainRun) -> list[str]:
     ]
 
 
-def first_words(words: Sequence[Word]) -> list[list[str]]:
-    """The word list for a terminal: a heading, and rows of cells."""
+def first_words(words: Sequence[Word], least: float) -> list[list[str]]:
+    """The word list for a terminal: a heading, and rows of cells.
+
+    Args:
+        words: its first.
+        least: of how sure a class is.
+    """
     cells = [
-        [str(word.group), str(len(word.members)), str(word.speakers or "–"), short(word.seconds), short(word.sure)]
+        [
+            str(word.group),
+            str(len(word.members)),
+            str(word.speakers or "–"),
+            short(word.seconds),
+            alike(word.sure, least),
+        ]
         for word in words
     ]
-    return [["candidate", "occurrences", "speakers", "length (s)", "how sure"], *cells]
+    return [["candidate", "occurrences", "speakers", "length (s)", "how alike"], *cells]
 
 
 def notices(chain_run: ChainRun) -> list[str]:

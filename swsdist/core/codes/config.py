@@ -8,6 +8,12 @@ from swsdist.core.errors import ConfigError
 # Files
 
 UNREADABLE_CONFIG = Code("unreadable-config", ConfigError, "cannot read the {what}: {reason}", "name a YAML file{hint}")
+CONFIG_NOT_TEXT = Code(
+    "config-not-text",
+    ConfigError,
+    "this is no {what}, and no text: a recording, or another file of bytes",
+    "name a {what}, or the folder of the recordings",
+)
 CONFIG_NOT_UTF8 = Code("config-not-utf8", ConfigError, "the {what} is not UTF-8 text", "save it as UTF-8")
 UNREADABLE_CORPUS = Code("unreadable-corpus", ConfigError, "{path}: {reason}", "name a YAML file that can be read")
 INVALID_CONFIG = Code("invalid-config", ConfigError, "{count} errors{listing}", "correct each of them")
@@ -28,7 +34,12 @@ UNSET_VARIABLE = Code(
     "the environment variable {name} is not set",
     "set it, or write ${{{name}:-default}}",
 )
-NOT_A_MAPPING = Code("not-a-mapping", ConfigError, "a {what} must be a mapping of keys to values", "write KEY: VALUE")
+NOT_A_MAPPING = Code(
+    "not-a-mapping",
+    ConfigError,
+    "this is no {what}, which maps keys to values",
+    "write KEY: VALUE; recordings and transcripts are named by their folder",
+)
 SECTION_NOT_MAPPING = Code(
     "section-not-mapping", ConfigError, "{value} is not a mapping of keys to values", "give a dict: {{KEY: VALUE}}"
 )

@@ -112,7 +112,10 @@ NO_AUDIO_IN_FOLDER = Code(
 )
 
 IGNORED_FILES = Code(
-    "ignored-files", OddError, "{count} file{s} ignored by name: {kinds}", "recordings end in {endings}"
+    "ignored-files",
+    OddError,
+    "{count} file{s} ignored by name: {kinds}",
+    "a recording among them needs the ending of its format (.wav, .mp3, ...)",
 )
 
 WORSE_FORMAT_LEFT_OUT = Code(

@@ -174,6 +174,9 @@ NO_MODEL_FOLDER = Code(
     "there is no such folder, and no such model in the cache of the Hugging Face hub (HF_HUB_CACHE); nothing is downloaded",
     "{fix}",
 )
+MODELS_BELOW = Code(
+    "models-below", ConfigError, "this folder is no model, but has models in it", "name one of them: {models}"
+)
 MODEL_FILE_MISSING = Code(
     "model-file-missing", ConfigError, "the model folder has no {file}", "copy it, too; a complete folder: {command}"
 )

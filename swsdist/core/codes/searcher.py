@@ -70,7 +70,7 @@ NO_SUCH_EXAMPLE = Code(
     "no-such-example",
     AudioError,
     "there is no file {name}, and no document of this name in the store",
-    "check the path; `swsdist store info --documents` lists the documents",
+    "check the path; a word that is typed: --text {name!q}; `swsdist store info --documents` lists the documents",
 )
 NOT_A_QUERY = Code("not-a-query", UserError, "a value of type {kind} is not a query", "give text")
 PLACE_WITHOUT_SPEECH = Code(

@@ -1,12 +1,13 @@
 /** Requests to the server: JSON in and out, errors with their remedy, and lines as they come. */
 
-import { t } from "./texts.js";
+import { hasText, t } from "./texts.js";
 
-/** What went wrong, in words, and what to do about it. */
+/** What went wrong, in words, and what to do about it: the page's own where it has some for the code. */
 export class Failure extends Error {
   constructor(text, remedy, code, status) {
-    super(text);
-    Object.assign(this, { remedy, code, status });
+    const own = `failure.${code}`;
+    super(hasText(own) ? t(own) : text);
+    Object.assign(this, { remedy: hasText(own) ? t(`${own}.remedy`) : remedy, code, status });
   }
 }
 
@@ -73,7 +74,7 @@ export async function lines(path, body, take, signal) {
     rest = done ? "" : parts.pop();
     for (const part of parts.filter((line) => line.trim())) {
       const line = JSON.parse(part);
-      if (line.error) throw new Failure(line.error, line.remedy ?? "", line.code, 200);
+      if (line.error) throw new Failure(line.error, line.remedy ?? "", line.code, 400);
       take(line);
     }
     if (done) return;

@@ -6,7 +6,7 @@ import { attempt, say, showFailure } from "./notices.js";
 import { record } from "./recorder.js";
 import { stop } from "./sounds.js";
 import { clock, keyMark, t } from "./texts.js";
-import { showSound } from "./trim.js";
+import { closeTrim, showSound } from "./trim.js";
 import { server } from "./state.js";
 
 let recording = null;
@@ -50,10 +50,11 @@ async function finish() {
   const ended = recording;
   recording = null;
   show();
+  closeTrim();
   const file = await ended.end();
   await attempt(async () => {
     const sound = await upload("sounds", file, "microphone.wav");
     say(t("record.done"), { seen: false });
     showSound(byId("asked-sound"), sound, t("examples.microphone"));
-  });
+  }, "sound");
 }

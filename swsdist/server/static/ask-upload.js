@@ -4,7 +4,7 @@ import { Failure, upload } from "./api.js";
 import { byId } from "./dom.js";
 import { attempt, say, showFailure } from "./notices.js";
 import { number, t } from "./texts.js";
-import { showSound } from "./trim.js";
+import { closeTrim, showSound } from "./trim.js";
 import { server } from "./state.js";
 
 export function startUpload() {
@@ -22,9 +22,15 @@ export function startUpload() {
 
 async function send(file) {
   const most = server.state.limits.upload_bytes;
+  byId("upload-file").value = ""; // else the same file cannot be chosen again
+  closeTrim();
   if (file.size > most) {
-    return showFailure(new Failure(t("upload.large", { name: file.name }), t("upload.large.remedy", { most: number(most / 1e6) })));
+    const large = new Failure(t("upload.large", { name: file.name }), t("upload.large.remedy", { most: number(most / 1e6) }));
+    return showFailure(large, null, "sound");
   }
   say(t("upload.sending", { name: file.name }));
-  await attempt(async () => showSound(byId("asked-sound"), await upload("sounds", file, file.name), file.name));
+  await attempt(async () => {
+    showSound(byId("asked-sound"), await upload("sounds", file, file.name), file.name);
+    say(t("upload.sent", { name: file.name }));
+  }, "sound");
 }

@@ -5,9 +5,10 @@ import { startRecording } from "./ask-record.js";
 import { startUpload } from "./ask-upload.js";
 import { byId } from "./dom.js";
 import { subscribe } from "./events.js";
+import { newWord } from "./routes.js";
 import { found, search } from "./search.js";
 import { keyMark, t } from "./texts.js";
-import { glossary, word } from "./word.js";
+import { asksForAnother, entryOf, glossary, word } from "./word.js";
 
 const SPOKEN = ["record", "upload", "mark"];
 let opened = {};
@@ -77,12 +78,16 @@ export function startAsking() {
     tab.addEventListener("click", () => chooseAsking(tab.id.slice(4)));
     tab.addEventListener("keydown", moveAmongTabs);
   }
-  byId("text-form").addEventListener("submit", (event) => {
+  byId("text-form").addEventListener("submit", async (event) => {
     event.preventDefault();
     const text = byId("text-query").value.trim();
     byId("text-query").blur(); // keys judge hits now
-    if (text) search(text);
+    if (!text) return;
+    if (asksForAnother(text)) await newWord(entryOf(text)?.entry_id);
+    byId("text-query").value = text;
+    search(text);
   });
+  subscribe("opened", () => (byId("text-query").value = word.text ?? ""));
   byId("ask-fold").addEventListener("click", () => fold(!byId("ask").classList.contains("folded")));
   byId("steps-judge").append(t("steps.judge.how"), keyMark("y"), keyMark("n"));
   subscribe("state", offer);

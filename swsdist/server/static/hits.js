@@ -9,7 +9,7 @@ import { hitKey } from "./places.js";
 import { found, halt, judgeHit, search } from "./search.js";
 import { server } from "./state.js";
 import { number, percent, t, tn } from "./texts.js";
-import { judgement } from "./word.js";
+import { judgement, word } from "./word.js";
 
 const cards = new Map(); // by hitKey
 const heads = new Map(); // by recording
@@ -87,13 +87,21 @@ function showProgress() {
   const halted = t("hits.halted", { count, part: percent(found.part) });
   byId("hits-count").textContent = found.running ? running : found.part < 1 ? halted : done;
   byId("hits-none").hidden = found.running || found.hits.length > 0 || !found.asked;
-  byId("hits-none").textContent = t(found.text === null ? "hits.none" : "hits.none.text");
+  byId("hits-none").textContent = noHits();
   byId("warnings").replaceChildren(...[...found.warnings, ...instead(), ...unsearched()].map((warning) => el("li", {}, warning)));
 }
 
 /** What was searched instead of a text that nothing was found of. */
 function instead() {
   return found.instead.length ? [t("hits.instead", { text: found.text, texts: found.instead.join(", ") })] : [];
+}
+
+/** What it says where nothing was found. */
+function noHits() {
+  if (word.tokens.some(({ place }) => !place.sound)) return t("hits.none.judged");
+  const near = Object.entries(found.missing).filter(([, words]) => words.length);
+  const alike = near.map(([word, words]) => t("hits.missing", { word, words: words.join(", ") }));
+  return [...alike, t(found.text === null ? "hits.none" : "hits.none.text")].join(" ");
 }
 
 /** What was not searched for want of words. */

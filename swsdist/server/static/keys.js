@@ -48,7 +48,7 @@ function takeBack() {
 
 export function startKeys() {
   byId("undo").addEventListener("click", takeBack);
-  byId("word-new").addEventListener("click", newWord);
+  byId("word-new").addEventListener("click", () => newWord());
   bindChoice("keys-on", "keys");
   byId("help-button").addEventListener("click", () => byId("help").showModal());
   for (const button of document.querySelectorAll("dialog [data-close]")) {

@@ -5,6 +5,8 @@ import { byId, el } from "./dom.js";
 import { emit } from "./events.js";
 import { t } from "./texts.js";
 
+/** Refusals that may not come again: of who asks, and of haste. */
+const PASSING = [401, 403, 408, 429];
 const MISSING = "missing-recording";
 
 let fading = 0;
@@ -18,13 +20,18 @@ export function say(text, { seen = true } = {}) {
   fading = setTimeout(() => place.classList.remove("shown"), 6000);
 }
 
-/** Show a failure until it is closed, or until what failed is tried again. */
-export function showFailure(error, again = null) {
+/**
+ * Show a failure until it is closed, or until what failed is tried again, which is offered where that may help.
+ * @param about what failed: the last failure about it is shown
+ */
+export function showFailure(error, again = null, about = "") {
   if (error.name === "AbortError") return;
+  byId("said").classList.remove("shown"); // it has begun, that said
   if (error.remedy === undefined) console.error(error);
-  const notice = el("div.failure", { attr: { role: "alert" }, data: { code: error.code ?? "" } });
+  const notice = el("div.failure", { attr: { role: "alert" }, data: { about, code: error.code ?? "" } });
   const close = () => notice.remove();
-  const retry = again && el("button", { type: "button", on: { click: () => (close(), again()) } }, t("failure.again"));
+  const lasts = error.status >= 400 && error.status < 500 && !PASSING.includes(error.status);
+  const retry = again && !lasts && el("button", { type: "button", on: { click: () => (close(), again()) } }, t("failure.again"));
   notice.append(
     el("p", {}, el("strong", {}, error.message), " ", error.remedy ?? t("failure.page.remedy")),
     error.code === MISSING ? folderField(again) : "",
@@ -35,7 +42,13 @@ export function showFailure(error, again = null) {
     const same = error.code === MISSING ? other.dataset.code === MISSING : other.textContent === notice.textContent;
     if (same) other.remove();
   }
+  clearFailures(about);
   place.append(notice);
+}
+
+/** What failed was done. */
+export function clearFailures(about) {
+  for (const notice of [...byId("failures").children]) if (about && notice.dataset.about === about) notice.remove();
 }
 
 /** Where the recordings are, if they are not where they were: then sounds that were missing are read. */
@@ -53,12 +66,14 @@ function folderField(again) {
   return el("form.row", { on: { submit: find } }, el("label.grow", {}, t("folder.where"), " ", input), el("button", {}, t("folder.find")));
 }
 
-/** Do something, and show it if it fails; gives null then. `again` does the same once more. */
-export async function attempt(work) {
+/** Do something, and show it if it fails; gives null then. `about`: see `showFailure`. */
+export async function attempt(work, about = "") {
   try {
-    return await work();
+    const done = await work();
+    clearFailures(about);
+    return done;
   } catch (error) {
-    showFailure(error, () => attempt(work));
+    showFailure(error, () => attempt(work, about), about);
     return null;
   }
 }

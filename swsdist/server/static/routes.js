@@ -32,10 +32,10 @@ function linkWord() {
 
 let begun = false;
 
-/** Begin a new word: what was tried without a word is forgotten. */
-export async function newWord() {
-  history.pushState(null, "", "#search");
-  await attempt(() => openWord());
+/** Begin a new word, or search an entry: what was tried without a word is forgotten. */
+export async function newWord(entryId = null) {
+  history.pushState(null, "", entryId === null ? "#search" : `#search/${entryId}`);
+  await attempt(() => openWord(entryId));
   await follow();
 }
 

@@ -4,19 +4,19 @@ import { get, lines } from "./api.js";
 import { byId } from "./dom.js";
 import { emit, subscribe } from "./events.js";
 import { narrowed } from "./narrow.js";
-import { say, showFailure } from "./notices.js";
+import { clearFailures, say, showFailure } from "./notices.js";
 import { hitKey, placeOfHit } from "./places.js";
 import { server } from "./state.js";
 import { t, tn } from "./texts.js";
 import { examples, judge, judgement, word } from "./word.js";
 
 /** running, part (0..1), hits (best first), name of the search, summary, seconds, warnings, instead (texts), unsearched (count,
- * names), text, asked (anything yet). */
+ * names), missing (similar words by word), text, asked (anything yet). */
 export const found = nothing();
 let stopping = null;
 
 function nothing() {
-  const answer = { hits: [], search: null, summary: null, seconds: null, warnings: [], instead: [], unsearched: null };
+  const answer = { hits: [], search: null, summary: null, seconds: null, warnings: [], instead: [], unsearched: null, missing: {} };
   return { ...answer, running: false, part: 0, text: null, asked: false };
 }
 
@@ -60,11 +60,13 @@ export async function search(text = null) {
   emit("hits");
   try {
     await lines("search", body, (line) => signal.aborted || take(line), signal);
-    if (!signal.aborted) found.running = false;
-  } catch (error) {
     if (signal.aborted) return;
     found.running = false;
-    showFailure(error, () => search(text));
+    clearFailures("search");
+  } catch (error) {
+    if (signal.aborted) return;
+    Object.assign(found, { running: false, asked: found.hits.length > 0 });
+    showFailure(error, () => search(text), "search");
   }
   emit("hits");
 }
@@ -78,8 +80,8 @@ function take(line) {
   found.search = line.search ?? found.search;
   found.part = line.part;
   if (line.final) {
-    const { likelihood: summary, warnings = [], instead = [], unsearched, seconds } = line;
-    Object.assign(found, { summary, warnings, instead, unsearched, seconds, running: false });
+    const { likelihood: summary, warnings = [], instead = [], unsearched, missing = {}, seconds } = line;
+    Object.assign(found, { summary, warnings, instead, unsearched, missing, seconds, running: false });
     say(tn("search.done", found.hits.length), { seen: false });
   }
   emit("hits");

@@ -61,7 +61,8 @@ export function showTrim(parent, { place, window, name, offset = 0 }) {
   }
 }
 
-function closeTrim() {
+/** Take away the sound that is shown. */
+export function closeTrim() {
   if (!shown) return;
   shown.stretch.close();
   shown.transcript?.forget();

@@ -50,7 +50,7 @@ export async function openWord(entryId = null) {
   word.entry = glossary.entries.find((entry) => entry.entry_id === entryId) ?? null;
   const kept = begun || word.entry ? null : sessionStorage.getItem("word");
   begun = true;
-  Object.assign(word, { tokens: [], text: null, ...(kept ? JSON.parse(kept) : { loose: [], draft: { form: "", gloss: "" } }) });
+  Object.assign(word, { tokens: [], text: null, loose: [], draft: { form: "", gloss: "" }, ...(kept && JSON.parse(kept)) });
   emit("opened");
   await readTokens();
 }
@@ -85,6 +85,13 @@ export async function entryNamed(form, gloss = "") {
 /** The entry of this form, if the glossary has it. */
 export function entryOf(form) {
   return glossary.entries.find((entry) => entry.form === form.trim());
+}
+
+/** Whether a text asks for another word than the open one, which is called as what was searched before. */
+export function asksForAnother(text) {
+  const names = [word.entry?.form ?? word.draft.form.trim(), ...(word.entry?.variants ?? [])].map((name) => name.toLowerCase());
+  const before = word.text ?? word.entry?.form ?? null;
+  return before !== null && names.includes(before.toLowerCase()) && !names.includes(text.toLowerCase());
 }
 
 /** A form for a word that has none yet: the first number that is free. */
@@ -174,9 +181,9 @@ export function changeName({ kind }) {
 
 /** Keep a word that has no entry yet while the page is loaded again. */
 export function keepDraft() {
-  const { loose, draft } = word;
+  const { loose, draft, text } = word;
   if (word.entry) sessionStorage.removeItem("word");
-  else sessionStorage.setItem("word", JSON.stringify({ loose, draft }));
+  else sessionStorage.setItem("word", JSON.stringify({ loose, draft, text }));
 }
 
 subscribe("word", keepDraft);
