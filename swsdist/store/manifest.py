@@ -351,11 +351,9 @@ def commit(
         libraries: versions used to make its parts; by default the installed ones.
         unfinished: the state belongs to an interrupted index.
     """
-    tracks, shards, before = (
-        [new_tracks] if isinstance(new_tracks, NewTrack) else list(new_tracks),
-        tuple(shards),
-        load(folder),
-    )
+    tracks, shards = [new_tracks] if isinstance(new_tracks, NewTrack) else list(new_tracks), tuple(shards)
+    is_made_anew = kind != "frames" or (source or "").startswith(GROUPS)
+    before = None if is_made_anew else load(folder)
     documents = {track.name: _spooled(track.documents) for track in tracks}
     fitted = {
         track.name: pinned(folder, track.name, documents[track.name], track.dimension, track.frozen, provisional)
@@ -401,7 +399,7 @@ def commit(
             "rejected": pc.sum(pc.equal(rejected["kind"], "document")).as_py() or 0,
             "cut_off": first.num_rows - first.read(["cut_off"])["cut_off"].null_count,
             "statistics_gone": fitted[tracks[0].name].gone,
-            **(fitted_to if kind == "frames" else {}),
+            **({} if is_made_anew else fitted_to),
         },
         source=source,
         provisional=provisional,

@@ -157,7 +157,7 @@ def test_documents_without_a_recording(swsdist: Command, tmp_path: Path) -> None
     assert not list((tmp_path / "hits").iterdir())
     page = (tmp_path / "hits.html").read_text()
     assert page.count("No sound: no recording") == 3
-    assert "The query cannot be played: no recording" in page
+    assert "The query cannot be played" not in page
 
 
 def test_a_long_search_tells_how_far_it_is(

@@ -114,6 +114,7 @@ def test_what_is_written_is_read(store: Store, sounds: dict[str, np.ndarray]) ->
         "speech_seconds": 15.0,  # of so low a rate all is taken for speech
         "rejected": 0,
         "cut_off": 0,
+        "fitted_to": 5.0,
         "statistics_gone": 0,
     }
     assert list(check(store)) == []
