@@ -228,6 +228,8 @@ class Service:
         paths = {path for path, _ in store.recordings().values() if path}
         now = sum(Path(path).is_file() for path in paths)
         found = find_recordings(store.documents(columns=columns), str(Path(folder).expanduser().absolute()))
+        if found.there == now == len(paths) and not found.other:
+            return found  # all are where they were looked for, maybe again
         if found.other or found.there <= now or store.folder.local() is None:
             reason = f"; {now} are where they were looked for" if now else ""
             reason = f"; {found.other} is another than was indexed" if found.other else reason

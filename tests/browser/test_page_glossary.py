@@ -160,7 +160,7 @@ def test_words_are_taken_along(visit: Any) -> None:
     assert len(kinds) > 5
     for kind in kinds:
         at.page.select_option("#export-kind", kind)
-        assert at.page.is_visible("#export-language") == (kind == "lift")
+        assert at.page.is_visible("#export-forms") == (kind == "lift")
         assert "entries=" in at.page.get_attribute("#export-link", "href")
         if kind == "lift":
             at.page.fill("#export-forms", "mdw")
