@@ -66,15 +66,17 @@ def test_hits_in_videos_are_where_a_player_has_them(swsdist: Command, corpus: Pa
     swsdist("index", "tapes", cwd=tmp_path)
     query = f"{recordings[0]}:{at}-{at + 0.6}"
     asked = ("search", "tapes-swsdist", "--no-trim", "--query", query, "--clips", "clips", "--annotations", "seen")
-    rows = list(csv.DictReader(io.StringIO(swsdist(*asked, "--top", "3", "--csv", cwd=tmp_path).out)))
-    assert {row["doc_id"] for row in rows} == {"a", "b", "c"}
+    rows = list(csv.DictReader(io.StringIO(swsdist(*asked, "--top", "1", "--csv", cwd=tmp_path).out)))
+    assert {row["doc_id"] for row in rows} == {"a", "b", "c"}  # of the same sound
     sound, rate = soundfile.read(recordings[0])
     said = sound[round(at * rate) :][: round(0.6 * rate)]
     for row in rows:
         assert float(row["start"]) == pytest.approx(late + gap + at, abs=0.011)
-        (annotations,) = (tmp_path / "seen").rglob(f"{row['doc_id']}.eaf")
-        assert f'TIME_VALUE="{round(float(row["start"]) * 1000)}"' in annotations.read_text()
-        (clip,) = (tmp_path / "clips").glob(f"*-{row['doc_id']}-*.wav")
+        for annotations in (tmp_path / "seen").rglob(f"{row['doc_id']}.eaf"):
+            assert f'TIME_VALUE="{round(float(row["start"]) * 1000)}"' in annotations.read_text()
+    clips = list((tmp_path / "clips").glob("*.wav"))
+    assert len(clips) == 1
+    for clip in clips:
         found = np.argmax(scipy.signal.correlate(soundfile.read(clip)[0], said, "valid")) / rate
         assert found == pytest.approx(0.2, abs=0.011)  # the context
 

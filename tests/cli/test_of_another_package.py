@@ -87,13 +87,13 @@ def test_it_is_in_all_that_is_shown(installed: None, swsdist: Command, corpus: P
     swsdist("report", "run", "--table", "table.md", cwd=tmp_path)
     assert "| Silence! | 0.33 |" in (tmp_path / "table.md").read_text()
     swsdist("compare", "run", "--paper", "paper.md", "--columns", "mtwv,silence", cwd=tmp_path)
-    assert "| system | MTWV ↑ | Silence! ↓ |" in (tmp_path / "paper.md").read_text()
+    assert "| system | MTWV ↑ | 95% interval | Silence! ↓ |" in (tmp_path / "paper.md").read_text()
     swsdist(
         *("score", "-s", "run/exports/detections.csv", "--references", f"{corpus}/corpus/refs.csv"),
         *("--seconds", "100", "--all-measures", "--measures", "scored.md"),
         cwd=tmp_path,
     )
-    assert "| silence | 0.33 |" in (tmp_path / "scored.md").read_text()
+    assert "| Silence! | 0.33 |" in (tmp_path / "scored.md").read_text()
     (tmp_path / "sweep.yaml").write_text(SWEEP)
     swsdist("sweep", "sweep.yaml", cwd=tmp_path)
     with (tmp_path / "run2/sweeps/sweep/points.csv").open(newline="") as stream:

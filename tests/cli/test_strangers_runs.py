@@ -65,7 +65,7 @@ LINES = [
     ("store", "refit", "run/store"),
 ]
 #: Exit codes of those that find nothing to do.
-REFUSED = {("cancel", "run"): 2, ("store", "info", "run"): 3, ("transcribe", "run"): 3}
+REFUSED = {("cancel", "run"): 2, ("transcribe", "run"): 3}
 #: These take a config, which is trusted, or make something new; `sweep` of lists, `phones`, `align` and `score-discovery` take
 #: no run;
 #: `glossary` a folder of words, and `serve` reads a run as `search` does until it is ended.

@@ -31,7 +31,7 @@ const KEYS = [
   [["m"], "keys.note", () => list().noteCurrent(), LISTS],
   [["t"], "keys.trim", hits.trimCurrent, ["search"]],
   [["s"], "keys.search", () => search(), ["search"]],
-  [["q"], "keys.type", () => byId("text-query").focus(), ["search"]],
+  [["q"], "keys.type", () => (byId("text-query").focus(), byId("text-query").select()), ["search"]],
   [["r"], "keys.record", () => (chooseAsking("record"), toggleRecording()), ["search"]],
   [["w"], "keys.new", newWord, null],
   [["g"], "keys.glossary", () => byId("to-glossary").click(), null],
