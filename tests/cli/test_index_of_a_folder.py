@@ -72,8 +72,8 @@ def test_hits_in_videos_are_where_a_player_has_them(swsdist: Command, corpus: Pa
     said = sound[round(at * rate) :][: round(0.6 * rate)]
     for row in rows:
         assert float(row["start"]) == pytest.approx(late + gap + at, abs=0.011)
-        for annotations in (tmp_path / "seen").rglob(f"{row['doc_id']}.eaf"):
-            assert f'TIME_VALUE="{round(float(row["start"]) * 1000)}"' in annotations.read_text()
+        for file in (tmp_path / "seen").rglob(f"{row['doc_id']}.eaf"):
+            assert f'TIME_VALUE="{round(float(row["start"]) * 1000)}"' in file.read_text()
     clips = list((tmp_path / "clips").glob("*.wav"))
     assert len(clips) == 1
     for clip in clips:
