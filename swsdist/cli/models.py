@@ -61,7 +61,7 @@ def frames(models: Sequence[str], run: str, source: str, search: bool) -> list[s
     if recognisers:
         words = {"recogniser": _recogniser([*recognisers]), "terms": _NEAR}
     elif not words or words.get("source") == _FILES:
-        words = {"source": _FILES} if _told(source, transcripts) else None
+        words = {"source": _FILES} if _has_transcript(source, transcripts) else None
     if not words:
         return settings
     lattices = {"path": source} if transcripts else {}
@@ -194,7 +194,7 @@ def _transcripts(source: str) -> list[LatticeFile]:
         return []
 
 
-def _told(source: str, files: Sequence[LatticeFile]) -> bool:
+def _has_transcript(source: str, files: Sequence[LatticeFile]) -> bool:
     """Whether a recording has a transcript with words."""
     names = _recordings(source) if files else set()
     return any(

@@ -30,7 +30,7 @@ def progress() -> Progress:
     return Bars() if sys.stderr.isatty() else Lines()
 
 
-def _heard(hours: float, of: float) -> str:
+def _amount(hours: float, of: float) -> str:
     """So much of the audio: 3.5 of 10 h of audio; little is in minutes or seconds. A total of 0 is unknown."""
     unit, count = next(
         ((unit, count) for unit, count in (("h", 1), ("min", 60)) if (of or hours) * count >= 1), ("s", 3600)
@@ -94,7 +94,7 @@ class _Pace:
         part, has_pace = self.done / self.work, elapsed >= _MIN_SECONDS and made >= _MIN_DONE
         words = [f"{self.tasks}/{self.todo} tasks"]
         if self.audio:
-            words.insert(0, _heard(self.hours * part, self.hours))
+            words.insert(0, _amount(self.hours * part, self.hours))
         if self.round > 1:
             words.insert(0, f"round {self.round}")
         if self.skipped:
@@ -272,7 +272,7 @@ def showing_search(store: Store) -> Iterator[Store]:
             nonlocal used
             used += frames
             part = min(1.0, used / total)
-            show(part, _heard(hours * part, hours))
+            show(part, _amount(hours * part, hours))
 
         return Store(store.folder, store.manifest, watch)
 
@@ -286,7 +286,7 @@ def showing_audio_read() -> Iterator[Callable[[float, float], None]]:
     with _shown("heard") as show:
 
         def tell(done: float, total: float) -> None:
-            show(min(1.0, done / total) if total else 0.0, _heard(done / 3600, total / 3600))
+            show(min(1.0, done / total) if total else 0.0, _amount(done / 3600, total / 3600))
 
         yield tell
 

@@ -126,7 +126,7 @@ def search(
         return
     from swsdist.cli.progress import showing_search
     from swsdist.io.remote.scratch import scratch
-    from swsdist.kernels.compiled import told
+    from swsdist.kernels.compiled import announcing
     from swsdist.searcher.query_input import is_table
     from swsdist.store.same_sound import copies_in
 
@@ -159,7 +159,7 @@ def search(
 
     context = click.get_current_context()
     preparing = context.with_resource(ExitStack())
-    preparing.enter_context(told(say))
+    preparing.enter_context(announcing(say))
     searcher, likelihood = _searcher(target, sets, not no_trim, None if voices else bool(texts), calibration)
     store, copies = searcher.store, copies_in(searcher.store)
     if voices:

@@ -23,7 +23,7 @@ from swsdist.audio.noise import BINS, signal_to_noise
 from swsdist.config import Config
 from swsdist.core.codes import report as codes
 from swsdist.core.types import CORPUS
-from swsdist.corpora.documents import ENDINGS, part_of, read_documents
+from swsdist.corpora.documents import ENDINGS, part_of
 from swsdist.corpora.kaldi import demand_permission
 from swsdist.corpora.kinds import kind_of
 from swsdist.corpora.places import Places
@@ -33,7 +33,7 @@ from swsdist.description.query_statistics import Query, queries_of
 from swsdist.io.nist.ctm import ctm_batches
 from swsdist.io.notices import Notices
 from swsdist.io.tables import names_in, read_table
-from swsdist.lattices.beside import speakers_of
+from swsdist.stages.inputs.corpus import documents_of
 from swsdist.stages.inputs.cross_corpus import corpus_of_queries, without_documents
 from swsdist.stages.inputs.references import find_references
 
@@ -136,15 +136,7 @@ def describe(
         UserError, DataError: a table is missing or invalid.
     """
     corpus, storage, notices = config.corpus, config.storage, Notices(strict)
-    table = read_documents(
-        corpus.documents,
-        storage,
-        speakers_of(corpus.speakers, storage),
-        notices,
-        corpus.prefer,
-        corpus.audio,
-        audio=listen,
-    )
+    table = documents_of(corpus, storage, notices, listen)
     rows = table.to_pylist()
     if listen:
         demand_permission([row["path"] for row in rows], corpus.documents, storage)
@@ -183,19 +175,7 @@ def describe(
     occurs = False
     if corpus.queries is not None:
         source = corpus_of_queries(config)
-        of_queries = (
-            table
-            if source is None
-            else read_documents(
-                source.documents,
-                storage,
-                speakers_of(source.speakers, storage),
-                notices,
-                source.prefer,
-                source.audio,
-                audio=listen,
-            )
-        )
+        of_queries = table if source is None else documents_of(source, storage, notices, listen)
         examples = read_queries(corpus.queries, of_queries, "all", storage, notices, corpus.spoken, audio=listen)
         examples = examples if source is None else without_documents(examples, config)
         truth = find_references(config, table, examples, notices) if corpus.has_references else None

@@ -36,7 +36,7 @@ Function = TypeVar("Function", bound=Callable[..., object])
 _LOCK = threading.Lock()
 #: Set once a function was compiled, and not loaded.
 _COMPILED = threading.Event()
-#: Seconds before one is told, and between looks.
+#: Seconds before a message, and between looks.
 _PATIENCE, _LOOK = 2.0, 0.2
 
 
@@ -55,7 +55,7 @@ def compiled(signature: str | Signature) -> Callable[[Function], Function]:
 
 
 @contextmanager
-def told(say: Callable[[str], None]) -> Iterator[None]:
+def announcing(say: Callable[[str], None]) -> Iterator[None]:
     """Say it once if something was compiled, and what is done inside takes longer for it."""
     ended = threading.Event()
 

@@ -70,11 +70,11 @@ class Passes:
         """No pass more; the one that goes on ends with its unit."""
         with self._change:
             self._is_closed = True
-            self._tell(self._waiting)
+            self._refuse(self._waiting)
             self._waiting = []
             self._change.notify()
 
-    def _tell(self, questions: list[_Question]) -> None:
+    def _refuse(self, questions: list[_Question]) -> None:
         for each in questions:
             each.found.put(codes.CLOSED_SEARCHER(where=self._where))
 
@@ -103,9 +103,9 @@ class Passes:
             for unit, tables in questions[0].search(_numbered(questions)):
                 began, found = True, list(tables)
                 for number, each in enumerate(questions):
-                    each.found.put((unit, _own(found, number)))
+                    each.found.put((unit, _candidates_of(found, number)))
                 if self._is_closed:
-                    self._tell(questions)
+                    self._refuse(questions)
                 if self._is_closed or all(each.has_left for each in questions):
                     break
         except BaseException as error:
@@ -131,7 +131,7 @@ def _numbered(questions: list[_Question]) -> pa.Table:
     return pa.concat_tables(named)
 
 
-def _own(found: list[pa.Table], number: int) -> list[pa.Table]:
+def _candidates_of(found: list[pa.Table], number: int) -> list[pa.Table]:
     """The candidates of one question, with the names of its queries."""
     own = []
     for table in found:

@@ -233,7 +233,7 @@ def test_one_is_told_once_of_compiling_and_of_nothing_else(monkeypatch: pytest.M
     monkeypatch.setattr(compiled, "_LOOK", 0.001)
     monkeypatch.setattr(compiled, "_COMPILED", compiled.threading.Event())
     told: list[str] = []
-    with compiled.told(told.append):
+    with compiled.announcing(told.append):
         if is_compiled:
             compiled._COMPILED.set()
         time.sleep(0.1)

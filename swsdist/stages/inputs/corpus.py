@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from swsdist.audio.synthesis import spoken_rows
 from swsdist.config import Config
+from swsdist.config.corpus import Corpus as Section
 from swsdist.core.codes import stages as codes
 from swsdist.core.errors import TermError
 from swsdist.core.types import QUERIES
@@ -24,6 +25,18 @@ from swsdist.registry.registries import METHODS
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.inputs.cross_corpus import corpus_of_queries, without_documents
 from swsdist.stages.inputs.references import find_references
+
+
+def documents_of(section: Section, storage: Mapping[str, object], notices: Notices, audio: bool) -> pa.Table:
+    """The documents that a section `corpus` names: CORPUS, or PLACED where they are places in recordings.
+
+    Args:
+        section, storage: of the config.
+        notices: collects oddities of the tables.
+        audio: whether recordings are needed.
+    """
+    speakers = speakers_of(section.speakers, storage)
+    return read_documents(section.documents, storage, speakers, notices, section.prefer, section.audio, audio=audio)
 
 
 class Corpus:
@@ -42,16 +55,8 @@ class Corpus:
     @cached_property
     def documents(self) -> pa.Table:
         """CORPUS, or PLACED where documents are places in recordings."""
-        section, storage = self.config.corpus, self.config.storage
-        return read_documents(
-            section.documents,
-            storage,
-            speakers_of(section.speakers, storage),
-            self._notices,
-            section.prefer,
-            section.audio,
-            audio=self._audio and self._documents_audio,
-        )
+        audio = self._audio and self._documents_audio
+        return documents_of(self.config.corpus, self.config.storage, self._notices, audio)
 
     @cached_property
     def placed(self) -> bool:
