@@ -74,7 +74,7 @@ def test_dry_run_says_what_is_left(swsdist, place: Path, tmp_path: Path) -> None
     assert "Nothing was done" in done
     assert "forecast" not in done  # nothing is left
     again = swsdist("run", "config.yaml", "--dry-run", "--set", "reduce.overlap=0.3", cwd=place).out
-    assert re.search(r"forecast: [\d.]+ s \([\d.]+ s to [\d.]+ s\) with 1 worker,", again)
+    assert re.search(r"forecast: [\d.]+ .*s \([\d.]+ .*s to [\d.]+ .*s\) with 1 worker,", again)
     assert contents(place) == before
     fresh = swsdist("run", "config.yaml", "--dry-run", "--set", f"run={tmp_path / 'new'}", cwd=place).out
     assert "later" in fresh

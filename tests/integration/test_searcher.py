@@ -285,7 +285,7 @@ def test_on_actors(finished: Any, cluster: Any, tmp_path: Path) -> None:
             wanted = here.search(queries)
             assert there.search(queries).equals(wanted)
             parts = [hits.part for hits in there.stream(queries)]
-            assert (len(parts), parts[-1]) == (5, 1)
+            assert (len(parts), parts[0], parts[-1]) == (6, 0, 1)
             next(iter(there.stream(queries)))  # the rest of it is called off
             assert there._shards is not None
             os.kill(ray.get(there._shards._actors[0].__ray_call__.remote(lambda _: os.getpid())), signal.SIGKILL)
