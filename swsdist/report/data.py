@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PlainSerializer, PlainValidator
 
-from swsdist.accounts.by_type import TypeCost
+from swsdist.accounts.factors import TypeCost
 from swsdist.accounts.costs import Costs
 from swsdist.accounts.factors import indexing_speed_factor, processing_load, query_cost, searching_speed_factor
 from swsdist.core.plain import plain

@@ -6,7 +6,7 @@ model, cores and clock, RAM and operating system; ISF, SSF, PMU of both phases, 
 
 from __future__ import annotations
 
-from swsdist.accounts.by_type import TypeCost
+from swsdist.accounts.factors import TypeCost
 from swsdist.accounts.factors import Factors
 from swsdist.report.data import Resources
 from swsdist.report.summary import NOTHING, fixed, gpu_figures, short
