@@ -13,7 +13,7 @@ import pytest
 
 from swsdist.accounts.costs import Costs
 from swsdist.accounts.journal import Journal
-from swsdist.accounts.node_memory import NodeMemory
+from swsdist.accounts.costs import NodeMemory
 from swsdist.accounts.records import NAME, pack, records, table_of
 from swsdist.core.types import ACCOUNTS, NODES
 from swsdist.io.filesystem import Folder
