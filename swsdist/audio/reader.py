@@ -12,16 +12,22 @@ Vorbis and Opus (5e-3 off without), and to 1e-7 for MP3.
 
 Faults of a recording are `AudioError`s (`swsdist.core.codes.audio`). Faults of a disk or network are not: their OSError goes
 through (`io.failures.as_file_fault`). Truncation and samples that are not finite may only appear while reading.
+
+Temporary local copies of remote files for programs that seek: the complete file, or its two ends.
+
+The header of a container is at its beginning or its end, so a sparse copy of both ends is enough to read it.
 """
 
 from __future__ import annotations
 
 import math
+import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import BinaryIO, TypeAlias
 
 import numpy as np
 import soundfile
@@ -29,7 +35,6 @@ import soxr
 from numpy.typing import NDArray
 
 from swsdist.audio import places
-from swsdist.audio.copies import ENDS, copy_of
 from swsdist.audio.formats import ffmpeg, libsndfile
 from swsdist.audio.formats.libsndfile import UNKNOWN, Joined, plain
 from swsdist.audio.formats.views import Extent, check_extent
@@ -37,6 +42,35 @@ from swsdist.audio.streams import open_bytes
 from swsdist.core.codes import audio as codes
 from swsdist.core.errors import AudioError, CutOffError, ForeignError, recast
 from swsdist.io.filesystem import READ_AHEAD, is_remote
+from swsdist.io.remote.scratch import scratch
+
+#: Bytes of each end.
+ENDS = 4 << 20
+
+_COPIES_PIECE = 4 << 20
+
+
+@contextmanager
+def copy_of(file: BinaryIO, ends: int | None = None) -> Iterator[str]:
+    """Path of a copy, deleted at the end of the context.
+
+    Args:
+        file: seekable.
+        ends: bytes to copy of each end, with a hole between; None: the complete file.
+    """
+    size = file.seek(0, 2)
+    file.seek(0)
+    with tempfile.NamedTemporaryFile(dir=scratch()) as copy:
+        if ends is None or size <= 2 * ends:
+            shutil.copyfileobj(file, copy, _COPIES_PIECE)
+        else:
+            copy.write(file.read(ends))
+            file.seek(size - ends)
+            copy.seek(size - ends)
+            copy.write(file.read(ends))
+        copy.flush()
+        yield copy.name
+
 
 #: An open recording.
 Sound: TypeAlias = Joined | ffmpeg.Decoded
