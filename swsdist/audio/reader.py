@@ -21,9 +21,11 @@ The header of a container is at its beginning or its end, so a sparse copy of bo
 from __future__ import annotations
 
 import math
+import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +36,7 @@ import soundfile
 import soxr
 from numpy.typing import NDArray
 
-from swsdist.audio import places
+from swsdist.audio import commands, places
 from swsdist.audio.formats import ffmpeg, libsndfile
 from swsdist.audio.formats.libsndfile import UNKNOWN, Joined, plain
 from swsdist.audio.formats.views import Extent, check_extent
@@ -395,3 +397,24 @@ def _decoding(
             places.cache_decoder(path, decoded, stack.pop_all())
             stack.enter_context(places.lent(decoded))
         yield decoded
+
+
+#: Threads for headers on S3, which wait for the network.
+_REMOTE = 16
+
+
+def probe_all(paths: Iterable[str], storage: Mapping[str, object] | None = None) -> dict[str, AudioInfo | AudioError]:
+    """Header of each recording by path, or the error; each is read once."""
+
+    def probed(path: str) -> AudioInfo | AudioError:
+        try:
+            return probe(path, storage)
+        except AudioError as error:
+            return error
+
+    listed = list(dict.fromkeys(paths))
+    far = any(not commands.is_command(path) and is_remote(path) for path in listed)
+    if far or any(commands.is_command(path) or ffmpeg.is_for(path) for path in listed):  # else a thread costs more
+        with ThreadPoolExecutor(_REMOTE if far else os.cpu_count() or 1) as threads:
+            return dict(zip(listed, threads.map(probed, listed), strict=True))
+    return {path: probed(path) for path in listed}

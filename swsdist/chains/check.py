@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from swsdist.audio.places import OVERSHOOT
-from swsdist.audio.probing import probe_all
+from swsdist.audio.reader import probe_all
 from swsdist.core.codes import chains as codes
 from swsdist.core.codes import line_of
 from swsdist.core.errors import AudioError, SwsdistError, UnusableError

@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 from swsdist.audio import commands
 from swsdist.audio.clips import MARKER
 from swsdist.audio.formats import ffmpeg
-from swsdist.audio.probing import probe_all
+from swsdist.audio.reader import probe_all
 from swsdist.audio.reader import AudioInfo
 from swsdist.core.codes import corpora as codes
 from swsdist.core.text import shown

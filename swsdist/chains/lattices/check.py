@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import cast
 
-from swsdist.audio.probing import probe_all
+from swsdist.audio.reader import probe_all
 from swsdist.chains.check import Checking, findings, lattice_store_finding, rejection_finding
 from swsdist.chains.lattices.files import FileSource
 from swsdist.chains.lattices.frames import FrameSource

@@ -12,7 +12,7 @@ from typing import Any
 
 from swsdist.audio import commands
 from swsdist.audio.formats import archives, ffmpeg
-from swsdist.audio.probing import probe_all
+from swsdist.audio.reader import probe_all
 from swsdist.audio.reader import AudioInfo
 from swsdist.core.errors import StorageError
 from swsdist.io.failures import as_file_fault
