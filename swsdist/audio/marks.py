@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.audio import speech
-from swsdist.audio.bandwidth import Bandwidth
+from swsdist.audio.speech import Bandwidth
 from swsdist.audio.speech import HOP, WINDOW, levels
 
 #: Raised, with `swsdist.store.manifest.SCHEMA`, whenever the same samples give other marks, which a store contains.

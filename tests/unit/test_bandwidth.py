@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import soxr
 
-from swsdist.audio.bandwidth import Bandwidth
+from swsdist.audio.speech import Bandwidth
 from swsdist.audio.speech import levels
 
 RATE = 16000

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.audio.bandwidth import bandwidth_of
+from swsdist.audio.speech import bandwidth_of
 from swsdist.config.dropping import Dropping
 from swsdist.config.search import Search
 from swsdist.core.codes import methods as codes
