@@ -14,7 +14,7 @@ from typing import Any
 
 from swsdist.audio import commands, places
 from swsdist.audio.marks import Listener
-from swsdist.audio.noise import Counts, Meter
+from swsdist.audio.speech import Counts, Meter
 from swsdist.audio.reader import probe, read_blocks
 from swsdist.audio.speech import HOP, WINDOW
 from swsdist.core.codes import report as codes
@@ -32,7 +32,7 @@ class Acoustics:
     Attributes:
         seconds: its duration.
         speech: seconds of speech, by `swsdist.audio.marks`; None: not measured.
-        powers: histogram of window powers (`swsdist.audio.noise`); None: not measured.
+        powers: histogram of window powers (`swsdist.audio.speech`); None: not measured.
     """
 
     seconds: float

@@ -2,7 +2,7 @@
 
 Source: tables 1 to 6 of J. Tejedor et al., "Comparison of ALBAYZIN query-by-example spoken term detection 2012 and 2014
 evaluations", EURASIP Journal on Audio, Speech, and Music Processing 2016. Signal-to-noise ratios are those of
-`swsdist.audio.noise`.
+`swsdist.audio.speech`.
 
 Unknown values are None, never 0.
 """
@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.audio.noise import BINS, signal_to_noise
+from swsdist.audio.speech import BINS, signal_to_noise
 from swsdist.config import Config
 from swsdist.core.codes import report as codes
 from swsdist.core.types import CORPUS

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from swsdist.audio.noise import BINS, Meter, signal_to_noise
+from swsdist.audio.speech import BINS, Meter, signal_to_noise
 
 RATE = 16000
 
