@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.audio.arrays import check_samples, is_recording, write_samples
+from swsdist.corpora.arrays import check_samples, is_recording, write_samples
 from swsdist.audio.commands import is_command
 from swsdist.audio.formats import archives
 from swsdist.audio.reader import probe
