@@ -1,5 +1,5 @@
 """The bytes of a recording: of a file, local or `s3://`, of a command (`swsdist.audio.commands`), or of a place in an archive
-(`swsdist.audio.formats.archives`); and their digest, so that a remote file is fetched once.
+(`swsdist.audio.formats.views`); and their digest, so that a remote file is fetched once.
 
 Within `only_files`, where paths are made of what strangers send, a path is a file and nothing else.
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol, cast
 
 from swsdist.audio import commands
-from swsdist.audio.formats import archives
+from swsdist.audio.formats import views as archives
 from swsdist.core.codes import audio as codes
 from swsdist.core.errors import StorageError
 from swsdist.io.byte_count import uncounted

@@ -3,7 +3,7 @@ library.
 
 `state.json` names the Arrow files (streams, not packed), `dataset_info.json` the columns. The column of type Audio
 holds a path, or the bytes of a file, which are read in place through a path `data-00000-of-00001.arrow:BEGIN+LENGTH`
-(`swsdist.audio.formats.archives`), so nothing is copied. Other columns read, if present:
+(`swsdist.audio.formats.views`), so nothing is copied. Other columns read, if present:
 
 - `id`: the row's name; else the name of its file, else its number in the set, from 0.
 - `speaker_id`, `speaker`, `client_id`: the first of them.

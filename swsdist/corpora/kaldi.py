@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping
 import pyarrow as pa
 
 from swsdist.audio import commands
-from swsdist.audio.formats import archives
+from swsdist.audio.formats import views
 from swsdist.core.codes import corpora as codes
 from swsdist.core.types import CORPUS, PLACED
 from swsdist.corpora.kaldi_data import records, segment_lines
@@ -155,7 +155,7 @@ def _entry(entry: str, base: str, where: str) -> str:
         wrong = "is the standard input or output"
     elif entry.endswith("]"):
         wrong = "is a range of a matrix"
-    elif re.search(r":\d+$", entry) and archives.split(entry)[1] is None:
+    elif re.search(r":\d+$", entry) and views.split(entry)[1] is None:
         wrong = "is a place in a file that is not called .ark"
     if wrong:
         raise codes.UNSUPPORTED_WAV_SCP_ENTRY(where=where, entry=entry, fault=wrong)

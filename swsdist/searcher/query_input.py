@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from swsdist.corpora.arrays import check_samples, is_recording, write_samples
 from swsdist.audio.commands import is_command
-from swsdist.audio.formats import archives
+from swsdist.audio.formats import views
 from swsdist.audio.reader import probe
 from swsdist.core.codes import line_of
 from swsdist.core.codes import searcher as codes
@@ -220,7 +220,7 @@ def typed_row(text: str, documents: StoreDocuments, say: Callable[[str], None] |
     """The row of a typed query, which cannot be a table, with file and channel."""
     row, storage = parse_query(text), documents.storage
     name = row["path"]
-    if not is_remote(name) and not Path(archives.split(name)[0]).exists():
+    if not is_remote(name) and not Path(views.split(name)[0]).exists():
         if not (channels := documents.channels(name)):
             raise codes.NO_SUCH_EXAMPLE(where=text, name=name)
         if row["channel"] is None and len(channels) == 1:

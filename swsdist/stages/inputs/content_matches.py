@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.audio.commands import is_command
-from swsdist.audio.formats import archives, ffmpeg
+from swsdist.audio.formats import ffmpeg
+from swsdist.audio.formats import views
 from swsdist.audio.streams import sha256
 from swsdist.core.errors import SwsdistError
 from swsdist.features.interface import Extractor
@@ -161,5 +162,5 @@ def _sizes(identities: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def _ending(path: str) -> str:
-    name = archives.split(path)[0].rpartition("/")[2]
+    name = views.split(path)[0].rpartition("/")[2]
     return name.rpartition(".")[2].lower() if "." in name else ""

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from swsdist.audio import commands
-from swsdist.audio.formats import archives, ffmpeg
+from swsdist.audio.formats import ffmpeg
+from swsdist.audio.formats import views
 from swsdist.audio.reader import probe_all
 from swsdist.audio.reader import AudioInfo
 from swsdist.core.errors import StorageError
@@ -54,7 +55,7 @@ def _identity(path: str, storage: Any, listed: Mapping[str, Mapping[str, Info]],
     if commands.is_command(path):
         identity = commands.identity(path)
     else:
-        place, byte = archives.split(path)
+        place, byte = views.split(path)
         identity = _of_file(place, storage, listed)
         identity = identity if byte is None or identity.startswith(NO_FILE) else f"{identity}:{byte}"
     if not identity[0].isdigit():
