@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from swsdist.audio.formats import mpeg
+from swsdist.audio.formats import libsndfile
 from swsdist.audio.reader import probe, read_blocks
 from swsdist.core.errors import AudioError
 
@@ -19,7 +19,7 @@ from swsdist.core.errors import AudioError
 @pytest.fixture
 def odd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An MP3 whose Xing tag states half of its bytes: the decoder complains, and it can be read."""
-    monkeypatch.setattr(mpeg, "_printed", set())
+    monkeypatch.setattr(libsndfile, "_printed", set())
     rng = np.random.default_rng(0)
     whole = tmp_path / "whole.mp3"
     soundfile.write(whole, 0.1 * rng.standard_normal(160_000), 16_000, format="MP3", subtype="MPEG_LAYER_III")
@@ -52,7 +52,7 @@ def test_a_broken_file_is_rejected_and_named(odd: Path, capfd: pytest.CaptureFix
 
 def test_what_others_write_goes_on(odd: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Another thread's words, even in the middle of a line, as a bar writes them; and Warning: lines outside of it."""
-    with mpeg.listening("x.mp3", True):
+    with libsndfile.listening("x.mp3", True):
         os.write(2, b"\x1b[2K bar 10 %")
         os.write(2, b"Warning: Xing stream size off\n")
         os.write(2, b"\x1b[2K bar 20 %")
@@ -61,7 +61,7 @@ def test_what_others_write_goes_on(odd: Path, capfd: pytest.CaptureFixture[str])
     assert out.replace("\x1b[2K", "") == (
         " bar 10 % bar 20 %warning: x.mp3: the MP3 decoder says: Xing stream size off\nWarning: mine\n"
     )
-    with mpeg.listening("x.wav", False):
+    with libsndfile.listening("x.wav", False):
         os.write(2, b"Note: not an MP3\n")
     assert capfd.readouterr().err == "Note: not an MP3\n"
 
