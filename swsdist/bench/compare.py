@@ -10,7 +10,7 @@ import json
 from typing import NamedTuple
 
 from swsdist.bench.results import FIGURES, Results
-from swsdist.bench.statistics import Ratio, ratio
+from swsdist.bench.results import Ratio, ratio
 from swsdist.report.summary import short
 from swsdist.score.compare.significance import holm
 
