@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swsdist.bench.measure import Measurement, Runner, measure_point, run_in_process
-from swsdist.bench.points import BenchPoint, config_at, points_of
+from swsdist.bench.measure import BenchPoint, config_at, points_of
 from swsdist.config import Config, dump_config, without_secrets
 from swsdist.core.codes import bench as codes
 from swsdist.core.fingerprint import fingerprint

@@ -13,7 +13,7 @@ from swsdist.bench.compare import as_json as comparison_json
 from swsdist.bench.compare import compare_results, comparison_lines
 from swsdist.bench.measure import Measurement
 from swsdist.bench.page import text_lines, write_page
-from swsdist.bench.points import BenchPoint, config_at, multiplied, points_of
+from swsdist.bench.measure import BenchPoint, config_at, multiplied, points_of
 from swsdist.bench.results import Plan, Results, read_results, run_benchmark, settings_of
 from swsdist.bench.results import mean, ratio, strong_scaling, weak_scaling
 from swsdist.config import load_config
