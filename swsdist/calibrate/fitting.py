@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 
 from swsdist.calibrate.procedure import Procedure
 from swsdist.calibrate.steps.interface import Json, TwvParameters
-from swsdist.calibrate.threshold import by_fold, check_folds, folds_of
+from swsdist.calibrate.procedure import by_fold, check_folds, folds_of
 from swsdist.core.errors import UserError
 from swsdist.core.types import TRIALS
 from swsdist.kernels.regression import LABELLED_ROWS, MOST, Labelled

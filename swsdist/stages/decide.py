@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from swsdist.calibrate.procedure import Procedure, keep_order
-from swsdist.calibrate.threshold import decide
+from swsdist.calibrate.procedure import decide
 from swsdist.config import Config
 from swsdist.core.types import DETECTIONS
 from swsdist.pipeline.inputs import Inputs

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from swsdist.calibrate.fitting import fit_procedure
 from swsdist.calibrate.procedure import Procedure
 from swsdist.calibrate.steps.interface import STEPS_SCHEMA, TwvParameters
-from swsdist.calibrate.threshold import decide, fold_of
+from swsdist.calibrate.procedure import decide, fold_of
 from swsdist.core.codes import calibrate as codes
 from swsdist.core.fingerprint import stable_hash
 from swsdist.core.types import DETECTIONS, TRIALS

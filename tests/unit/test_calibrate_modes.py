@@ -13,7 +13,7 @@ import soundfile
 
 import swsdist
 from swsdist.api import RunResult
-from swsdist.calibrate.threshold import fold_of
+from swsdist.calibrate.procedure import fold_of
 from swsdist.core.codes import calibrate as codes
 from swsdist.core.codes import chains as chains_codes
 from swsdist.report.summary import summary_lines

@@ -20,7 +20,7 @@ from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.statistics import Tally
 from swsdist.calibrate.steps.interface import Options, Step, TwvParameters, scores_of
 from swsdist.calibrate.steps.logistic import Logistic, LogisticStep, fit_logistic
-from swsdist.calibrate.threshold import by_fold, fold_of
+from swsdist.calibrate.procedure import by_fold, fold_of
 from swsdist.calibrate.thresholding import Thresholding
 from swsdist.config import config_from_dict
 from swsdist.core.codes import calibrate as codes

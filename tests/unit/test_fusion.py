@@ -16,7 +16,7 @@ from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.steps.fusion import fusions_in
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.calibrate.steps.logistic import fit_logistic
-from swsdist.calibrate.threshold import by_fold, fold_of
+from swsdist.calibrate.procedure import by_fold, fold_of
 from swsdist.core.codes import calibrate as calibrate_codes
 from swsdist.core.codes import fusion as fusion_codes
 from swsdist.core.errors import UserError

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from swsdist.calibrate.fitting import fit_models
 from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.steps.logistic import Logistic, fit_logistic
-from swsdist.calibrate.threshold import fold_of
+from swsdist.calibrate.procedure import fold_of
 from swsdist.core.codes import calibrate as codes
 from swsdist.core.codes import kernels as kernels_codes
 from swsdist.core.errors import UserError

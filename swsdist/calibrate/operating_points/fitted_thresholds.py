@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.calibrate.operating_points.rescoring import RescoredPoints, Rescoring
-from swsdist.calibrate.threshold import fold_of
+from swsdist.calibrate.procedure import fold_of
 from swsdist.score.measures.curve import TIE, Means
 
 Floats = NDArray[np.float64]

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from swsdist.audio.speech import SHORTEST
 from swsdist.calibrate.procedure import procedures
 from swsdist.calibrate.steps.interface import TwvParameters
-from swsdist.calibrate.threshold import check_folds, fold_of
+from swsdist.calibrate.procedure import check_folds, fold_of
 from swsdist.config import Config
 from swsdist.config.calibration import Calibrate
 from swsdist.core.codes import stages as codes
