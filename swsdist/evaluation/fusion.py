@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from swsdist.calibrate.procedure import Procedure
 from swsdist.calibrate.steps.fusion import fusions_in, mean_of
 from swsdist.calibrate.steps.interface import TwvParameters
-from swsdist.calibrate.training_overlap import read_fitted
+from swsdist.calibrate.procedure import read_fitted
 from swsdist.core.codes import evaluation as codes
 from swsdist.core.codes import fusion as fusion_codes
 from swsdist.core.plain import parse_json

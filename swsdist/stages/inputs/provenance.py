@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from swsdist.calibrate.training_overlap import ENTRY, fingerprint_references, overlaps, read_fitted
+from swsdist.calibrate.procedure import ENTRY, fingerprint_references, overlaps, read_fitted
 from swsdist.config import Config
 from swsdist.core.codes import stages as codes
 from swsdist.core.fingerprint import fingerprint
@@ -26,7 +26,7 @@ def provenance(config: Config, chain_inputs: CorpusInputs) -> Values:
         `system`: its name; `scores`: the settings that scores depend on; `documents`: a fingerprint of the documents'
             ids;
         `labels`, if labels were used to fit features: their file and number of documents; `references`: see
-        `swsdist.calibrate.training_overlap`.
+        `swsdist.calibrate.procedure`.
     """
     keys = zip(
         chain_inputs.corpus.documents["doc_id"].to_pylist(),
