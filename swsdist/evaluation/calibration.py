@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.calibrate.fitting import fit_models, fit_thresholds
-from swsdist.calibrate.posterior import UNIT, PosteriorSums
+from swsdist.calibrate.thresholding import UNIT, PosteriorSums
 from swsdist.calibrate.procedure import AnyStep, Procedure, make_steps
 from swsdist.calibrate.steps.by_term import ByTerm
 from swsdist.calibrate.steps.interface import TwvParameters

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.calibrate.posterior import PosteriorSums
+from swsdist.calibrate.thresholding import PosteriorSums
 from swsdist.core.codes import evaluation as codes
 from swsdist.core.text import suggestion
 from swsdist.core.types import CORPUS, QUERIES

@@ -15,7 +15,7 @@ import soundfile
 import swsdist
 from swsdist.api import RunResult
 from swsdist.calibrate.fitting import fit_procedure
-from swsdist.calibrate.posterior import PosteriorSums
+from swsdist.calibrate.thresholding import PosteriorSums
 from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.statistics import Tally
 from swsdist.calibrate.steps.interface import Options, Step, TwvParameters, scores_of

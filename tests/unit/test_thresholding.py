@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from swsdist.calibrate.operating_points.rescoring import Rescoring
-from swsdist.calibrate.posterior import PosteriorSums, checked
+from swsdist.calibrate.thresholding import PosteriorSums, checked
 from swsdist.calibrate.thresholding import Thresholding, kst_threshold
 from swsdist.core.codes import calibrate as calibrate_codes
 from swsdist.core.codes import score as score_codes

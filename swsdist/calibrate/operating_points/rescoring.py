@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from swsdist.calibrate.posterior import PosteriorSums, checked
+from swsdist.calibrate.thresholding import PosteriorSums, checked
 from swsdist.calibrate.thresholding import Method, Thresholding, thresholds
 from swsdist.core.codes import score as score_codes
 from swsdist.core.types import TRIALS

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field, PositiveFloat
 
-from swsdist.calibrate.posterior import PosteriorSums
+from swsdist.calibrate.thresholding import PosteriorSums
 from swsdist.calibrate.statistics import Tally, posterior_sums
 from swsdist.calibrate.steps.interface import Floats, Json, Options, Step, TwvParameters, scores_of
 from swsdist.calibrate.thresholding import ALPHA, Method, Thresholding

@@ -41,8 +41,8 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from swsdist.calibrate.examples import ExampleEntropies, ExampleLengths, ExampleSpeech, ratios
-from swsdist.calibrate.posterior import UNIT as SUM_UNIT
-from swsdist.calibrate.posterior import checked, sums
+from swsdist.calibrate.thresholding import UNIT as SUM_UNIT
+from swsdist.calibrate.thresholding import checked, sums
 from swsdist.calibrate.statistics import CostSums, Tally
 from swsdist.calibrate.steps.interface import Floats, Json, Options, Step, TwvParameters, scores_of
 from swsdist.calibrate.steps.q_norm import moments
