@@ -409,9 +409,9 @@ STATISTICS: Registry[Entry] = Registry(
         "cost-sums": Entry("swsdist.calibrate.statistics:CostSums", 1),
         "speaker-cost-sums": Entry("swsdist.calibrate.statistics:SpeakerCostSums", 1),
         "score-histogram": Entry("swsdist.calibrate.statistics:ScoreHistogram", 1),
-        "example-lengths": Entry("swsdist.calibrate.examples:ExampleLengths", 1),
-        "example-entropies": Entry("swsdist.calibrate.examples:ExampleEntropies", 1),
-        "example-speech": Entry("swsdist.calibrate.examples:ExampleSpeech", 1),
+        "example-lengths": Entry("swsdist.calibrate.statistics:ExampleLengths", 1),
+        "example-entropies": Entry("swsdist.calibrate.statistics:ExampleEntropies", 1),
+        "example-speech": Entry("swsdist.calibrate.statistics:ExampleSpeech", 1),
         "posterior-sums": Entry("swsdist.calibrate.statistics:CandidatePosteriors", 1),
     },
 )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from swsdist.audio.commands import are_permitted, permitted
 from swsdist.audio.reader import read_blocks
-from swsdist.calibrate.examples import ExampleEntropies, ExampleGroup, ExampleSpeech, no_posteriors
+from swsdist.calibrate.statistics import ExampleEntropies, ExampleGroup, ExampleSpeech, no_posteriors
 from swsdist.calibrate.procedure import required_statistics
 from swsdist.calibrate.statistics import Tally, from_table, load_statistics, summed, to_table
 from swsdist.core.codes import stages as codes

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
-from swsdist.calibrate.examples import ExampleEntropies, ExampleLengths
+from swsdist.calibrate.statistics import ExampleEntropies, ExampleLengths
 from swsdist.calibrate.fitting import fit_procedure
 from swsdist.calibrate.procedure import Procedure, check_steps, make_steps
 from swsdist.calibrate.statistics import BINS, CostSums, ScoreHistogram, Tally, histograms

@@ -40,7 +40,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
-from swsdist.calibrate.examples import ExampleEntropies, ExampleLengths, ExampleSpeech, ratios
+from swsdist.calibrate.statistics import ExampleEntropies, ExampleLengths, ExampleSpeech, ratios
 from swsdist.calibrate.thresholding import UNIT as SUM_UNIT
 from swsdist.calibrate.thresholding import checked, sums
 from swsdist.calibrate.statistics import CostSums, Tally

@@ -22,7 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
-from swsdist.calibrate.examples import ExampleGroup
+from swsdist.calibrate.statistics import ExampleGroup
 from swsdist.calibrate.procedure import AnyStep
 from swsdist.calibrate.statistics import Tally, load_statistics
 from swsdist.calibrate.steps.interface import Floats, Json, Options, TwvParameters
