@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from benchmarks.rows import Row, at_most, main, say
-from swsdist.calibrate.operating_points.fitted_thresholds import rescore_fitted
+from swsdist.calibrate.operating_points.rescoring import rescore_fitted
 from swsdist.calibrate.operating_points.rescoring import Rescoring, compact_list
 from swsdist.calibrate.thresholding import Method, Thresholding
 from swsdist.core.types import TRIALS

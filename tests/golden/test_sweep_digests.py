@@ -12,7 +12,7 @@ import json
 import numpy as np
 import pyarrow as pa
 
-from swsdist.calibrate.operating_points.fitted_thresholds import rescore_fitted
+from swsdist.calibrate.operating_points.rescoring import rescore_fitted
 from swsdist.calibrate.operating_points.rescoring import Rescoring, compact_list
 from swsdist.chains.sweep.score_points import ScorePoints
 from swsdist.chains.sweep.sort_scores import SortScores

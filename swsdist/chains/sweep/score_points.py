@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.calibrate.operating_points.fitted_thresholds import rescore_fitted
+from swsdist.calibrate.operating_points.rescoring import rescore_fitted
 from swsdist.calibrate.operating_points.rescoring import CompactList, RescoredPoints, Rescoring
 from swsdist.core.fingerprint import fingerprint
 from swsdist.pipeline.inputs import Inputs
