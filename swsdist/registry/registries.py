@@ -387,7 +387,7 @@ CALIBRATION: Registry[StepEntry] = Registry(
             says="log-likelihood ratios, with side information",
         ),
         "at-prior": StepEntry(
-            f"{_S}.at_prior:AtPrior",
+            f"{_S}.logistic:AtPrior",
             1,
             takes="llr",
             gives="posterior",
