@@ -81,7 +81,7 @@ CHAINS: Registry[Entry] = Registry(
             "swsdist.chains.lattices.chain:build", 1, "swsdist.chains.lattices.options:LatticesOptions", searches=True
         ),
         "discover": ChainEntry(
-            "swsdist.chains.discover.chain:build", 1, "swsdist.chains.discover.options:DiscoverOptions"
+            "swsdist.chains.discover.chain:build", 1, "swsdist.chains.discover.inputs:DiscoverOptions"
         ),
     },
 )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from swsdist.audio.speech import stretches
 from swsdist.chains.discover.frames import speech, unit_of
 from swsdist.chains.discover.inputs import DiscoverInputs
-from swsdist.chains.discover.options import DiscoverOptions
+from swsdist.chains.discover.inputs import DiscoverOptions
 from swsdist.chains.discover.propose_pairs import files_of
 from swsdist.config.search import Search
 from swsdist.discovery.search import clusters
