@@ -11,7 +11,7 @@ import pyarrow as pa
 from swsdist.chains.discover.frames import stretches, unit_of
 from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.chains.discover.propose_pairs import collection, files_of
-from swsdist.chains.discover.select_pairs import pairs_in
+from swsdist.chains.discover.propose_pairs import pairs_in
 from swsdist.config.search import Search
 from swsdist.core.partition import slot_of
 from swsdist.discovery.search.matches import Match, Matching, Stretches, best, match
