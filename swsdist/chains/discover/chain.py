@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from swsdist.chains.check import check
-from swsdist.chains.discover.align_pairs import AlignPairs
+from swsdist.chains.discover.propose_pairs import AlignPairs
 from swsdist.chains.discover.cut_segments import CutSegments
 from swsdist.chains.discover.export_classes import ExportClasses
 from swsdist.chains.discover.find_boundaries import FindBoundaries
