@@ -12,7 +12,7 @@ from swsdist.chains.check import check
 from swsdist.chains.discover.propose_pairs import AlignPairs
 from swsdist.chains.discover.cut_segments import CutSegments
 from swsdist.chains.discover.export_classes import ExportClasses
-from swsdist.chains.discover.find_boundaries import FindBoundaries
+from swsdist.chains.discover.group_matches import FindBoundaries
 from swsdist.chains.discover.group_matches import GroupMatches
 from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.chains.discover.propose_pairs import ProposePairs

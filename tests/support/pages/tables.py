@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from swsdist.chains.discover import cut_segments, find_boundaries, group_matches, propose_pairs
+from swsdist.chains.discover import cut_segments, group_matches, propose_pairs
+from swsdist.chains.discover import group_matches as find_boundaries
 from swsdist.chains.discover import propose_pairs as align_pairs
 from swsdist.core import types
 from swsdist.discovery import words
