@@ -20,7 +20,7 @@ from swsdist.chains.discover.report import FILES, notices, publish_report, summa
 from swsdist.chains.discover.score_discovery import ScoreDiscovery
 from swsdist.chains.discover.cut_segments import SearchSegments
 from swsdist.chains.discover.propose_pairs import SelectPairs
-from swsdist.chains.discover.writing import KINDS
+from swsdist.chains.discover.export_classes import KINDS
 from swsdist.chains.report.notices import barrier, counts
 from swsdist.chains.report.reporting import rejected_rows
 from swsdist.config import Config

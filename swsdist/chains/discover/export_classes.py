@@ -2,18 +2,108 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
+import pyarrow as pa
+
+from swsdist.chains.discover.group_matches import MEMBERS
 from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.chains.discover.places import places
 from swsdist.chains.discover.propose_pairs import files_of
-from swsdist.chains.discover.writing import writers
+from swsdist.discovery.formats.classes import write_classes
+from swsdist.discovery.words import WORDS, Stretch, fragments_of, word_list
+from swsdist.exports.tiers import WRITERS, Labelled, Recordings, write_tiers
+from swsdist.io.tables import write_csv
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.export import keep_exports, write_exports
 from swsdist.store.reading import Store
+
+#: Columns of classes.csv and parse.csv.
+STRETCHES = pa.schema([*MEMBERS, pa.field("speaker", pa.string())])
+#: Columns of queries.csv, a table of queries: places in documents.
+_QUERIES = pa.schema(
+    [
+        ("query_id", pa.string()),
+        ("example", pa.int32()),
+        ("doc_id", pa.string()),
+        ("channel", pa.int32()),
+        ("start", pa.float64()),
+        ("end", pa.float64()),
+    ]
+)
+
+
+#: Columns of classes-names.csv.
+_NAMES = pa.schema([("name", pa.string()), ("document", pa.string())])
+_BLANKS = re.compile(r"\s")
+
+
+def write_tables(classes: Sequence[Stretch], parse: Sequence[Stretch], folder: Path) -> None:
+    """Write `classes.csv`, `parse.csv` and the word list, `words.csv`."""
+    for name, stretches in (("classes", classes), ("parse", parse)):
+        rows = [(*stretch[:6], stretch.speaker or None) for stretch in stretches]
+        write_csv(_table(rows, STRETCHES), STRETCHES, folder / f"{name}.csv")
+    words = pa.Table.from_pylist([word.row() for word in word_list(classes)], WORDS)
+    write_csv(words, WORDS, folder / "words.csv")
+
+
+def write_queries(classes: Sequence[Stretch], folder: Path) -> None:
+    """Write `queries.csv`: a query for each class, named by its number; its members, surest first, are the examples."""
+    rows = [
+        (str(word.group), number, *member[1:5])
+        for word in word_list(classes)
+        for number, member in enumerate(word.members, 1)
+    ]
+    write_csv(_table(rows, _QUERIES), _QUERIES, folder / "queries.csv")
+
+
+def write_class_file(classes: Sequence[Stretch], folder: Path) -> None:
+    """Write `classes.txt`, a class file of the ZeroSpeech challenges; a channel after the first is a document `NAME#CHANNEL`.
+
+    The format has no blanks in names: they are `_` there, and `classes-names.csv` has such names and what they stand for.
+    """
+    documents = sorted({stretch.document for stretch in classes})
+    names = [_BLANKS.sub("_", name) for name in documents]
+    while len(set(names)) < len(names):  # of "a b" and "a_b"
+        names = [name + "_" * names[:number].count(name) for number, name in enumerate(names)]
+    fragments = fragments_of(classes, {name: number for number, name in enumerate(documents)})
+    write_classes(fragments, names, folder / "classes.txt")
+    renamed = [pair for pair in zip(names, documents, strict=True) if pair[0] != pair[1]]
+    if renamed:
+        write_csv(_table(renamed, _NAMES), _NAMES, folder / "classes-names.csv")
+
+
+def labelled(classes: Sequence[Stretch], parse: Sequence[Stretch]) -> Iterator[Labelled]:
+    """Annotations: a stretch's text is the number of its class; of a token of no class it is `-`."""
+    for tier, stretches in (("classes", classes), ("parse", parse)):
+        for stretch in stretches:
+            text = "-" if stretch.group is None else str(stretch.group)
+            yield Labelled(*stretch[1:3], tier, *stretch[3:5], stretch.sure or 0.0, text)
+
+
+#: Names in `report.exports`, and what they write.
+KINDS = ("csv", *WRITERS)
+
+
+def writers(
+    kinds: Sequence[str], classes: Sequence[Stretch], parse: Sequence[Stretch], recordings: Recordings
+) -> dict[str, Callable[[Path], None]]:
+    """What writes the files, by name: those of `kinds`, the queries and the class file."""
+    annotations, tables = list(labelled(classes, parse)), partial(write_tables, classes, parse)
+    chosen = {
+        kind: partial(write_tiers, kind, annotations, recordings) if kind in WRITERS else tables for kind in kinds
+    }
+    return {**chosen, "queries": partial(write_queries, classes), "zerospeech": partial(write_class_file, classes)}
+
+
+def _table(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
 
 
 class Exporting(NamedTuple):
