@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from swsdist.chains.discover.group_matches import MEMBERS
 from swsdist.chains.discover.inputs import DiscoverInputs
-from swsdist.chains.discover.places import places
 from swsdist.chains.discover.propose_pairs import files_of
 from swsdist.discovery.formats.classes import write_classes
 from swsdist.discovery.words import WORDS, Stretch, fragments_of, word_list
@@ -23,6 +22,28 @@ from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.export import keep_exports, write_exports
 from swsdist.store.reading import Store
+
+
+def places(tables: Iterable[pa.Table], store: Store) -> list[Stretch]:
+    """Rows of MEMBERS with speakers and recordings; a document that is a place has its recording's name and times.
+
+    Args:
+        tables: MEMBERS.
+        store: of their documents.
+    """
+    columns = ["doc_id", "channel", "speaker", "recording", "start"]
+    documents = {(row["doc_id"], row["channel"]): row for row in store.documents(columns=columns).to_pylist()}
+    recordings = store.recordings()
+    stretches = []
+    for row in (row for table in tables for row in table.to_pylist()):
+        document = documents[row["doc_id"], row["channel"]]
+        name, begin = document["recording"] or row["doc_id"], document["start"] or 0.0
+        start, end = (round(begin + row[key], 6) for key in ("start", "end"))
+        path = recordings[name, row["channel"]].path
+        speaker = document["speaker"] or ""
+        stretches.append(Stretch(row["class"], name, row["channel"], start, end, row["sure"], speaker, path))
+    return stretches
+
 
 #: Columns of classes.csv and parse.csv.
 STRETCHES = pa.schema([*MEMBERS, pa.field("speaker", pa.string())])

@@ -10,7 +10,7 @@ from dataclasses import asdict
 import pyarrow.compute as pc
 
 from swsdist.chains.discover.inputs import DiscoverInputs
-from swsdist.chains.discover.places import places
+from swsdist.chains.discover.export_classes import places
 from swsdist.chains.report import notices as of_search
 from swsdist.core.codes import discovery as codes
 from swsdist.core.fingerprint import fingerprint

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from swsdist.chains.discover.group_matches import MEMBERS
 from swsdist.chains.discover.inputs import DiscoverInputs
-from swsdist.chains.discover.places import places
+from swsdist.chains.discover.export_classes import places
 from swsdist.chains.discover.propose_pairs import files_of
 from swsdist.discovery.formats.units import read_units
 from swsdist.discovery.reading import by_name, by_time, numbered
