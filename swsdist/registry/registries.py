@@ -74,7 +74,7 @@ CHAINS: Registry[Entry] = Registry(
             "swsdist.chains.search.chain:build", 1, "swsdist.chains.search.words:SearchOptions", searches=True
         ),
         "fuse": ChainEntry(
-            "swsdist.chains.fuse.chain:build", 1, "swsdist.chains.fuse.options:FuseOptions", joined=True
+            "swsdist.chains.fuse.chain:build", 1, "swsdist.chains.fuse.inputs:FuseOptions", joined=True
         ),
         "sweep": ChainEntry("swsdist.chains.sweep.chain:build", 1, of_points=True),
         "lattices": ChainEntry(

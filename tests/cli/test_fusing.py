@@ -10,7 +10,7 @@ import pytest
 from commands import Command
 
 from swsdist.calibrate.steps.fusion import fusions_in
-from swsdist.chains.fuse.options import FuseOptions
+from swsdist.chains.fuse.inputs import FuseOptions
 from swsdist.core.codes import fusion as codes
 from swsdist.evaluation.fusion import FusionRequest
 from tests.support.coded import says
