@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import swsdist
-from swsdist.chains.fuse.check import check
+from swsdist.chains.fuse.systems import check
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.config import Config, load_config
 from swsdist.core.codes import fuse as fuse_codes

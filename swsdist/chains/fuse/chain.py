@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from swsdist.calibrate.procedure import required_statistics
 from swsdist.calibrate.statistics import load_statistics
 from swsdist.chains.fuse.align_joined import AlignJoined
-from swsdist.chains.fuse.check import check
+from swsdist.chains.fuse.systems import check
 from swsdist.chains.fuse.collect_queries import CollectQueries
 from swsdist.chains.fuse.describe_examples import DescribeExamples
 from swsdist.chains.fuse.drop_overlaps import DropOverlaps
