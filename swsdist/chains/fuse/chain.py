@@ -17,7 +17,7 @@ from swsdist.calibrate.procedure import required_statistics
 from swsdist.calibrate.statistics import load_statistics
 from swsdist.chains.fuse.align_joined import AlignJoined
 from swsdist.chains.fuse.systems import check
-from swsdist.chains.fuse.collect_queries import CollectQueries
+from swsdist.chains.fuse.systems import CollectQueries
 from swsdist.chains.fuse.describe_examples import DescribeExamples
 from swsdist.chains.fuse.drop_overlaps import DropOverlaps
 from swsdist.chains.fuse.find_overlaps import FindOverlaps
