@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from swsdist.chains.fuse.align_joined import AlignJoined
-from swsdist.chains.fuse.find_overlaps import FindOverlaps
+from swsdist.chains.fuse.merge_lists import FindOverlaps
 from swsdist.chains.fuse.impute_scores import ImputeScores
 from swsdist.chains.fuse.merge_lists import MergeLists
 from swsdist.core.types import DETECTIONS, REFERENCES
