@@ -13,7 +13,7 @@ import pytest
 
 from swsdist.chains.fuse.align_joined import AlignJoined
 from swsdist.chains.fuse.merge_lists import FindOverlaps
-from swsdist.chains.fuse.impute_scores import ImputeScores
+from swsdist.chains.fuse.merge_lists import ImputeScores
 from swsdist.chains.fuse.merge_lists import MergeLists
 from swsdist.core.types import DETECTIONS, REFERENCES
 from swsdist.fusion.fusing import complete_list, join_systems

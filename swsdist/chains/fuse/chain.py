@@ -21,7 +21,7 @@ from swsdist.chains.fuse.systems import CollectQueries
 from swsdist.chains.fuse.describe_examples import DescribeExamples
 from swsdist.chains.fuse.drop_overlaps import DropOverlaps
 from swsdist.chains.fuse.merge_lists import FindOverlaps
-from swsdist.chains.fuse.impute_scores import ImputeScores
+from swsdist.chains.fuse.merge_lists import ImputeScores
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.chains.fuse.merge_lists import TABLES, MergeLists
 from swsdist.chains.fuse.report import notices, publish
