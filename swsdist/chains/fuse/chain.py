@@ -19,7 +19,7 @@ from swsdist.chains.fuse.align_joined import AlignJoined
 from swsdist.chains.fuse.systems import check
 from swsdist.chains.fuse.systems import CollectQueries
 from swsdist.chains.fuse.describe_examples import DescribeExamples
-from swsdist.chains.fuse.drop_overlaps import DropOverlaps
+from swsdist.chains.fuse.merge_lists import DropOverlaps
 from swsdist.chains.fuse.merge_lists import FindOverlaps
 from swsdist.chains.fuse.merge_lists import ImputeScores
 from swsdist.chains.fuse.inputs import FuseInputs

@@ -19,7 +19,7 @@ from swsdist.core.partition import slot_of, slots_of
 from swsdist.core.types import DETECTIONS, JOINED
 from swsdist.fusion.fusing import complete_list, join_systems
 from swsdist.fusion.joining import best_of_overlaps
-from swsdist.fusion.parts import KEY
+from swsdist.fusion.parts import KEY, row_keys
 from swsdist.fusion.weights import KNOWN
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inputs import Inputs
@@ -202,3 +202,35 @@ class ImputeScores(BucketStage[Filling]):
         place = table.schema.get_field_index("system")
         system = pa.array([payload.system] * table.num_rows, pa.string())
         return self.done(task, context, table.set_column(place, DETECTIONS.field("system"), system))
+
+
+class Leaving(NamedTuple):
+    """The payload of a task."""
+
+    scored: str
+    gone: list[str]
+
+
+class DropOverlaps(BucketStage[Leaving]):
+    """One task per bucket of queries: its detections without the dropped ones."""
+
+    name = "drop-overlaps"
+    version = 1
+    phase = "score"
+    takes = {"scored": "scored", "gone": "gone"}
+    tables = {"scored": Table(DETECTIONS)}
+
+    def plan(self, inputs: Inputs) -> Iterator[Task[Leaving]]:
+        """Each task reads its rows of every file of dropped detections."""
+        gone = [part.name for part in inputs.parts("gone") if part.rows]
+        for part in inputs.parts("scored"):
+            yield self.following(part, inputs, part.name, gone, payload=Leaving(part.name, gone))
+
+    def run(self, task: Task[Leaving], context: Context) -> TaskOutput:
+        """Drop the rows; others stay unchanged."""
+        table = context.read(task.payload.scored)
+        gone: set[tuple[object, ...]] = set()
+        for name in task.payload.gone:
+            gone.update(row_keys(context.in_slots(name, task.slots)))
+        stays = [key not in gone for key in row_keys(table)]
+        return self.done(task, context, table.filter(pa.array(stays, pa.bool_())))
