@@ -11,7 +11,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from swsdist.chains.fuse.align_joined import AlignJoined
+from swsdist.chains.fuse.chain import AlignJoined
 from swsdist.chains.fuse.merge_lists import FindOverlaps
 from swsdist.chains.fuse.merge_lists import ImputeScores
 from swsdist.chains.fuse.merge_lists import MergeLists

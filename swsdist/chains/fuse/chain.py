@@ -13,29 +13,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pyarrow as pa
+
 from swsdist.calibrate.procedure import required_statistics
 from swsdist.calibrate.statistics import load_statistics
-from swsdist.chains.fuse.align_joined import AlignJoined
-from swsdist.chains.fuse.systems import check
-from swsdist.chains.fuse.systems import CollectQueries
 from swsdist.chains.fuse.describe_examples import DescribeExamples
-from swsdist.chains.fuse.merge_lists import DropOverlaps
-from swsdist.chains.fuse.merge_lists import FindOverlaps
-from swsdist.chains.fuse.merge_lists import ImputeScores
 from swsdist.chains.fuse.inputs import FuseInputs
-from swsdist.chains.fuse.merge_lists import TABLES, MergeLists
+from swsdist.chains.fuse.merge_lists import TABLES, DropOverlaps, FindOverlaps, ImputeScores, MergeLists
 from swsdist.chains.fuse.report import notices, publish
 from swsdist.chains.fuse.rescore import Rescore
-from swsdist.chains.fuse.systems import configs
+from swsdist.chains.fuse.systems import CollectQueries, check, configs
 from swsdist.chains.report.notices import summary
 from swsdist.chains.report.publish import FILES
 from swsdist.chains.report.reporting import rejected_rows
 from swsdist.config import Config
 from swsdist.core.codes import fuse as codes
+from swsdist.core.types import JOINED_TRIALS
+from swsdist.fusion.parts import with_parts_of
 from swsdist.pipeline.chain import Chain, Step
 from swsdist.pipeline.external_table import ExternalTable
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.stage import Stage
+from swsdist.pipeline.stage import Stage, Table
 from swsdist.stages.align import Align
 from swsdist.stages.decide import Decide
 from swsdist.stages.export import Export, Format
@@ -45,6 +43,19 @@ from swsdist.stages.inputs.validation import document_checks, folds_of_steps
 from swsdist.stages.measure import Measure
 from swsdist.stages.score import Score
 from swsdist.stages.summarise import Summarise
+
+
+class AlignJoined(Align):
+    """Aligned joined lists, for fitting a fusion."""
+
+    name = "align-joined"
+    version = 1
+    takes = {"detections": "filled"}
+    tables = {"trials": Table(JOINED_TRIALS)}
+
+    def kept(self, trials: pa.Table, detections: pa.Table) -> pa.Table:
+        """Trials with the column `parts`."""
+        return with_parts_of(trials, detections)
 
 
 def build(config: Config, ledger: Ledger) -> Chain:
