@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from swsdist.calibrate.procedure import required_statistics
 from swsdist.calibrate.statistics import load_statistics
-from swsdist.chains.fuse.describe_examples import DescribeExamples
+from swsdist.chains.fuse.rescore import DescribeExamples
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.chains.fuse.merge_lists import TABLES, DropOverlaps, FindOverlaps, ImputeScores, MergeLists
 from swsdist.chains.fuse.report import notices, publish

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -9,12 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from swsdist.audio.commands import are_permitted
+from swsdist.calibrate.procedure import required_statistics
+from swsdist.calibrate.statistics import load_statistics
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.chains.fuse.merge_lists import TABLES
 from swsdist.config import Config
 from swsdist.core.codes import fuse as codes
 from swsdist.core.times import seconds_to_frame
 from swsdist.core.types import DETECTIONS
+from swsdist.features.interface import Precomputed
 from swsdist.fusion.parts import KEY, parts_of
 from swsdist.fusion.weights import RESCORED
 from swsdist.methods.create import create, identity
@@ -24,12 +29,14 @@ from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.in_memory import InMemory, MemoryContext, Way
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
-from swsdist.pipeline.task import Task, TaskOutput
+from swsdist.pipeline.task import Task, TaskOutput, Values
+from swsdist.registry.registries import STATISTICS
 from swsdist.stages.buckets import BucketStage
+from swsdist.stages.describe import Describe, Describing
 from swsdist.stages.inputs.cross_corpus import takes_query_statistics
 from swsdist.stages.inputs.search_inputs import QuestionInputs
 from swsdist.stages.queries import read_group
-from swsdist.stages.task_results import Bucket
+from swsdist.stages.task_results import Bucket, Extracted
 from swsdist.store.reading import Store
 
 
@@ -234,3 +241,27 @@ def scale_scores(listed: pa.Table, task: Task[Rescoring], context: Context) -> p
     columns = {name: listed[name] for name in KEY}
     system = pa.array([payload.name] * listed.num_rows, pa.string())
     return pa.table({**columns, "system": system, "score": score}).cast(RESCORED)
+
+
+class DescribeExamples(Describe):
+    """A task per system and group of queries; an example of several systems is described by the sums over them."""
+
+    name = "describe-examples"
+    takes = {}
+
+    def plan(self, inputs: Inputs) -> Iterator[Task[Describing]]:
+        """A task for the statistics of each group of each system."""
+        names = list(load_statistics(required_statistics(inputs.config.calibrate), "examples"))
+        for name, chain_run in inputs.chain_inputs(FuseInputs).chain_runs.items():
+            searched, config = chain_run.chain.inputs, chain_run.config
+            precomputed = any(isinstance(source.extractor, Precomputed) for source in searched.features.sources)
+            rows = defaultdict[str, list[Values]](list)
+            for row in searched.examples:
+                rows[row["query_id"]].append(row)
+            for _, group, (part,) in chain_run.table("groups", absolute=True).made(Extracted):
+                members = [row for query_id in group.query_ids for row in rows[query_id]]
+                trim = config.queries.trim == "auto" and not precomputed
+                payload = Describing(part.name, members, names, trim, are_permitted())
+                key_parts = [STATISTICS.identity(each) for each in names], part.sha256
+                label = f"{name}, {group.examples} examples"
+                yield inputs.task(*key_parts, label=label, work=group.examples, payload=payload)
