@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from swsdist.chains.lattices.check import check_words
+from swsdist.chains.lattices.chain import check_words
 from swsdist.chains.lattices.index_lattices import IndexLattices
 from swsdist.chains.lattices.inputs import LatticeInputs
 from swsdist.chains.lattices.options import LatticesOptions
