@@ -17,7 +17,7 @@ from swsdist.accounts.factors import by_type
 from swsdist.accounts.costs import GB, Costs
 from swsdist.accounts.hardware import versions
 from swsdist.accounts.records import records
-from swsdist.chains.report.hits import best_hits
+from swsdist.chains.report.scored import best_hits
 from swsdist.chains.report.notices import heard, makers_of_queries
 from swsdist.chains.report.scored import mtwv_interval, scored_rows
 from swsdist.config import dump_config, without_secrets
