@@ -70,7 +70,7 @@ def test_random_points_are_the_runs_that_they_would_be(scene: Any, monkeypatch: 
         asked.append(set(options["query_ids"]))
         return fit_models(*arguments, **options)
 
-    monkeypatch.setattr("swsdist.chains.sweep.fit_calibration.fit_models", fit)
+    monkeypatch.setattr("swsdist.chains.sweep.chain.fit_models", fit)
     keys = {
         "calibrate.steps": {"choice": [KST, STO]},
         "calibrate.alpha": {"log-uniform": [0.05, 4]},
