@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from swsdist.calibrate.operating_points.rescoring import query_values
 from swsdist.chains.sweep.planning import FITTED, RESCORED, PlannedPoint, Plans, PointGroup, SweepPoint, alpha_of
-from swsdist.chains.sweep.score_points import ScorePoints, point_id
+from swsdist.chains.sweep.chain import ScorePoints, point_id
 from swsdist.config import Config
 from swsdist.core.errors import DataError, LockedError, StorageError, UserError
 from swsdist.evaluation.scored_system import finite_threshold, values_at
