@@ -15,7 +15,7 @@ import pyarrow as pa
 from swsdist.calibrate.operating_points.rescoring import rescore_fitted
 from swsdist.calibrate.operating_points.rescoring import Rescoring, compact_list
 from swsdist.chains.sweep.chain import ScorePoints
-from swsdist.chains.sweep.sort_scores import SortScores
+from swsdist.chains.sweep.chain import SortScores
 from swsdist.core.types import DETECTIONS, REFERENCES
 from swsdist.score import align, score_limits
 
