@@ -16,7 +16,7 @@ import pytest
 from swsdist.calibrate.operating_points.rescoring import Rescoring
 from swsdist.calibrate.operating_points.study import ALPHAS, Study, StudyEntry, study
 from swsdist.calibrate.thresholding import Thresholding
-from swsdist.chains.sweep.lists import sweep_lists
+from swsdist.chains.sweep.sweep import sweep_lists
 from swsdist.chains.sweep.points import SweepPlace, grid_points
 from swsdist.chains.sweep.reading import read_sweep
 from swsdist.config.reading import Origin
