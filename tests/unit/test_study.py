@@ -17,7 +17,7 @@ from swsdist.calibrate.operating_points.rescoring import Rescoring
 from swsdist.calibrate.operating_points.study import ALPHAS, Study, StudyEntry, study
 from swsdist.calibrate.thresholding import Thresholding
 from swsdist.chains.sweep.sweep import sweep_lists
-from swsdist.chains.sweep.points import SweepPlace, grid_points
+from swsdist.chains.sweep.reading import SweepPlace, grid_points
 from swsdist.chains.sweep.reading import read_sweep
 from swsdist.config.reading import Origin
 from swsdist.core.codes import calibrate as calibrate_codes

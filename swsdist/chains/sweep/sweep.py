@@ -30,7 +30,7 @@ from swsdist.chains.sweep.planning import (
     of_point,
     plan_sweep,
 )
-from swsdist.chains.sweep.points import Keys
+from swsdist.chains.sweep.reading import Keys
 from swsdist.chains.sweep.publishing import alphas_of, data_of, place_of, publish, study_of
 from swsdist.chains.sweep.ranking import RankedPoints, rank_points
 from swsdist.chains.sweep.reading import CONFIG, SweepSpec, read_sweep
