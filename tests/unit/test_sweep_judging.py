@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from swsdist.chains.sweep.planning import SweepPoint, scored_by
-from swsdist.chains.sweep.ranking import RankedPoints, rank_points
+from swsdist.chains.sweep.publishing import RankedPoints, rank_points
 from swsdist.chains.sweep.reading import Objective
 from swsdist.chains.sweep.reading import Tests as Settings
 from swsdist.chains.sweep.running import PointResult

@@ -32,7 +32,7 @@ from swsdist.chains.sweep.planning import (
 )
 from swsdist.chains.sweep.reading import Keys
 from swsdist.chains.sweep.publishing import alphas_of, data_of, place_of, publish, study_of
-from swsdist.chains.sweep.ranking import RankedPoints, rank_points
+from swsdist.chains.sweep.publishing import RankedPoints, rank_points
 from swsdist.chains.sweep.reading import CONFIG, SweepSpec, read_sweep
 from swsdist.chains.sweep.running import PointResult, run_sweep, values_by_query
 from swsdist.config import Config
