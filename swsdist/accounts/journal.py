@@ -29,7 +29,7 @@ from typing import IO, Any
 from swsdist.accounts.gpu import gpu_bytes
 from swsdist.core.codes.storage import OBJECT_CHANGED
 from swsdist.core.errors import StorageError, TransientError
-from swsdist.core.redaction import redacted
+from swsdist.core.text import redacted
 from swsdist.io.failures import storage_errors
 from swsdist.io.filesystem import Folder
 

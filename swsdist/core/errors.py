@@ -1,6 +1,6 @@
 """Every error that swsdist raises on purpose.
 
-Each states the fault, its place, and a remedy, without secrets (`swsdist.core.redaction`). The class fixes the exit
+Each states the fault, its place, and a remedy, without secrets (`swsdist.core.text`). The class fixes the exit
 code of the command line:
 
 ====  ==========================================================
@@ -22,7 +22,7 @@ from __future__ import annotations
 import typing
 from collections.abc import Mapping
 
-from swsdist.core.redaction import redacted
+from swsdist.core.text import redacted
 from swsdist.core.text import shown
 
 

@@ -34,7 +34,7 @@ from typing import BinaryIO, NamedTuple, Protocol, TypedDict, TypeVar, cast
 
 from swsdist.core.codes import io as codes
 from swsdist.core.path_safety import demand_no_detour
-from swsdist.core.redaction import is_signed
+from swsdist.core.text import is_signed
 from swsdist.io.byte_count import open_counted
 from swsdist.io.failures import OF_WRITING, TEMPORARY, explain, storage_errors
 from swsdist.io.local import retry_local, walk

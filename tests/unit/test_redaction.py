@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from swsdist.accounts.journal import Journal
-from swsdist.core import redaction
+from swsdist.core import text as redaction
 from swsdist.core.errors import StorageError, UserError
-from swsdist.core.redaction import redacted, remember
+from swsdist.core.text import redacted, remember
 from swsdist.io.failures import explain
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.pipeline.chain_run import Outcome

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import s3fs
 
-from swsdist.core.redaction import remember
+from swsdist.core.text import remember
 
 #: Defaults, which `storage.config_kwargs` overrides: seconds to connect, seconds without a byte, attempts, connections
 #: per process.

@@ -26,7 +26,7 @@ from swsdist.config.model import Executor as Settings
 from swsdist.core.codes.storage import MISSING_FILE
 from swsdist.core.errors import DamagedTransferError, DataError, StorageError, TransientError, UserError
 from swsdist.core.needs import Needs
-from swsdist.core.redaction import redacted
+from swsdist.core.text import redacted
 from swsdist.io.failures import explain
 from swsdist.pipeline.execution.failure_files import origin
 from swsdist.pipeline.execution.policy import pause

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from swsdist.core.errors import StorageError
-from swsdist.core.redaction import redacted
+from swsdist.core.text import redacted
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.task import Failure, Task
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from swsdist.core.redaction import redacted
+from swsdist.core.text import redacted
 from swsdist.io.filesystem import Folder
 
 FOLDER = "events"

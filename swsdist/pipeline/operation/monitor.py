@@ -18,7 +18,7 @@ from typing import Any
 
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import CancelledError, StorageError
-from swsdist.core.redaction import redacted
+from swsdist.core.text import redacted
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import lock
 from swsdist.pipeline.chain import Step
