@@ -17,7 +17,7 @@ from swsdist import api
 from swsdist.audio.marks import Listener, unpack_marks
 from swsdist.audio.reader import read_blocks
 from swsdist.config import load_config
-from swsdist.core.times import seconds_to_frame
+from swsdist.core.numbers import seconds_to_frame
 from swsdist.features.blocks import in_blocks
 from swsdist.features.extractors import create
 from swsdist.stages.inputs.search_inputs import SearchInputs

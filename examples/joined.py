@@ -22,7 +22,7 @@ from swsdist.config import Config
 from swsdist.config.calibration import Calibrate
 from swsdist.config.search import Search
 from swsdist.core.partition import slot_of, slots_of
-from swsdist.core.times import seconds_to_frame
+from swsdist.core.numbers import seconds_to_frame
 from swsdist.core.types import DETECTIONS
 from swsdist.io.filesystem import Folder
 from swsdist.methods.create import create, identity

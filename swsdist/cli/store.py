@@ -162,7 +162,7 @@ def check(folder: str) -> int:
 @click.option("--htk", type=written(".htk"), help="Write an HTK parameter file.")
 def cat(folder: str, doc_id: str, channel: int, track: str | None, npy: str | None, htk: str | None) -> None:
     """Print the frames of one document: time and features, separated by tabs, one line per frame."""
-    from swsdist.core.times import frames_to_seconds
+    from swsdist.core.numbers import frames_to_seconds
     from swsdist.io.frames.htk import write_parameters
     from swsdist.io.frames.numpy_files import write_array
 

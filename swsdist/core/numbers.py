@@ -1,9 +1,19 @@
-"""Checks of numeric arguments of public functions: an error names the argument."""
+"""Checks of numeric arguments of public functions: an error names the argument.
+
+Convert between seconds and frames.
+
+Times are float64 seconds at the edges of the program and integer frames inside. Frame t covers the half-open
+interval [t * shift, (t + 1) * shift). Only these two functions convert between them.
+"""
 
 from __future__ import annotations
 
 import math
 from numbers import Integral, Real
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 from swsdist.core.codes import io as codes
 from swsdist.core.errors import UserError
@@ -45,3 +55,25 @@ def number(given: object, name: str, above: float | None = None) -> float:
 
 def _refused(given: object, name: str, required: str, example: str) -> UserError:
     return codes.BAD_ARGUMENT(where=name, value=f"{given!r:.60}", expected=required, name=name, example=example)
+
+
+@overload
+def frames_to_seconds(frames: int, shift: float) -> float: ...
+@overload
+def frames_to_seconds(frames: NDArray[np.integer], shift: float) -> NDArray[np.float64]: ...
+def frames_to_seconds(frames: int | NDArray[np.integer], shift: float) -> float | NDArray[np.float64]:
+    """Time in s at which a frame begins; for the end of a span pass the first frame after it.
+
+    The product is rounded to 1e-6 s, so that frame 30 of 10 ms frames begins at 0.3 and not at 0.30000000000000004.
+
+    Args:
+        frames: frame index or indices, int.
+        shift: frame shift in s.
+    """
+    seconds = np.round(np.asarray(frames, dtype=np.float64) * shift, 6)
+    return float(seconds) if np.ndim(frames) == 0 else seconds
+
+
+def seconds_to_frame(seconds: float, shift: float) -> int:
+    """Index of the frame that contains a time; a time within 1e-6 s of a border belongs to the frame it opens."""
+    return int(np.floor(seconds / shift + 1e-6 / shift))

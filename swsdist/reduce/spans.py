@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.core.times import frames_to_seconds
+from swsdist.core.numbers import frames_to_seconds
 from swsdist.core.types import CANDIDATES, DETECTIONS
 
 Ints = NDArray[np.int64]

@@ -14,7 +14,7 @@ from swsdist.config.search import Search
 from swsdist.core.codes import methods as methods_codes
 from swsdist.core.codes import searcher as codes
 from swsdist.core.numbers import number
-from swsdist.core.times import frames_to_seconds, seconds_to_frame
+from swsdist.core.numbers import frames_to_seconds, seconds_to_frame
 from swsdist.kernels.distances.interface import Distance
 from swsdist.kernels.query_distances import local_distances
 from swsdist.methods.curve import curve, path

@@ -17,7 +17,7 @@ from swsdist.calibrate.statistics import CostSums, from_table
 from swsdist.calibrate.steps.interface import Options
 from swsdist.calibrate.steps.q_norm import QNorm
 from swsdist.calibrate.steps.zt_norm import cohort_sums, cohort_table
-from swsdist.core.times import frames_to_seconds
+from swsdist.core.numbers import frames_to_seconds
 from swsdist.core.types import COHORT_SUMS
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table

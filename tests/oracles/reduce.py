@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TypedDict
 
 from swsdist.core.fingerprint import stable_hash
-from swsdist.core.times import frames_to_seconds
+from swsdist.core.numbers import frames_to_seconds
 
 
 class Candidate(TypedDict):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdist.core.times import frames_to_seconds, seconds_to_frame
+from swsdist.core.numbers import frames_to_seconds, seconds_to_frame
 
 SHIFT = st.sampled_from([0.01, 0.005, 0.0125, 0.016, 0.02, 160 / 16000, 100 / 44100])
 

@@ -17,7 +17,7 @@ from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.chains.fuse.merge_lists import TABLES
 from swsdist.config import Config
 from swsdist.core.codes import fuse as codes
-from swsdist.core.times import seconds_to_frame
+from swsdist.core.numbers import seconds_to_frame
 from swsdist.core.types import DETECTIONS
 from swsdist.features.interface import Precomputed
 from swsdist.fusion.parts import KEY, parts_of
