@@ -34,7 +34,7 @@ from benchmarks.rows import Row, at_most, say, show
 from swsdist.accounts.journal import DriverJournal, pss_bytes
 from swsdist.config import config_from_dict
 from swsdist.core.needs import Needs
-from swsdist.core.partition import bucket_of, slots_of
+from swsdist.core.fingerprint import bucket_of, slots_of
 from swsdist.core.types import DETECTIONS
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun, StepSelection, prepare_chain_run

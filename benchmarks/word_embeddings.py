@@ -30,7 +30,7 @@ from benchmarks.systems import half_of, report_in, run_of
 from benchmarks.word_encoder import encoders, means_of, sums_of
 from swsdist.chains.report.finished import from_run
 from swsdist.config.search import Search
-from swsdist.core.partition import slot_of
+from swsdist.core.fingerprint import slot_of
 from swsdist.core.types import CANDIDATES
 from swsdist.methods.dtw.method import Dtw
 from swsdist.methods.dtw.shard import Documents

@@ -21,7 +21,7 @@ from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.config import Config
 from swsdist.config.calibration import Calibrate
 from swsdist.config.search import Search
-from swsdist.core.partition import slot_of, slots_of
+from swsdist.core.fingerprint import slot_of, slots_of
 from swsdist.core.numbers import seconds_to_frame
 from swsdist.core.types import DETECTIONS
 from swsdist.io.filesystem import Folder

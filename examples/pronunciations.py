@@ -18,7 +18,7 @@ from swsdist.chains.assembly import assemble
 from swsdist.config import Config
 from swsdist.config.search import Search
 from swsdist.core.errors import DataError
-from swsdist.core.partition import slot_of
+from swsdist.core.fingerprint import slot_of
 from swsdist.core.types import CANDIDATES, DOCUMENTS
 from swsdist.io.filesystem import identify
 from swsdist.io.nist.ctm import read_ctm

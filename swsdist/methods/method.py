@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from swsdist.core.partition import SLOTS
+from swsdist.core.fingerprint import SLOTS
 from swsdist.core.types import CANDIDATES
 from swsdist.store.reading import Store
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.config.search import Search
-from swsdist.core.partition import slot_of
+from swsdist.core.fingerprint import slot_of
 from swsdist.core.types import CANDIDATES
 from swsdist.methods.query.example import Example
 from swsdist.store.reading import Store

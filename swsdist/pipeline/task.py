@@ -18,7 +18,7 @@ from typing import Any, Generic, NamedTuple, Protocol
 from typing_extensions import TypeVar
 
 from swsdist.core.errors import StorageError
-from swsdist.core.partition import ALL_SLOTS, SLOTS
+from swsdist.core.fingerprint import ALL_SLOTS, SLOTS
 from swsdist.core.path_safety import demand_inside
 
 #: A value of JSON, by key.
@@ -49,7 +49,7 @@ class Part(NamedTuple):
         size: bytes.
         sha256: of the file's bytes.
         rows: rows of the table; 0 for other files.
-        slots: lowest and highest slot (`swsdist.core.partition`) of the rows' partition key.
+        slots: lowest and highest slot (`swsdist.core.fingerprint`) of the rows' partition key.
     """
 
     table: str

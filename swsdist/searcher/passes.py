@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.core.codes import searcher as codes
-from swsdist.core.partition import slot_of
+from swsdist.core.fingerprint import slot_of
 from swsdist.methods.method import Unit
 
 #: Most questions of a pass: what they find is in memory.

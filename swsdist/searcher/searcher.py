@@ -34,7 +34,7 @@ from swsdist.core.codes import methods as methods_codes
 from swsdist.core.codes import searcher as codes
 from swsdist.core.errors import TermError
 from swsdist.core.numbers import integer
-from swsdist.core.partition import ALL_SLOTS
+from swsdist.core.fingerprint import ALL_SLOTS
 from swsdist.core.types import CANDIDATES, DETECTIONS
 from swsdist.io.filesystem import Folder
 from swsdist.lattices.terms import Terms

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.config.model import Score
-from swsdist.core.partition import SLOTS, bucket_of
+from swsdist.core.fingerprint import SLOTS, bucket_of
 from swsdist.core.types import DETECTIONS, REFERENCES, TRIALS
 from swsdist.corpora.places import Places, by_document, stored
 from swsdist.io.nist.speech import read_speech

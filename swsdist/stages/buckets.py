@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from swsdist.core.partition import SLOTS, slots_of
+from swsdist.core.fingerprint import SLOTS, slots_of
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage
 from swsdist.pipeline.task import P, Part, Task, TaskOutput

@@ -38,7 +38,7 @@ from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.config.calibration import Calibrate
 from swsdist.core.codes import stages as codes
 from swsdist.core.fingerprint import fingerprint
-from swsdist.core.partition import slot_of
+from swsdist.core.fingerprint import slot_of
 from swsdist.kernels.regression import MOST
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table

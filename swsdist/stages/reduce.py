@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from swsdist.calibrate.procedure import candidate_statistics
 from swsdist.calibrate.statistics import CandidatePosteriors, load_statistics
 from swsdist.core.fingerprint import Naming
-from swsdist.core.partition import bucket_of, slots_of
+from swsdist.core.fingerprint import bucket_of, slots_of
 from swsdist.core.types import DETECTIONS, OUTPUT, QUERY_STATISTICS
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.records.lists import Parts

@@ -16,7 +16,7 @@ from swsdist.calibrate.steps.interface import Options
 from swsdist.calibrate.steps.q_norm import QNorm
 from swsdist.config import config_from_dict
 from swsdist.core.codes import config as config_codes
-from swsdist.core.partition import slot_of
+from swsdist.core.fingerprint import slot_of
 from swsdist.core.types import CANDIDATES, DETECTIONS, QUERY_STATISTICS
 from swsdist.io.filesystem import Folder
 from swsdist.reduce.detections import Bucket, Reduced

@@ -14,7 +14,7 @@ from swsdist.config import config_from_dict
 from swsdist.config.search import Search
 from swsdist.core.codes import config as codes
 from swsdist.core.codes import methods as methods_codes
-from swsdist.core.partition import slot_of
+from swsdist.core.fingerprint import slot_of
 from swsdist.core.types import CANDIDATES
 from swsdist.methods.create import create
 from swsdist.methods.dtw.joining import joined

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from swsdist.calibrate.statistics import Tally, from_table, load_statistics, posterior_sums, to_table
 from swsdist.core.codes import registry as codes
 from swsdist.core.errors import DataError
-from swsdist.core.partition import slot_of
+from swsdist.core.fingerprint import slot_of
 from swsdist.core.types import CANDIDATES, DETECTIONS, QUERY_STATISTICS
 from swsdist.io.filesystem import Folder
 from swsdist.reduce import spans

@@ -7,7 +7,7 @@ import pytest
 from swsdist.config import config_from_dict
 from swsdist.config.model import Reduce
 from swsdist.core.errors import ConfigError
-from swsdist.core.partition import SLOTS, bucket_of, slot_of, slots_of
+from swsdist.core.fingerprint import SLOTS, bucket_of, slot_of, slots_of
 
 
 def test_slots_are_fixed() -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from swsdist.chains.discover.frames import stretches, unit_of
 from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.config.search import Search
-from swsdist.core.partition import SLOTS, slot_of
+from swsdist.core.fingerprint import SLOTS, slot_of
 from swsdist.discovery.search.matches import Match, Matching, Stretches, best, match
 from swsdist.discovery.search.neighbours import (
     Neighbours,

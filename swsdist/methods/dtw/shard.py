@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from swsdist.audio.marks import unpack_marks
 from swsdist.config.search import Search
 from swsdist.core.codes import methods as codes
-from swsdist.core.partition import SLOTS, slot_of
+from swsdist.core.fingerprint import SLOTS, slot_of
 from swsdist.core.threads import in_threads
 from swsdist.core.types import CANDIDATES
 from swsdist.features.statistics import Statistics
@@ -376,7 +376,7 @@ def candidate_tables(
         examples: indexed by `matches.query`.
         matches: by the search.
         unit: the integer that represents a local distance of 1.
-        buckets: number of buckets (`swsdist.core.partition`).
+        buckets: number of buckets (`swsdist.core.fingerprint`).
     """
     slot = np.array([slot_of(example.query_id) for example in examples], np.int32)
     scale = np.array([len(example.frames) for example in examples], np.int64) * unit

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.core.partition import SLOTS, slot_of
+from swsdist.core.fingerprint import SLOTS, slot_of
 from swsdist.core.types import CANDIDATES
 from swsdist.lattices.packed import TICK
 from swsdist.methods.lattice.options import LatticeOptions

@@ -13,7 +13,7 @@ from itertools import groupby
 
 import pyarrow as pa
 
-from swsdist.core.partition import slots_of
+from swsdist.core.fingerprint import slots_of
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.records.lists import Parts

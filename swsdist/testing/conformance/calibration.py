@@ -28,7 +28,7 @@ from swsdist.calibrate.statistics import Tally, load_statistics
 from swsdist.calibrate.steps.interface import Floats, Json, Options, TwvParameters
 from swsdist.calibrate.steps.q_norm import QNorm
 from swsdist.calibrate.steps.zt_norm import ALL, COHORT, cohort_sums
-from swsdist.core.partition import slot_of
+from swsdist.core.fingerprint import slot_of
 from swsdist.core.types import CANDIDATES, EXAMPLES, JOINED, JOINED_TRIALS
 from swsdist.kernels.regression import Labelled
 from swsdist.registry.calibration_entries import COLUMNS, Dependency, Score, StepEntry

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from swsdist.config.search import Search
 from swsdist.core.fingerprint import fingerprint
-from swsdist.core.partition import SLOTS, slot_of
+from swsdist.core.fingerprint import SLOTS, slot_of
 from swsdist.core.types import CANDIDATES
 from swsdist.methods.create import create
 from swsdist.methods.method import SPANS, Method
