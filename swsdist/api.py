@@ -322,7 +322,7 @@ def sweep(
 
 
 def _demand_path(value: object, name: str, remedy: str) -> None:
-    from swsdist.core.codes import api as codes
+    from swsdist.core.codes import cli as codes
 
     if not isinstance(value, str | Path):
         raise codes.NOT_A_PATH(where=name, value=f"{value!r:.60}", expected=remedy)
@@ -330,7 +330,7 @@ def _demand_path(value: object, name: str, remedy: str) -> None:
 
 def _demand_list(sets: object) -> None:
     """Refuse a text, which would be a list of letters."""
-    from swsdist.core.codes import api as codes
+    from swsdist.core.codes import cli as codes
 
     if isinstance(sets, str) or not isinstance(sets, Sequence) or not all(isinstance(item, str) for item in sets):
         example = sets if isinstance(sets, str) else "search.distance=cosine"

@@ -37,7 +37,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from swsdist.core.codes import api as codes
+from swsdist.core.codes import cli as codes
 from swsdist.core.numbers import integer, number
 from swsdist.evaluation.evaluate import Evaluation
 from swsdist.evaluation.evaluate import evaluate as _evaluate

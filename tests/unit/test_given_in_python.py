@@ -13,7 +13,7 @@ from swsdist.config.loader import section_from
 from swsdist.config.model import Executor
 from swsdist.config.search import Search
 from swsdist.core.codes import Code
-from swsdist.core.codes import api as api_codes
+from swsdist.core.codes import cli as api_codes
 from swsdist.core.codes import config as codes
 from swsdist.core.errors import ConfigError
 from tests.support.coded import raises
