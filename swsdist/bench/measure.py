@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 
 from swsdist.audio.commands import are_permitted
 from swsdist.config import Config, dump_config, without_secrets
-from swsdist.core.codes import bench as codes
+from swsdist.core.codes import cli as codes
 from swsdist.core.types import CORPUS
 from swsdist.corpora.documents import read_documents
 from swsdist.io.filesystem import Folder

@@ -28,7 +28,7 @@ import numpy as np
 from swsdist.bench.measure import Measurement, Runner, measure_point, run_in_process
 from swsdist.bench.measure import BenchPoint, config_at, points_of
 from swsdist.config import Config, dump_config, without_secrets
-from swsdist.core.codes import bench as codes
+from swsdist.core.codes import cli as codes
 from swsdist.core.fingerprint import fingerprint
 
 #: Confidence level of all intervals.

@@ -19,7 +19,7 @@ import soundfile
 import swsdist as package
 from swsdist.calibrate.likelihood import WORDS
 from swsdist.config import load_config
-from swsdist.core.codes import bench as bench_codes
+from swsdist.core.codes import cli as bench_codes
 from swsdist.core.codes import pipeline as codes
 from swsdist.report.answers.hits import answers_by_query
 from swsdist.report.answers.lines import lines

@@ -17,7 +17,7 @@ from swsdist.bench.measure import BenchPoint, config_at, multiplied, points_of
 from swsdist.bench.results import Plan, Results, read_results, run_benchmark, settings_of
 from swsdist.bench.results import mean, ratio, strong_scaling, weak_scaling
 from swsdist.config import load_config
-from swsdist.core.codes import bench as bench_codes
+from swsdist.core.codes import cli as bench_codes
 from swsdist.core.errors import IncompleteError, UserError
 from tests.support.coded import raises
 
