@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.core.codes import fusion as codes
+from swsdist.core.codes import fuse as codes
 from swsdist.core.types import DETECTIONS, JOINED, JOINED_TRIALS, PARTS
 from swsdist.io.notices import Notices
 

@@ -38,7 +38,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.core.codes import fusion as codes
+from swsdist.core.codes import fuse as codes
 from swsdist.core.types import DETECTIONS
 from swsdist.fusion.parts import KEY, parts_of, row_keys, sort_list, with_parts
 from swsdist.kernels.coding import coded

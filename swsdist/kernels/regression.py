@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from swsdist.core.codes import fusion as fusion_codes
+from swsdist.core.codes import fuse as fusion_codes
 from swsdist.core.codes import kernels as codes
 from swsdist.kernels.coding import coded
 

@@ -11,7 +11,7 @@ from commands import Command
 
 from swsdist.calibrate.steps.fusion import fusions_in
 from swsdist.chains.fuse.inputs import FuseOptions
-from swsdist.core.codes import fusion as codes
+from swsdist.core.codes import fuse as codes
 from swsdist.evaluation.fusion import FusionRequest
 from tests.support.coded import says
 

@@ -15,7 +15,7 @@ from swsdist.chains.fuse.systems import check
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.config import Config, load_config
 from swsdist.core.codes import fuse as fuse_codes
-from swsdist.core.codes import fusion as fusion_codes
+from swsdist.core.codes import fuse as fusion_codes
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.codes import searcher as searcher_codes
 from swsdist.core.codes import stages as stages_codes

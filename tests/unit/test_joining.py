@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdist.core.codes import fusion as codes
+from swsdist.core.codes import fuse as codes
 from swsdist.core.types import JOINED
 from swsdist.fusion.joining import best_of_overlaps, join_lists, without_overlaps
 from swsdist.fusion.parts import parts_of
