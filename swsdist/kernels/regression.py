@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from swsdist.core.codes import fuse as fusion_codes
-from swsdist.core.codes import kernels as codes
+from swsdist.core.codes import methods as codes
 from swsdist.kernels.coding import coded
 
 Floats = NDArray[np.float64]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from swsdist.config.loader import config_from_dict
 from swsdist.config.search import Search
-from swsdist.core.codes import kernels as kernels_codes
+from swsdist.core.codes import methods as kernels_codes
 from swsdist.core.errors import ConfigError
 from swsdist.core.types import EXAMPLES
 from swsdist.features.statistics import Statistics

@@ -17,7 +17,7 @@ from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.steps.logistic import Logistic, fit_logistic
 from swsdist.calibrate.procedure import fold_of
 from swsdist.core.codes import calibrate as codes
-from swsdist.core.codes import kernels as kernels_codes
+from swsdist.core.codes import methods as kernels_codes
 from swsdist.core.errors import UserError
 from swsdist.core.types import TRIALS
 from swsdist.kernels.regression import PRIOR_DEVIATION, Labelled, exponential, sigmoid

@@ -26,7 +26,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.core.codes import kernels as codes
+from swsdist.core.codes import methods as codes
 from swsdist.core.errors import DataError
 from swsdist.kernels.arithmetic import Value
 from swsdist.kernels.compiled import compiled

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.core.codes import kernels as codes
+from swsdist.core.codes import methods as codes
 from swsdist.kernels.compiled import compiled
 
 #: How far the sum of a frame's probabilities may be from 1.

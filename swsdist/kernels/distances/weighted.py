@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.core.codes import kernels as codes
+from swsdist.core.codes import methods as codes
 from swsdist.kernels.distances.interface import Distance, Prepared, Side
 from swsdist.kernels.scales import weighted
 

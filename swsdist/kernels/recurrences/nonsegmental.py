@@ -31,7 +31,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.core.codes import kernels as codes
+from swsdist.core.codes import methods as codes
 from swsdist.kernels.arithmetic import Value, choose
 from swsdist.kernels.recurrences import packing as packed
 from swsdist.kernels.recurrences.interface import Recurrence

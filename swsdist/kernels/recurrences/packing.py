@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.core.codes import kernels as codes
+from swsdist.core.codes import methods as codes
 from swsdist.kernels.scales import LONGEST_QUERY, MAX_DISTANCE
 
 #: Packed states, flat, and their dtype.

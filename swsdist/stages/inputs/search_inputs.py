@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from swsdist.config import Config
 from swsdist.config.search import Search
-from swsdist.core.codes import kernels as kernels_codes
+from swsdist.core.codes import methods as kernels_codes
 from swsdist.core.codes import stages as codes
 from swsdist.features.interface import frame_shift
 from swsdist.io.filesystem import Folder
