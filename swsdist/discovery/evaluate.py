@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from swsdist.core.codes import registry as registry_codes
+from swsdist.core.codes import config as registry_codes
 from swsdist.core.text import suggestion
 from swsdist.discovery.folds import equal_parts
 from swsdist.discovery.modes import MODES

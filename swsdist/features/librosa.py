@@ -28,7 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 from pydantic_core import PydanticCustomError
 
 from swsdist.core.codes import features as codes
-from swsdist.core.codes.registry import UNKNOWN_ENTRY_OPTION
+from swsdist.core.codes.config import UNKNOWN_ENTRY_OPTION
 from swsdist.core.text import suggestion
 from swsdist.kernels.compiled import one_process_compiles
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, SupportsInt, TypeVar, cast
 
 from swsdist.core.codes import error_of
-from swsdist.core.codes import registry as codes
+from swsdist.core.codes import config as codes
 from swsdist.registry.calibration_entries import Score
 from swsdist.registry.registry import Entry, Registry
 

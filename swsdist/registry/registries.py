@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swsdist.core.codes import registry as codes
+from swsdist.core.codes import config as codes
 from swsdist.registry.calibration_entries import Dependency, StepEntry
 from swsdist.registry.commands import COMMANDS as COMMANDS  # a light module
 from swsdist.registry.entries import (

@@ -20,7 +20,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from swsdist.core.codes import registry as codes
+from swsdist.core.codes import config as codes
 from swsdist.core.errors import ConfigError
 from swsdist.core.extras import error_of
 from swsdist.core.text import suggestion

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from commands import Command
 
-from swsdist.core.codes import registry as codes
+from swsdist.core.codes import config as codes
 from tests.support.coded import says
 
 ENTRIES = """

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.steps.interface import Options, Step, scores_of
 from swsdist.config import config_from_dict
-from swsdist.core.codes import registry as registry_codes
+from swsdist.core.codes import config as registry_codes
 from swsdist.registry.calibration_entries import StepEntry
 from swsdist.registry.registries import CALIBRATION
 from swsdist.testing.conformance.calibration import check_step, kind_for, lists

@@ -14,7 +14,7 @@ import pytest
 from swsdist.config import Config, config_from_dict
 from swsdist.config.search import Search
 from swsdist.core.codes import methods as methods_codes
-from swsdist.core.codes import registry as registry_codes
+from swsdist.core.codes import config as registry_codes
 from swsdist.io.filesystem import Folder
 from swsdist.lattices.collection import find_files, read_file
 from swsdist.lattices.formats.subtitles import read as read_subtitles

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.calibrate.statistics import Tally, from_table, load_statistics, posterior_sums, to_table
-from swsdist.core.codes import registry as codes
+from swsdist.core.codes import config as codes
 from swsdist.core.errors import DataError
 from swsdist.core.fingerprint import slot_of
 from swsdist.core.types import CANDIDATES, DETECTIONS, QUERY_STATISTICS

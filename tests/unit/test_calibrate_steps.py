@@ -25,7 +25,7 @@ from swsdist.calibrate.thresholding import Thresholding
 from swsdist.config import config_from_dict
 from swsdist.core.codes import calibrate as codes
 from swsdist.core.codes import config as config_codes
-from swsdist.core.codes import registry as registry_codes
+from swsdist.core.codes import config as registry_codes
 from swsdist.core.codes import stages as stages_codes
 from swsdist.core.types import DETECTIONS, REFERENCES, TRIALS
 from swsdist.io.nist.systemlist import read_systemlist

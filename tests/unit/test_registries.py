@@ -16,7 +16,7 @@ from swsdist.config import config_from_dict
 from swsdist.config.model import Executor
 from swsdist.config.search import Search
 from swsdist.core.codes import config as config_codes
-from swsdist.core.codes import registry as registry_codes
+from swsdist.core.codes import config as registry_codes
 from swsdist.core.errors import ConfigError
 from swsdist.features import extractors
 from swsdist.kernels.distances.create import create
