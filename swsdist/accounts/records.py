@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from swsdist.core.codes.report import DAMAGED_ACCOUNTS
+from swsdist.core.codes.discovery import DAMAGED_ACCOUNTS
 from swsdist.core.types import ACCOUNTS
 from swsdist.io.filesystem import Folder
 

@@ -17,7 +17,7 @@ from swsdist.audio.marks import Listener
 from swsdist.audio.speech import Counts, Meter
 from swsdist.audio.reader import probe, read_blocks
 from swsdist.audio.speech import HOP, WINDOW
-from swsdist.core.codes import report as codes
+from swsdist.core.codes import discovery as codes
 from swsdist.core.errors import AudioError
 from swsdist.io.notices import Notices
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from swsdist.audio.speech import BINS, signal_to_noise
 from swsdist.config import Config
-from swsdist.core.codes import report as codes
+from swsdist.core.codes import discovery as codes
 from swsdist.core.types import CORPUS
 from swsdist.corpora.documents import ENDINGS, part_of
 from swsdist.corpora.kaldi import demand_permission

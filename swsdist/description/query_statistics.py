@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from swsdist.audio import commands
 from swsdist.audio.reader import probe
-from swsdist.core.codes import report as codes
+from swsdist.core.codes import discovery as codes
 from swsdist.core.errors import AudioError
 from swsdist.io.notices import Notices
 

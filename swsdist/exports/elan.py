@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from swsdist.core.codes import report as codes
+from swsdist.core.codes import discovery as codes
 from swsdist.exports.layers import Annotated, Key, Row, Span, Tier, layered, suffixes
 from swsdist.io.filesystem import is_remote
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from pympi import TextGrid
 
-from swsdist.core.codes import report as codes
+from swsdist.core.codes import discovery as codes
 from swsdist.core.errors import DataError
 from swsdist.exports import elan
 from swsdist.exports.interface import Material

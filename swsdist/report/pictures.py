@@ -13,7 +13,7 @@ import importlib.util
 import re
 from pathlib import Path
 
-from swsdist.core.codes import report as codes
+from swsdist.core.codes import discovery as codes
 
 #: Endings of pictures.
 PICTURES = (".svg", ".pdf", ".png")

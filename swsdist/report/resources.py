@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from swsdist.accounts.factors import Factors, factors
-from swsdist.core.codes import report as codes
+from swsdist.core.codes import discovery as codes
 from swsdist.io.filesystem import Folder
 from swsdist.report.data import Resources
 from swsdist.report.schema import read_report_json

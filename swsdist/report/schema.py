@@ -14,7 +14,7 @@ from typing import Annotated, Any, get_origin, get_type_hints
 from pydantic import BaseModel, ConfigDict, create_model
 from pydantic.fields import FieldInfo
 
-from swsdist.core.codes import report as codes
+from swsdist.core.codes import discovery as codes
 from swsdist.core.plain import fields as dataclass_values
 from swsdist.core.plain import plain
 from swsdist.io.filesystem import Folder

@@ -19,7 +19,7 @@ from html import escape
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from swsdist.core.codes import report as codes
+from swsdist.core.codes import discovery as codes
 from swsdist.core.plain import plain
 from swsdist.core.text import shown, suggestion
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from swsdist.core.codes import report as report_codes
+from swsdist.core.codes import discovery as report_codes
 from swsdist.report.tables import read_rows, table_of, text_lines
 from tests.support.coded import says
 

@@ -11,7 +11,7 @@ import pytest
 import soundfile as sf
 from commands import Command, expecting, in_this_process
 
-from swsdist.core.codes import report as report_codes
+from swsdist.core.codes import discovery as report_codes
 from tests.support.coded import says
 
 RATE = 16000

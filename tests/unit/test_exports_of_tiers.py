@@ -12,7 +12,7 @@ import pytest
 from praatio import textgrid as praatio
 
 from swsdist.core.codes import io as io_codes
-from swsdist.core.codes import report as codes
+from swsdist.core.codes import discovery as codes
 from swsdist.core.types import DETECTIONS
 from swsdist.exports.interface import Material
 from swsdist.exports.tiers import write_eaf, write_textgrid

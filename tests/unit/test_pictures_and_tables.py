@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdist.core.codes import report as report_codes
+from swsdist.core.codes import discovery as report_codes
 from swsdist.core.errors import UserError
 from swsdist.report.pictures import PICTURES, write_picture
 from swsdist.report.plots.run import Axes, Series, lines_svg, side_by_side

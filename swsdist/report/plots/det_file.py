@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.core.codes import report as codes
+from swsdist.core.codes import discovery as codes
 from swsdist.evaluation.evaluate import Evaluation
 from swsdist.io.tables import write_csv
 from swsdist.report.pictures import PICTURES, write_picture
