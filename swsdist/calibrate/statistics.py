@@ -27,7 +27,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.audio import speech
-from swsdist.core.codes import calibrate as codes
+from swsdist.core.codes import score as codes
 from swsdist.core.errors import UserError
 from swsdist.core.types import QUERY_STATISTICS
 from swsdist.kernels.coding import coded

@@ -50,7 +50,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from swsdist.core.codes import calibrate as codes
+from swsdist.core.codes import score as codes
 from swsdist.core.codes import score as score_codes
 from swsdist.core.types import DETECTIONS
 from swsdist.kernels.coding import coded

@@ -33,7 +33,7 @@ from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.calibrate.steps.logistic import LogisticStep
 from swsdist.calibrate.thresholding import Thresholding
 from swsdist.calibrate.procedure import ENTRY, fingerprint_references, fit_kind, read_fitted
-from swsdist.core.codes import calibrate as calibrate_codes
+from swsdist.core.codes import score as calibrate_codes
 from swsdist.core.codes import evaluation as codes
 from swsdist.core.fingerprint import fingerprint
 from swsdist.evaluation.scoring_task import ScoringTask, System

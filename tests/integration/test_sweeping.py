@@ -20,7 +20,7 @@ import swsdist
 from swsdist.api import SweepResult
 from swsdist.calibrate.fitting import fit_models
 from swsdist.chains.report.finished import from_run
-from swsdist.core.codes import calibrate as calibrate_codes
+from swsdist.core.codes import score as calibrate_codes
 from swsdist.core.codes import sweep as sweep_codes
 from swsdist.core.errors import ConfigError
 from swsdist.evaluation.comparison import ComparisonRequest, compare_systems, gather_systems

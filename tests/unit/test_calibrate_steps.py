@@ -23,7 +23,7 @@ from swsdist.calibrate.steps.logistic import Logistic, LogisticStep, fit_logisti
 from swsdist.calibrate.procedure import by_fold, fold_of
 from swsdist.calibrate.thresholding import Thresholding
 from swsdist.config import config_from_dict
-from swsdist.core.codes import calibrate as codes
+from swsdist.core.codes import score as codes
 from swsdist.core.codes import config as config_codes
 from swsdist.core.codes import config as registry_codes
 from swsdist.core.codes import stages as stages_codes

@@ -17,7 +17,7 @@ from swsdist.calibrate.steps.fusion import fusions_in
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.calibrate.steps.logistic import fit_logistic
 from swsdist.calibrate.procedure import by_fold, fold_of
-from swsdist.core.codes import calibrate as calibrate_codes
+from swsdist.core.codes import score as calibrate_codes
 from swsdist.core.codes import fuse as fusion_codes
 from swsdist.core.errors import UserError
 from swsdist.core.types import JOINED, JOINED_TRIALS

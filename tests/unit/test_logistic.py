@@ -16,7 +16,7 @@ from swsdist.calibrate.fitting import fit_models
 from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.steps.logistic import Logistic, fit_logistic
 from swsdist.calibrate.procedure import fold_of
-from swsdist.core.codes import calibrate as codes
+from swsdist.core.codes import score as codes
 from swsdist.core.codes import methods as kernels_codes
 from swsdist.core.errors import UserError
 from swsdist.core.types import TRIALS

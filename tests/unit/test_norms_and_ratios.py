@@ -25,7 +25,7 @@ from swsdist.calibrate.steps.m_norm import deviation_of, mode_of
 from swsdist.calibrate.steps.zt_norm import ALL, COHORT, cohort_of, cohort_sums, cohort_table
 from swsdist.calibrate.procedure import decide
 from swsdist.config.calibration import Calibrate
-from swsdist.core.codes import calibrate as codes
+from swsdist.core.codes import score as codes
 from swsdist.core.types import CANDIDATES, DETECTIONS, REFERENCES, TRIALS
 from swsdist.kernels.regression import logarithm
 from swsdist.score import Counts, atwv, mtwv, twv_curve

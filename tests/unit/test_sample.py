@@ -9,7 +9,7 @@ import pytest
 from swsdist.calibrate.procedure import check_sample
 from swsdist.config.calibration import Calibrate
 from swsdist.config.search import Search
-from swsdist.core.codes import calibrate as codes
+from swsdist.core.codes import score as codes
 from swsdist.core.types import CANDIDATES
 from swsdist.methods.sample import EVERYTHING, in_sample, sample_limit
 from swsdist.reduce.detections import Bucket

@@ -20,7 +20,7 @@ from swsdist.chains.sweep.sweep import sweep_lists
 from swsdist.chains.sweep.reading import SweepPlace, grid_points
 from swsdist.chains.sweep.reading import read_sweep
 from swsdist.config.reading import Origin
-from swsdist.core.codes import calibrate as calibrate_codes
+from swsdist.core.codes import score as calibrate_codes
 from swsdist.core.codes import score as score_codes
 from swsdist.core.types import TRIALS
 from swsdist.evaluation.calibration import CalibrationRequest, calibrate

@@ -46,7 +46,7 @@ from swsdist.calibrate.thresholding import checked, sums
 from swsdist.calibrate.statistics import CostSums, Tally
 from swsdist.calibrate.steps.interface import Floats, Json, Options, Step, TwvParameters, scores_of
 from swsdist.calibrate.steps.q_norm import moments
-from swsdist.core.codes import calibrate as codes
+from swsdist.core.codes import score as codes
 from swsdist.core.codes import warning_text
 from swsdist.kernels.coding import coded
 from swsdist.kernels.regression import Fitted, Labelled, linear, log_odds, logarithm, maximise, prior_weights, total

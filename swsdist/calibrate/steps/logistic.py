@@ -35,7 +35,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, mod
 
 from swsdist.calibrate.statistics import Tally
 from swsdist.calibrate.steps.interface import Floats, Json, Options, Step, TwvParameters, scores_of
-from swsdist.core.codes import calibrate as codes
+from swsdist.core.codes import score as codes
 from swsdist.core.codes import warning_text
 from swsdist.kernels.regression import Fitted, Labelled, linear, log_odds, logarithm, maximise, prior_weights, sigmoid
 
