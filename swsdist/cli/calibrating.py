@@ -123,7 +123,7 @@ def fitted_file(fit: str | None) -> str | None:
 def _kaldi(system: str, reader: str, kind: str | None, options: Mapping[str, Any]) -> KaldiOptions:
     """The times of Kaldi's utterances, from the options."""
     from swsdist.core.codes import cli as codes
-    from swsdist.corpora.kaldi_data import read_utterances
+    from swsdist.corpora.kaldi import read_utterances
     from swsdist.evaluation.lists import KaldiOptions
 
     files = (options["kaldi_segments"], options["kaldi_utter_map"], options["kaldi_utter_id"])

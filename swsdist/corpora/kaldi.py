@@ -11,14 +11,29 @@ if `corpus.text` names it.
 
 Sources: Kaldi, "Data preparation" and "Kaldi I/O from a command-line perspective"; `extract-segments`, which moves an
 end at most 0.5 s beyond the recording to the recording's end.
+
+Places of utterances, from a Kaldi data folder.
+
+- `segments` (`utterance recording start end`, s): without it an utterance is a recording of its own, from 0.
+- `reco2file_and_channel` (`recording file channel`), a map of two columns (`recording name`, the recipes' `utter_map`),
+  or a `wav.scp` whose entries are plain paths: gives the document, and its channel. Without it the document is the
+  recording, on channel 1.
+- `utter_id` (`utterance number`): numbers of utterances in an index for keyword search.
+
+Source: Kaldi's documentation of data folders, and the recipes for keyword search.
 """
 
 from __future__ import annotations
 
+import math
 import posixpath
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -26,11 +41,182 @@ from swsdist.audio import commands
 from swsdist.audio.formats import views
 from swsdist.core.codes import corpora as codes
 from swsdist.core.types import CORPUS, PLACED
-from swsdist.corpora.kaldi_data import records, segment_lines
 from swsdist.io.compressed import lines
-from swsdist.io.fields import split, time
+from swsdist.io.fields import integer, split, time
 from swsdist.io.filesystem import Folder, is_remote, locate
+from swsdist.io.nist.xml import channel_number
 from swsdist.io.notices import Notices
+
+_SLACK = 1e-6  # s, tolerance of detections beyond the ends of utterances
+
+
+class Segment(NamedTuple):
+    """Place of an utterance: document, channel, start and end in s; without a segment the end is inf."""
+
+    doc_id: str
+    channel: int
+    start: float
+    end: float
+
+
+@dataclass(frozen=True)
+class Utterances:
+    """Places of utterances.
+
+    Attributes:
+        segments: utterance -> its place, from a file `segments`.
+        recordings: recording -> document and channel, from a map.
+        numbers: number -> utterance, from `utter_id`.
+    """
+
+    segments: Mapping[str, tuple[str, float, float]] | None = None
+    recordings: Mapping[str, tuple[str, int]] | None = None
+    numbers: Mapping[str, str] | None = None
+
+    def place(self, utterance: str, where: str) -> Segment:
+        """Place of an utterance in a line of results.
+
+        Raises:
+            DataError: a file does not contain the utterance.
+        """
+        if self.numbers is not None:
+            if utterance not in self.numbers:
+                raise codes.UNKNOWN_UTTERANCE_NUMBER(where=where, utterance=utterance)
+            utterance = self.numbers[utterance]
+        recording, start, end = utterance, 0.0, math.inf
+        if self.segments is not None:
+            if utterance not in self.segments:
+                raise codes.UNKNOWN_UTTERANCE(where=where, utterance=utterance)
+            recording, start, end = self.segments[utterance]
+        if self.recordings is None:
+            return Segment(recording, 1, start, end)
+        if recording not in self.recordings:
+            raise codes.UNMAPPED_RECORDING(where=where, recording=recording)
+        return Segment(*self.recordings[recording], start, end)
+
+    def find(self, doc_id: str, channel: int, start: float, end: float) -> tuple[str, float]:
+        """The utterance that contains a place, by its name in results, and its start in s.
+
+        Of several the one that begins last.
+
+        Raises:
+            UserError: no utterance contains it.
+        """
+        if self.segments is None and self.recordings is None and self.numbers is None and channel == 1:
+            return doc_id, 0.0
+        places = self._places.get((doc_id, channel), [])
+        for begin, stop, name in reversed(places[: bisect_right(places, start + _SLACK, key=lambda item: item[0])]):
+            if end <= stop + _SLACK:
+                return name, begin
+        raise codes.NO_UTTERANCE_AT_PLACE(start=start, end=end, document=doc_id, channel=channel)
+
+    @cached_property
+    def _places(self) -> dict[tuple[str, int], list[tuple[float, float, str]]]:
+        """Document and channel -> start, end and name of its utterances, ascending."""
+        places: dict[tuple[str, int], list[tuple[float, float, str]]] = {}
+        for name in next((table for table in (self.numbers, self.segments, self.recordings) if table is not None), {}):
+            there = self.place(name, "utterances")
+            places.setdefault((there.doc_id, there.channel), []).append((there.start, there.end, name))
+        for utterances in places.values():
+            utterances.sort()
+        return places
+
+
+def read_utterances(
+    *,
+    segments: str | None = None,
+    recordings: str | None = None,
+    utter_id: str | None = None,
+    storage: Mapping[str, object] | None = None,
+) -> Utterances:
+    """Read the files of a Kaldi data folder that place utterances; each is optional.
+
+    Args:
+        segments: `segments`.
+        recordings: `reco2file_and_channel`, `utter_map` or `wav.scp`.
+        utter_id: `utter_id` of the index.
+        storage: options for s3fs.
+
+    Raises:
+        UserError: there is no such file.
+        DataError: a line has another number of fields, a time is impossible, a name is a duplicate, or an entry of
+            `wav.scp` is a command.
+    """
+    return Utterances(
+        segments=None if segments is None else _kaldi_data_segments(segments, storage),
+        recordings=None if recordings is None else _recordings(recordings, storage),
+        numbers=None if utter_id is None else _numbers(utter_id, storage),
+    )
+
+
+def records(
+    path: str, storage: Mapping[str, object] | None, least: int, most: int, names: str
+) -> Iterator[tuple[list[str], str]]:
+    """Lines of a file of a data folder, each with its place; first fields are unique.
+
+    Args:
+        path: of the file.
+        storage: options for s3fs.
+        least, most: allowed numbers of fields.
+        names: of the fields, for messages.
+
+    Raises:
+        UserError: there is no such file.
+        DataError: a line has another number of fields, or a name is a duplicate.
+    """
+    seen: set[str] = set()
+    for line_number, line in lines(path, storage):
+        fields = split(line)
+        if not fields:
+            continue
+        where = f"{path}, line {line_number}"
+        if not least <= len(fields) <= most:
+            raise codes.KALDI_FIELD_COUNT(where=where, fields=len(fields), names=names)
+        if fields[0] in seen:
+            raise codes.DUPLICATE_ENTRY(where=where, name=fields[0])
+        seen.add(fields[0])
+        yield fields, where
+
+
+def _kaldi_data_segments(path: str, storage: Mapping[str, object] | None) -> dict[str, tuple[str, float, float]]:
+    return {name: place for name, place, _ in segment_lines(path, storage)}
+
+
+def segment_lines(
+    path: str, storage: Mapping[str, object] | None
+) -> Iterator[tuple[str, tuple[str, float, float], str]]:
+    """The lines of `segments`: utterance; recording, start and end (s); and file and line.
+
+    Raises:
+        UserError, DataError: as in `records`; or a time is impossible.
+    """
+    for (utterance, recording, *times), where in records(path, storage, 4, 4, "utterance recording start end"):
+        start, end = time(times[0], "start", where), time(times[1], "end", where)
+        if not start < end:
+            raise codes.SEGMENT_END_BEFORE_START(where=where, start=start, end=end)
+        yield utterance, (recording, start, end), where
+
+
+def _recordings(path: str, storage: Mapping[str, object] | None) -> dict[str, tuple[str, int]]:
+    result = {}
+    for fields, where in records(path, storage, 2, 1 << 20, "recording name [channel]"):
+        if len(fields) > 3 or fields[-1] == "|":
+            raise codes.COMMAND_WITHOUT_NAME(where=where, name=fields[0])
+        name = fields[1]
+        if len(fields) == 2 and "/" in name:  # a path, in wav.scp
+            name = re.sub(r"\.(sph|wav|flac)$", "", name.rpartition("/")[2])
+        result[fields[0]] = (name, channel_number(fields[2], where) if len(fields) == 3 else 1)
+    return result
+
+
+def _numbers(path: str, storage: Mapping[str, object] | None) -> dict[str, str]:
+    result: dict[str, str] = {}
+    for (name, number), where in records(path, storage, 2, 2, "utterance number"):
+        integer(number, "number", where)
+        if number in result:
+            raise codes.DUPLICATE_UTTERANCE_NUMBER(where=where, first=name, second=result[number], number=number)
+        result[number] = name
+    return result
 
 
 def kaldi_documents(

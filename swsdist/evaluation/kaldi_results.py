@@ -6,7 +6,7 @@ The cost is -ln(posterior), never negative; frames are 0.01 s and count from the
 the one after the last. In the recipes the utterance is a number, listed in `utter_id` (`name number`); later it is a
 name. A detection's score is exp(-cost), its times are in the recording.
 
-A Kaldi data folder locates the utterances (`swsdist.corpora.kaldi_data`).
+A Kaldi data folder locates the utterances (`swsdist.corpora.kaldi`).
 
 `as_kwslist` processes results as Kaldi's recipes do.
 
@@ -26,7 +26,7 @@ import pyarrow as pa
 from swsdist.core.codes import evaluation as codes
 from swsdist.core.codes import score as score_codes
 from swsdist.core.types import DETECTIONS
-from swsdist.corpora.kaldi_data import Segment, Utterances
+from swsdist.corpora.kaldi import Segment, Utterances
 from swsdist.io.compressed import lines
 from swsdist.io.fields import batches, fits, integer, number, split
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from swsdist.core.codes import score as calibrate_codes
 from swsdist.core.codes import evaluation as codes
 from swsdist.core.types import DETECTIONS, REFERENCES
-from swsdist.corpora.kaldi_data import Utterances
+from swsdist.corpora.kaldi import Utterances
 from swsdist.corpora.kinds import is_rttm
 from swsdist.evaluation.scoring_task import System
 from swsdist.io.filesystem import Folder

@@ -19,7 +19,7 @@ from swsdist.core.codes import evaluation as evaluation_codes
 from swsdist.core.codes import io as io_codes
 from swsdist.core.codes import score as score_codes
 from swsdist.core.errors import DataError, SwsdistError, UserError
-from swsdist.corpora.kaldi_data import Utterances, read_utterances
+from swsdist.corpora.kaldi import Utterances, read_utterances
 from swsdist.evaluation.kaldi_results import RESULTS, as_kwslist, looks_like_results, read_results, write_results
 from swsdist.evaluation.lists import reader_of
 from tests.support.coded import raises

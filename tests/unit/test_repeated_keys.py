@@ -17,7 +17,7 @@ from swsdist.core.plain import parse_json
 from swsdist.core.types import CORPUS, QUERIES
 from swsdist.corpora.documents import read_documents
 from swsdist.corpora.kaldi import read_text
-from swsdist.corpora.kaldi_data import read_utterances
+from swsdist.corpora.kaldi import read_utterances
 from swsdist.corpora.nist import ecf_documents
 from swsdist.corpora.queries import read_queries
 from swsdist.corpora.references import read_references, read_verdicts

@@ -17,7 +17,7 @@ from swsdist.core.errors import DataError, SwsdistError
 from swsdist.core.text import kept
 from swsdist.core.types import CORPUS, PLACED
 from swsdist.corpora.documents import ENDINGS
-from swsdist.corpora.kaldi_data import segment_lines
+from swsdist.corpora.kaldi import segment_lines
 from swsdist.io.compressed import lines
 from swsdist.io.fields import integer, split
 from swsdist.io.filesystem import Folder, identify
