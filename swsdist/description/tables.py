@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 
 from swsdist.description.description import Description, DocumentGroup
-from swsdist.description.query_statistics import Occurrences, Query
+from swsdist.description.description import Occurrences, Query
 from swsdist.report.summary import NOTHING, fixed, short
 from swsdist.report.tables import Table
 
