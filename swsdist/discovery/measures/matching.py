@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from swsdist.discovery.batches import Batch, batches
+from swsdist.discovery.completion import Batch, batches
 from swsdist.discovery.cells import Block, Cell, Kinds
 from swsdist.discovery.completion import LONGEST, SHORTEST, completed
 from swsdist.discovery.measures.interface import OfCounts, Parts
