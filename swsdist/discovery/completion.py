@@ -3,6 +3,12 @@
 A pair of parts A[i:i2], B[j:j2] is completed if a cheapest path goes through (i, j) and (i2, j2):
 ``head(i, j) + mid(i, j -> i2, j2) + tail(i2, j2)`` is the whole distance. All costs are 1. Both parts have 3 to 20 phones.
 Source: the ZeroSpeech 2017 description, P_disc*.
+
+P_all: pairs of equal phone strings of 3 to 20 phones in runs. Only their members are needed, and they are never listed as
+pairs.
+
+A span is a member if its string occurs once more, without overlap: in another document, or before or after it. A string of
+n + 1 phones that recurs begins with one of n that recurs, so the candidates shrink with the length.
 """
 
 from __future__ import annotations
@@ -16,6 +22,8 @@ import numpy as np
 
 from swsdist.discovery.cells import Block, Kinds
 from swsdist.discovery.edits import distances
+from swsdist.discovery.gold import partnered
+from swsdist.discovery.strings import ids
 from swsdist.discovery.units import Flags, Ints
 
 #: Cells of the tables of a batch.
@@ -197,3 +205,44 @@ def _parts(
     pair, row, column = np.nonzero(before + middle + tail[rows, None, None] == distance[rows])
     if len(pair):
         yield Parts(rows[pair], row + low, column + other, ends, middle[pair, row, column] == 0)
+
+
+def repeated(block: Block) -> Iterator[tuple[int, Ints]]:
+    """The members of P_all, of all documents: a length, and the first phones of the members of this length."""
+    gold = block.scene.gold
+    symbol, run = gold.phones.symbol, gold.run
+    live, key = np.arange(len(gold)), symbol
+    for length in range(2, LONGEST + 1):
+        longer = live + length <= len(gold)
+        longer[longer] = run[live[longer]] == run[live[longer] + length - 1]
+        live, key = live[longer], ids(key[longer], symbol[live[longer] + length - 1])
+        if length < SHORTEST:
+            continue
+        some = in_pairs(block, key, live, live + length, gold.phones.document[live])
+        live, key = live[some], key[some]
+        if not len(live):
+            return
+        yield length, live
+
+
+def in_pairs(block: Block, string: Ints, first: Ints, last: Ints, document: Ints) -> Flags:
+    """Whether each span has a partner of the same string with which it does not overlap, and whose pair counts.
+
+    Args:
+        block: says which pairs count.
+        string: numbers from 0.
+        first, last: of each span.
+        document: of each span.
+    """
+    talker = block.scene.talker
+    if block.talkers == "all" or talker is None:
+        return partnered(string, first, last)
+    of = talker[document]
+    if block.talkers == "within":
+        return partnered(ids(string, of), first, last)
+    strings = int(string.max()) + 1 if len(string) else 0
+    least, most = np.full(strings, len(talker) + len(of)), np.full(strings, -1)
+    np.minimum.at(least, string, of)
+    np.maximum.at(most, string, of)
+    several: Flags = (least < most)[string]
+    return several

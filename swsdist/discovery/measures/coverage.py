@@ -13,7 +13,7 @@ from swsdist.discovery.cells import Block, Cell
 from swsdist.discovery.completion import SHORTEST
 from swsdist.discovery.measures.interface import Parts
 from swsdist.discovery.ratios import Value, ratio
-from swsdist.discovery.repeats import repeated
+from swsdist.discovery.completion import repeated
 from swsdist.discovery.units import Flags
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from swsdist.discovery.cells import Block, Cell
 from swsdist.discovery.measures.interface import OfCounts, Parts
 from swsdist.discovery.ratios import Value
-from swsdist.discovery.repeats import in_pairs
+from swsdist.discovery.completion import in_pairs
 from swsdist.discovery.strings import ids
 from swsdist.discovery.units import Ints
 

@@ -15,7 +15,7 @@ from swsdist.discovery.cells import Block, Cell, Kinds
 from swsdist.discovery.completion import LONGEST, SHORTEST, completed
 from swsdist.discovery.measures.interface import OfCounts, Parts
 from swsdist.discovery.ratios import Value
-from swsdist.discovery.repeats import repeated
+from swsdist.discovery.completion import repeated
 from swsdist.discovery.units import Ints
 
 _LENGTHS = LONGEST + 1
