@@ -9,7 +9,7 @@ import numpy as np
 
 from swsdist.discovery.gold import Gold
 from swsdist.discovery.spans import spans
-from swsdist.discovery.strings import string_ids
+from swsdist.discovery.units import string_ids
 from swsdist.discovery.units import SILENCES, Corpus, Fragments, Ints, Units
 
 

@@ -10,7 +10,7 @@ from swsdist.discovery.cells import Block, Cell
 from swsdist.discovery.measures.interface import OfCounts, Parts
 from swsdist.discovery.ratios import Value
 from swsdist.discovery.completion import in_pairs
-from swsdist.discovery.strings import ids
+from swsdist.discovery.units import ids
 from swsdist.discovery.units import Ints
 
 

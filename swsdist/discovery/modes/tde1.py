@@ -26,7 +26,7 @@ from swsdist.discovery.modes.tde1_overlap import CLOSE
 from swsdist.discovery.modes.tde1_pairs import PairMeasures
 from swsdist.discovery.modes.tde1_types import Ratios
 from swsdist.discovery.ratios import f_score, ratio
-from swsdist.discovery.strings import string_ids
+from swsdist.discovery.units import string_ids
 from swsdist.discovery.units import (
     BEYOND,
     SILENCES,

@@ -8,7 +8,7 @@ import numpy as np
 
 from swsdist.discovery.gold import touched
 from swsdist.discovery.modes.tde1_overlap import common_seconds, in_run, overlapped
-from swsdist.discovery.strings import ids, representatives
+from swsdist.discovery.units import ids, representatives
 from swsdist.discovery.units import Flags, Fragments, Intervals, Ints, Units, places
 
 #: Neighbours less than this apart are in one run, in ticks.

@@ -8,7 +8,7 @@ import numpy as np
 
 from swsdist.discovery.modes.tdev2_phones import spans
 from swsdist.discovery.ratios import Value, f_score
-from swsdist.discovery.strings import ids, representatives, string_ids
+from swsdist.discovery.units import ids, representatives, string_ids
 from swsdist.discovery.units import Fragments, Intervals, Ints, Units, places
 
 

@@ -13,7 +13,7 @@ from swsdist.discovery.gold import partnered
 from swsdist.discovery.modes.pairs import PairCounts, distinct, pairs_of_rows
 from swsdist.discovery.modes.tdev2_lines import Lines, Measure, with_f
 from swsdist.discovery.ratios import Value, ratio
-from swsdist.discovery.strings import ids, representatives, string_ids
+from swsdist.discovery.units import ids, representatives, string_ids
 from swsdist.discovery.units import Flags, Ints
 
 #: Silence is no phone of a string for NED; other symbols are.
