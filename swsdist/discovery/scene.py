@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from swsdist.discovery.gold import Gold
+from swsdist.discovery.units import Gold
 from swsdist.discovery.spans import spans
 from swsdist.discovery.units import string_ids
 from swsdist.discovery.units import SILENCES, Corpus, Fragments, Ints, Units

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swsdist.discovery.gold import touched
+from swsdist.discovery.units import touched
 from swsdist.discovery.modes.tde1_overlap import common_seconds, in_run, overlapped
 from swsdist.discovery.units import ids, representatives
 from swsdist.discovery.units import Flags, Fragments, Intervals, Ints, Units, places

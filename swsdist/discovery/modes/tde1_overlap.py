@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from swsdist.discovery.gold import touched
+from swsdist.discovery.units import touched
 from swsdist.discovery.units import TICKS, Flags, Intervals, Ints
 
 #: Common time or distance that counts, s.

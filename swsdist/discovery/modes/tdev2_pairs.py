@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from swsdist.discovery.edits import Strings
-from swsdist.discovery.gold import partnered
+from swsdist.discovery.units import partnered
 from swsdist.discovery.modes.pairs import PairCounts, distinct, pairs_of_rows
 from swsdist.discovery.modes.tdev2_lines import Lines, Measure, with_f
 from swsdist.discovery.ratios import Value, ratio

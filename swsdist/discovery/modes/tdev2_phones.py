@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from swsdist.discovery.gold import touched
+from swsdist.discovery.units import touched
 from swsdist.discovery.units import TICKS, Flags, Intervals, Ints, Units
 
 #: Durations are rounded as Python rounds, by the exact value of the float: the least that becomes 60 ms.
