@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from swsdist.discovery.words import Word, alike
+from swsdist.discovery.scene import Word, alike
 from swsdist.report.answers.sounds import Sounds
 from swsdist.report.summary import rendered
 

@@ -27,7 +27,7 @@ from swsdist.core.codes import server as codes
 from swsdist.core.errors import SwsdistError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.text import counted
-from swsdist.discovery.words import Word
+from swsdist.discovery.scene import Word
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import YES, Entry, Place, Places, within
 from swsdist.io.filesystem import Folder

@@ -16,7 +16,7 @@ from praatio import textgrid as praatio
 from swsdist.chains.discover.export_classes import writers
 from swsdist.core.types import QUERIES
 from swsdist.discovery.formats.classes import read_classes
-from swsdist.discovery.words import Stretch, word_list
+from swsdist.discovery.scene import Stretch, word_list
 from swsdist.io.tables import read_table
 from swsdist.report.answers.sounds import Sounds
 from swsdist.report.classes import MOST_MEMBERS, ClassCounts, render_classes

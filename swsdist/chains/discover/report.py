@@ -16,7 +16,7 @@ from swsdist.core.codes import discovery as codes
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.text import counted
 from swsdist.discovery.units import document_name
-from swsdist.discovery.words import Stretch, Word, alike, word_list
+from swsdist.discovery.scene import Stretch, Word, alike, word_list
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
 from swsdist.pipeline.chain_run import ChainRun, Outcome

@@ -17,7 +17,7 @@ from swsdist.discovery.formats.units import read_units
 from swsdist.discovery.reading import by_name, by_time, numbered
 from swsdist.discovery.results import curve, scores
 from swsdist.discovery.units import Corpus, Given, document_name
-from swsdist.discovery.words import Stretch, fragments_of
+from swsdist.discovery.scene import Stretch, fragments_of
 from swsdist.io.filesystem import identify
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table

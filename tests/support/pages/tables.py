@@ -10,7 +10,7 @@ from swsdist.chains.discover import cut_segments, group_matches, propose_pairs
 from swsdist.chains.discover import group_matches as find_boundaries
 from swsdist.chains.discover import propose_pairs as align_pairs
 from swsdist.core import types
-from swsdist.discovery import words
+from swsdist.discovery import scene
 from swsdist.io.tables import NOBODY
 
 _HEAD = """\
@@ -126,7 +126,7 @@ SECTIONS = {
     "REFERENCES": Section("References", "`corpus.references`: true occurrences."),
     "JUDGEMENTS": Section(
         "Judgements",
-        "`corpus.references`, too: places that people judged, as a [glossary](../how-to/collect-words.md) has them. A table "
+        "`corpus.references`, too: places that people judged, as a [glossary](../how-to/collect-scene.md) has them. A table "
         "with the column `verdict` is read so; the columns after it may be absent. What nobody judged is not scored.",
         base="REFERENCES",
         columns={
