@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from swsdist.discovery.formats.rows import ticks_of
+from swsdist.discovery.formats.classes import ticks_of
 from swsdist.discovery.spans import spans
 from swsdist.discovery.units import SILENCES, Corpus, Fragments, Gold, Ints, Units, document_name, string_ids
 

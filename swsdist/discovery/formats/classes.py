@@ -2,18 +2,113 @@
 
 The empty line is not needed at the end, nor before the next class. A class may have no fragment. tdev2 wants the last line to
 be empty, and tde v1 numbers as names: `write_classes` writes the first, and keeps the names.
+
+Lines of names and times: their fields in chunks, and their times as exact ticks.
+
+A double of a time with 6 decimals, times 1e6, is nearer to the exact integer than to another up to `LATEST`, so rounding it
+gives that integer; a time with more decimals becomes the nearest tick.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
 from swsdist.core.codes import discovery as codes
-from swsdist.discovery.formats.rows import Row, demand_fields, joined, rows, stretches
-from swsdist.discovery.units import TICKS, Fragments
+from swsdist.discovery.units import BEYOND, TICKS, Fragments, Intervals, Ints
+from swsdist.io.compressed import lines
+from swsdist.io.fields import split, time
+
+#: Lines a chunk: their texts stay in the processor's cache.
+_CHUNK = 1 << 9
+#: Greatest time, s.
+LATEST = BEYOND // TICKS - 1
+
+_PLAIN = frozenset("0123456789.")
+
+#: Number of a line, and its fields.
+Row = tuple[int, list[str]]
+
+
+def rows(path: str, storage: Mapping[str, object] | None = None) -> Iterator[list[Row]]:
+    """The lines of a file in chunks, empty ones too; errors as in `swsdist.io.compressed.lines`."""
+    content = ((number, line.split() if line.isascii() else split(line)) for number, line in lines(path, storage))
+    while chunk := list(islice(content, _CHUNK)):
+        yield chunk
+
+
+def demand_fields(chunk: Sequence[Row], count: int, form: str, path: str) -> None:
+    """Demand a number of fields on each line.
+
+    Raises:
+        DataError: a line has another.
+    """
+    for number, fields in chunk:
+        if len(fields) != count:
+            raise codes.WRONG_ROW(where=f"{path}, line {number}", fields=len(fields), expected=count, form=form)
+
+
+def stretches(
+    chunk: Sequence[Row], documents: dict[str, int], path: str, *, column: int = 0, instants: bool = False
+) -> Intervals:
+    """The stretches whose document, onset and offset begin in a column of the lines.
+
+    Args:
+        chunk: lines with enough fields.
+        documents: numbers by name; new ones are added.
+        path: of the file, for errors.
+        column: of the document.
+        instants: whether a stretch may have no length.
+
+    Raises:
+        DataError: a time has another form, or the offset is not after the onset.
+    """
+    document = np.array([documents.setdefault(fields[column], len(documents)) for _, fields in chunk], np.int64)
+    onset, offset = (ticks(chunk, column + k, name, path) for k, name in ((1, "onset"), (2, "offset")))
+    wrong = offset < onset if instants else offset <= onset
+    if wrong.any():
+        number, fields = chunk[int(np.argmax(wrong))]
+        raise codes.EMPTY_STRETCH(where=f"{path}, line {number}", onset=fields[column + 1], offset=fields[column + 2])
+    return Intervals(document, onset, offset)
+
+
+def ticks(chunk: Sequence[Row], column: int, name: str, path: str) -> Ints:
+    """The times of a column.
+
+    Raises:
+        DataError: one has another form, is negative, or beyond `LATEST`.
+    """
+    texts = [fields[column] for _, fields in chunk]
+    try:
+        if not _PLAIN.issuperset("".join(texts)):
+            raise ValueError
+        seconds = np.array(list(map(float, texts)))
+    except ValueError:
+        seconds = np.array(
+            [time(text, name, f"{path}, line {number}") for text, (number, _) in zip(texts, chunk, strict=True)]
+        )
+    late = seconds > LATEST
+    if late.any():
+        k = int(np.argmax(late))
+        raise codes.TIME_TOO_LATE(where=f"{path}, line {chunk[k][0]}", text=texts[k], most=LATEST)
+    return ticks_of(seconds)
+
+
+def ticks_of(seconds: np.ndarray) -> Ints:
+    """Seconds as ticks."""
+    result: Ints = np.rint(seconds * TICKS).astype(np.int64)
+    return result
+
+
+def joined(parts: Sequence[Intervals]) -> Intervals:
+    """Stretches one after the other."""
+    empty = np.zeros(0, np.int64)
+    columns = ((getattr(part, name) for part in parts) for name in ("document", "onset", "offset"))
+    return Intervals(*(np.concatenate([empty, *column]) for column in columns))
+
 
 _CLASS = "Class"
 _FORM = "DOC ONSET OFFSET"

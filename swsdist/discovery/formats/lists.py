@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from swsdist.core.codes import discovery as codes
-from swsdist.discovery.formats.rows import Row, demand_fields, joined, rows, stretches
+from swsdist.discovery.formats.classes import Row, demand_fields, joined, rows, stretches
 from swsdist.discovery.units import Fragments, Intervals
 
 _FORMS = {"pairs": "DOC ONSET OFFSET DOC ONSET OFFSET", "parse": "DOC ONSET OFFSET"}

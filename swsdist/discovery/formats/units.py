@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from swsdist.core.codes import discovery as codes
-from swsdist.discovery.formats.rows import demand_fields, joined, rows, stretches
-from swsdist.discovery.formats.rows import ticks_of as to_ticks
+from swsdist.discovery.formats.classes import demand_fields, joined, rows, stretches
+from swsdist.discovery.formats.classes import ticks_of as to_ticks
 from swsdist.discovery.units import Intervals, Units, document_name
 from swsdist.io.compressed import opened
 from swsdist.io.fields import split
