@@ -172,7 +172,7 @@ class MeasureEntry(Entry):
 
 @dataclass(frozen=True)
 class DiscoveryMeasureEntry(Entry):
-    """A measure of term discovery: ``target() -> Measure`` (`swsdist.discovery.measures.interface`).
+    """A measure of term discovery: ``target() -> Measure`` (`swsdist.discovery.measures.evaluating`).
 
     Attributes:
         gives: keys of its ratios, those that are averaged over folds.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from swsdist.discovery.cells import Block
-from swsdist.discovery.measures.interface import OfCounts, WithoutPairs
+from swsdist.discovery.measures.evaluating import OfCounts, WithoutPairs
 from swsdist.discovery.scene import Spans
 from swsdist.discovery.spans import EDGE
 from swsdist.discovery.units import BEYOND, Flags, Intervals, Ints, places

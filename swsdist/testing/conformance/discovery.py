@@ -1,4 +1,4 @@
-"""Checks measures of term discovery; see `swsdist.discovery.measures.interface` for the requirements."""
+"""Checks measures of term discovery; see `swsdist.discovery.measures.evaluating` for the requirements."""
 
 from __future__ import annotations
 
