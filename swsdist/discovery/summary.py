@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from swsdist.discovery.ratios import Value
+from swsdist.discovery.measures.evaluating import Value
 
 
 def summarised(folds: Sequence[Mapping[str, Value]], keys: Sequence[str]) -> dict[str, dict[str, Value]]:

@@ -12,7 +12,7 @@ import numpy as np
 from swsdist.discovery.cells import Block, Cell
 from swsdist.discovery.completion import SHORTEST
 from swsdist.discovery.measures.evaluating import Parts
-from swsdist.discovery.ratios import Value, ratio
+from swsdist.discovery.measures.evaluating import Value, ratio
 from swsdist.discovery.completion import repeated
 from swsdist.discovery.units import Flags
 

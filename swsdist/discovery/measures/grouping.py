@@ -8,7 +8,7 @@ import numpy as np
 
 from swsdist.discovery.cells import Block, Cell
 from swsdist.discovery.measures.evaluating import OfCounts, Parts
-from swsdist.discovery.ratios import Value
+from swsdist.discovery.measures.evaluating import Value
 from swsdist.discovery.completion import in_pairs
 from swsdist.discovery.units import ids
 from swsdist.discovery.units import Ints

@@ -14,7 +14,7 @@ from swsdist.discovery.completion import Batch, batches
 from swsdist.discovery.cells import Block, Cell, Kinds
 from swsdist.discovery.completion import LONGEST, SHORTEST, completed
 from swsdist.discovery.measures.evaluating import OfCounts, Parts
-from swsdist.discovery.ratios import Value
+from swsdist.discovery.measures.evaluating import Value
 from swsdist.discovery.completion import repeated
 from swsdist.discovery.units import Ints
 

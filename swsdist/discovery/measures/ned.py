@@ -11,7 +11,7 @@ import numpy as np
 from swsdist.discovery.cells import Block, Cell
 from swsdist.discovery.edits import Strings
 from swsdist.discovery.measures.evaluating import Parts
-from swsdist.discovery.ratios import Value
+from swsdist.discovery.measures.evaluating import Value
 
 _WIDE = 1 << 20
 

@@ -19,7 +19,7 @@ import numpy as np
 from swsdist.discovery.folds import by_talker, restricted
 from swsdist.discovery.measures.evaluating import evaluated
 from swsdist.discovery.measures.evaluating import Measure
-from swsdist.discovery.ratios import Value
+from swsdist.discovery.measures.evaluating import Value
 from swsdist.discovery.scene import Scene
 from swsdist.discovery.summary import summarised
 from swsdist.discovery.units import Corpus, EvaluationSetup, Fragments, Intervals

@@ -25,7 +25,7 @@ from swsdist.discovery.modes.tde1_corpus import InRuns, Members, cut
 from swsdist.discovery.modes.tde1_overlap import CLOSE
 from swsdist.discovery.modes.tde1_pairs import PairMeasures
 from swsdist.discovery.modes.tde1_types import Ratios
-from swsdist.discovery.ratios import f_score, ratio
+from swsdist.discovery.measures.evaluating import f_score, ratio
 from swsdist.discovery.units import string_ids
 from swsdist.discovery.units import (
     BEYOND,

@@ -12,7 +12,7 @@ from swsdist.discovery.edits import Strings
 from swsdist.discovery.units import partnered
 from swsdist.discovery.modes.pairs import PairCounts, distinct, pairs_of_rows
 from swsdist.discovery.modes.tdev2_lines import Lines, Measure, with_f
-from swsdist.discovery.ratios import Value, ratio
+from swsdist.discovery.measures.evaluating import Value, ratio
 from swsdist.discovery.units import ids, representatives, string_ids
 from swsdist.discovery.units import Flags, Ints
 
