@@ -580,7 +580,7 @@ DISCOVERY_MEASURES: Registry[DiscoveryMeasureEntry] = Registry(
     "swsdist.discovery_measures",
     "score-discovery",
     {
-        "ned": DiscoveryMeasureEntry(f"{_DM}.ned:Ned", 1, ("ned",), ("classes", "pairs")),
+        "ned": DiscoveryMeasureEntry(f"{_DM}.matching:Ned", 1, ("ned",), ("classes", "pairs")),
         "coverage": DiscoveryMeasureEntry(f"{_DM}.coverage:Coverage", 1, ("coverage",), ("classes", "pairs")),
         "coverage_time": DiscoveryMeasureEntry(
             f"{_DM}.coverage:CoverageInTime", 1, ("coverage",), ("classes", "pairs")
