@@ -18,7 +18,7 @@ from swsdist.config.search import Search
 from swsdist.discovery.search import clusters
 from swsdist.discovery.search.boundaries import DECIBEL, falls, without_margins
 from swsdist.discovery.search.clusters import Edge, Side
-from swsdist.discovery.search.members import places
+from swsdist.discovery.search.clusters import places
 from swsdist.discovery.search.parsing import Token, choose, with_rest
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
