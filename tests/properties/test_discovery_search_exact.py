@@ -29,7 +29,7 @@ from swsdist.discovery.search.neighbours import (
     ordered,
     unique,
 )
-from swsdist.discovery.search.parsing import Token, choose, with_rest
+from swsdist.discovery.search.clusters import Token, choose, with_rest
 from swsdist.discovery.search.segments import Segments, directions, signatures, starts
 from tests.oracles import discovery_search as oracle
 

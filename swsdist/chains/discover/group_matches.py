@@ -19,7 +19,7 @@ from swsdist.discovery.search import clusters
 from swsdist.discovery.search.boundaries import DECIBEL, falls, without_margins
 from swsdist.discovery.search.clusters import Edge, Side
 from swsdist.discovery.search.clusters import places
-from swsdist.discovery.search.parsing import Token, choose, with_rest
+from swsdist.discovery.search.clusters import Token, choose, with_rest
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
