@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from swsdist.audio.speech import stretches
 from swsdist.discovery.search import neighbours
-from swsdist.discovery.search.boundaries import DECIBEL, falls, minima, nearest, without_margins
+from swsdist.discovery.search.segments import DECIBEL, falls, minima, nearest, without_margins
 from swsdist.discovery.search.clusters import Edge, Side, bridges, centres, components, distinct, nodes_of
 from swsdist.discovery.search.clusters import moved, places, projected
 from swsdist.discovery.search.neighbours import (

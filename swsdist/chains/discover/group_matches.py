@@ -16,7 +16,7 @@ from swsdist.chains.discover.inputs import DiscoverInputs, DiscoverOptions
 from swsdist.chains.discover.propose_pairs import files_of
 from swsdist.config.search import Search
 from swsdist.discovery.search import clusters
-from swsdist.discovery.search.boundaries import DECIBEL, falls, without_margins
+from swsdist.discovery.search.segments import DECIBEL, falls, without_margins
 from swsdist.discovery.search.clusters import Edge, Side
 from swsdist.discovery.search.clusters import places
 from swsdist.discovery.search.clusters import Token, choose, with_rest
