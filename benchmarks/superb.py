@@ -30,7 +30,7 @@ from benchmarks.rows import Row, at_least, at_most, say, show
 from swsdist.chains.superb.plans import LANGUAGE, System
 from swsdist.chains.superb.running import Superb, run_superb, scored
 from swsdist.corpora.quesst import QuesstDatabase, read_quesst_database
-from swsdist.evaluation.lists import read_system
+from swsdist.evaluation.scoring_task import read_system
 from swsdist.features.ssl.extractor import Ssl
 from swsdist.features.ssl.folder import read_encoder
 from swsdist.pipeline.operation.progress import Progress

@@ -42,7 +42,7 @@ from swsdist.core.numbers import integer, number
 from swsdist.evaluation.evaluate import Evaluation
 from swsdist.evaluation.evaluate import evaluate as _evaluate
 from swsdist.evaluation.evaluate import values as _values
-from swsdist.evaluation.lists import make_system
+from swsdist.evaluation.scoring_task import make_system
 from swsdist.evaluation.reading import make_task
 from swsdist.io.notices import Notices
 from swsdist.registry.registries import MEASURES

@@ -12,7 +12,7 @@ from swsdist.cli.outputs import OutputCommand, save_fitted, written
 from swsdist.registry.registries import READERS, WRITERS
 
 if TYPE_CHECKING:
-    from swsdist.evaluation.lists import KaldiOptions
+    from swsdist.evaluation.scoring_task import KaldiOptions
 
 
 @click.command(cls=OutputCommand)
@@ -79,7 +79,7 @@ def calibrate(
     from swsdist.core.codes import cli as codes
     from swsdist.evaluation.calibration import CalibrationRequest
     from swsdist.evaluation.calibration import calibrate as work
-    from swsdist.evaluation.lists import read_system, reader_of
+    from swsdist.evaluation.scoring_task import read_system, reader_of
     from swsdist.evaluation.reading import protocol_for
     from swsdist.evaluation.writing import write_list
     from swsdist.io.notices import Notices
@@ -124,7 +124,7 @@ def _kaldi(system: str, reader: str, kind: str | None, options: Mapping[str, Any
     """The times of Kaldi's utterances, from the options."""
     from swsdist.core.codes import cli as codes
     from swsdist.corpora.kaldi import read_utterances
-    from swsdist.evaluation.lists import KaldiOptions
+    from swsdist.evaluation.scoring_task import KaldiOptions
 
     files = (options["kaldi_segments"], options["kaldi_utter_map"], options["kaldi_utter_id"])
     if reader != "kaldi" and kind != "kaldi" and any(file is not None for file in files):

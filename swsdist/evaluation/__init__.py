@@ -11,7 +11,7 @@ From files, or from tables (arrow, pandas, mappings of columns)::
 """
 
 from swsdist.evaluation.evaluate import Evaluation, evaluate, more_values, values
-from swsdist.evaluation.lists import make_system, read_system
+from swsdist.evaluation.scoring_task import make_system, read_system
 from swsdist.evaluation.reading import make_task, read_task
 from swsdist.evaluation.scoring_task import ScoringTask, System
 

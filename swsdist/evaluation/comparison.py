@@ -20,7 +20,7 @@ import pyarrow as pa
 from swsdist.accounts.hardware import versions
 from swsdist.core.codes import evaluation as codes
 from swsdist.core.codes import score as score_codes
-from swsdist.evaluation.lists import named_paths
+from swsdist.evaluation.scoring_task import named_paths
 from swsdist.evaluation.scored_system import (
     ScoredSystem,
     check_document_property,
@@ -63,7 +63,7 @@ def from_table(name: str, path: str) -> ScoredSystem:
 def from_list(name: str, path: str, task: ScoringTask, corpus: Sequence[str] = ()) -> ScoredSystem:
     """Score a system's list against a task."""
     from swsdist.evaluation.evaluate import evaluate, more_values, values
-    from swsdist.evaluation.lists import read_system
+    from swsdist.evaluation.scoring_task import read_system
 
     system = read_system(path, conventions=task.conventions, notices=task.notices)
     result = evaluate(task, system, by_type=False)
@@ -137,7 +137,7 @@ def gather_systems(
 
 def is_list(path: str) -> bool:
     """Whether a file is a system's list rather than a per-term table."""
-    from swsdist.evaluation.lists import reader_of
+    from swsdist.evaluation.scoring_task import reader_of
     from swsdist.io.tables import names_in
 
     if reader_of(path) not in ("csv", "parquet"):

@@ -26,7 +26,7 @@ from swsdist.core.plain import parse_json
 from swsdist.core.types import DETECTIONS
 from swsdist.evaluation.calibration import check_step_names, fit_label, fit_or_read, make_list_steps, score_undecided
 from swsdist.evaluation.evaluate import Evaluation
-from swsdist.evaluation.lists import with_durations
+from swsdist.evaluation.scoring_task import with_durations
 from swsdist.evaluation.scoring_task import ScoringTask, System
 from swsdist.fusion.fusing import complete_list, join_systems
 from swsdist.fusion.joining import Meeting, without_overlaps

@@ -1,6 +1,6 @@
 """Readers of list formats, and the detection of each format by its first bytes.
 
-`swsdist.registry.registries.READERS` registers them; `swsdist.evaluation.lists.read_system` calls them.
+`swsdist.registry.registries.READERS` registers them; `swsdist.evaluation.scoring_task.read_system` calls them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 
 import pyarrow as pa
 
-from swsdist.evaluation.lists import DETECTED, ReadOptions, with_durations
+from swsdist.evaluation.scoring_task import DETECTED, ReadOptions, with_durations
 from swsdist.evaluation.scoring_task import System
 
 _NAME = pa.dictionary(pa.int32(), pa.string())

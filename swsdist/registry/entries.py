@@ -300,11 +300,11 @@ class ExportEntry(Entry):
 class ReaderEntry(Entry):
     """A format of systems' lists.
 
-    The target reads it: ``target(path, asked: swsdist.evaluation.lists.ReadOptions) -> System``.
+    The target reads it: ``target(path, asked: swsdist.evaluation.scoring_task.ReadOptions) -> System``.
 
     Attributes:
         detector: `module:function` that detects the format from the first bytes of a file, uncompressed (at most
-            `swsdist.evaluation.lists.HEAD`); empty for the fallback.
+            `swsdist.evaluation.scoring_task.HEAD`); empty for the fallback.
     """
 
     detector: str = ""

@@ -23,7 +23,7 @@ from swsdist.core.codes import evaluation as evaluation_codes
 from swsdist.core.codes import discovery as report_codes
 from swsdist.core.codes import score as score_codes
 from swsdist.core.errors import SwsdistError, UserError
-from swsdist.evaluation.lists import read_system
+from swsdist.evaluation.scoring_task import read_system
 from swsdist.evaluation.reading import read_task
 from swsdist.io.tables import write_csv
 from swsdist.score.compare.paired import compare as compare_tables

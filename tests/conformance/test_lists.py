@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from swsdist.core.errors import ConfigError
-from swsdist.evaluation.lists import ReadOptions, read_system
+from swsdist.evaluation.scoring_task import ReadOptions, read_system
 from swsdist.evaluation.readers import read_rows
 from swsdist.evaluation.scoring_task import System
 from swsdist.evaluation.writing import ListContext

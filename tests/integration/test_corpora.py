@@ -282,7 +282,7 @@ def test_a_run_is_scored_as_its_list_is(scene: Any, dialect: str, export: str) -
         ("q900", "text-query")
     ]
     from swsdist.evaluation.evaluate import evaluate, values
-    from swsdist.evaluation.lists import read_system
+    from swsdist.evaluation.scoring_task import read_system
     from swsdist.evaluation.reading import read_task
 
     names = {"ecf": "ecf.xml", "terms": "terms.xml", "rttm": "words.rttm"}

@@ -14,7 +14,7 @@ import pytest
 
 from swsdist.core.errors import DataError
 from swsdist.core.types import REFERENCES
-from swsdist.evaluation.lists import read_system
+from swsdist.evaluation.scoring_task import read_system
 from swsdist.io.nist.ctm import read_ctm
 from swsdist.io.nist.ecf import read_ecf
 from swsdist.io.nist.rttm import read_rttm

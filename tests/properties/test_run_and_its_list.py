@@ -11,7 +11,7 @@ import pytest
 from kinds_of_corpora import KINDS, TRIALS, Made, run
 
 from swsdist.evaluation.evaluate import Evaluation, evaluate, more_values, values
-from swsdist.evaluation.lists import read_system
+from swsdist.evaluation.scoring_task import read_system
 from swsdist.evaluation.reading import protocol_for, read_task
 
 

@@ -19,7 +19,7 @@ from swsdist.config import load_config
 from swsdist.config.model import Config
 from swsdist.core.errors import SwsdistError
 from swsdist.core.types import CORPUS, QUERIES
-from swsdist.evaluation.lists import DETECTED
+from swsdist.evaluation.scoring_task import DETECTED
 from swsdist.io.frames.archive import find_items
 from swsdist.io.tables import read_table, write_csv
 from swsdist.report.tables import read_rows, table_of, write_tables

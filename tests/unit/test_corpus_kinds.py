@@ -17,7 +17,7 @@ from swsdist.core.types import CORPUS
 from swsdist.corpora.documents import ENDINGS, read_documents
 from swsdist.corpora.kinds import READS, kind_of
 from swsdist.corpora.queries import read_queries
-from swsdist.evaluation.lists import read_system
+from swsdist.evaluation.scoring_task import read_system
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
 from tests.support.coded import raises

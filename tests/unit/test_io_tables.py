@@ -14,7 +14,7 @@ import pytest
 from swsdist.core.codes import io as io_codes
 from swsdist.core.errors import TableError
 from swsdist.core.types import CORPUS, DETECTIONS, QUERIES, REFERENCES
-from swsdist.evaluation.lists import DETECTED, read_system, reader_of
+from swsdist.evaluation.scoring_task import DETECTED, read_system, reader_of
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
 from swsdist.io.tables import names_in, place, read_table, write_csv

@@ -21,7 +21,7 @@ from swsdist.core.codes import score as score_codes
 from swsdist.core.errors import DataError, SwsdistError, UserError
 from swsdist.corpora.kaldi import Utterances, read_utterances
 from swsdist.evaluation.kaldi_results import RESULTS, as_kwslist, looks_like_results, read_results, write_results
-from swsdist.evaluation.lists import reader_of
+from swsdist.evaluation.scoring_task import reader_of
 from tests.support.coded import raises
 
 GOLDEN = Path(__file__).resolve().parents[2].parent / "shared" / "golden" / "lattices" / "synthetic" / "collection"

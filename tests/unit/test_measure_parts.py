@@ -15,7 +15,7 @@ from swsdist.core.codes import config as config_codes
 from swsdist.core.codes import io as io_codes
 from swsdist.core.codes import score as codes
 from swsdist.core.types import DETECTIONS, REFERENCES
-from swsdist.evaluation.lists import named_paths
+from swsdist.evaluation.scoring_task import named_paths
 from swsdist.io.nist.speech import read_speech
 from swsdist.registry.registries import PROTOCOLS as NAMES
 from swsdist.score.measures.curve import Curve, best_point, concatenate

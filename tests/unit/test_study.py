@@ -25,7 +25,7 @@ from swsdist.core.codes import score as score_codes
 from swsdist.core.types import TRIALS
 from swsdist.evaluation.calibration import CalibrationRequest, calibrate
 from swsdist.evaluation.evaluate import evaluate
-from swsdist.evaluation.lists import make_system, named_paths, read_system
+from swsdist.evaluation.scoring_task import make_system, named_paths, read_system
 from swsdist.evaluation.reading import protocol_for, read_task
 from swsdist.io.notices import Notices
 from swsdist.report.plots.run import Axes, Series, bars_svg, dots_svg, lines_svg, side_by_side

@@ -47,7 +47,7 @@ from swsdist.core.text import suggestion
 from swsdist.evaluation.calibration import CalibrationRequest, as_text, calibrate, list_procedure, score_undecided
 from swsdist.evaluation.evaluate import Evaluation, evaluate
 from swsdist.evaluation.evaluate import values as values_of
-from swsdist.evaluation.lists import read_system
+from swsdist.evaluation.scoring_task import read_system
 from swsdist.evaluation.reading import protocol_for, read_task
 from swsdist.evaluation.scoring_task import ScoringTask, System
 from swsdist.io.filesystem import Folder

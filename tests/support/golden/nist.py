@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from swsdist.core.errors import DataError
 from swsdist.evaluation.evaluate import Evaluation, evaluate
-from swsdist.evaluation.lists import read_system
+from swsdist.evaluation.scoring_task import read_system
 from swsdist.evaluation.reading import read_task
 from swsdist.io.notices import Notices
 from swsdist.score.measures.curve import Curve, CurvePoint
