@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from swsdist.core.codes import evaluation as codes
 from swsdist.core.errors import UserError
 from swsdist.corpora.places import by_document
-from swsdist.evaluation.eligible import decision_limits, eligible_detections
+from swsdist.evaluation.reading import decision_limits, eligible_detections
 from swsdist.evaluation.scoring_task import ScoringTask, System
 from swsdist.io.notices import MANY
 from swsdist.score.measures.curve import Block, Curve, CurvePoint, concatenate

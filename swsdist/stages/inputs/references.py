@@ -23,7 +23,7 @@ from swsdist.corpora.kaldi import read_text
 from swsdist.corpora.kinds import kind_of
 from swsdist.corpora.places import Places, in_documents, is_placed
 from swsdist.corpora.references import has_verdicts, read_judgements, read_references
-from swsdist.evaluation.eligible import references_within
+from swsdist.evaluation.reading import references_within
 from swsdist.evaluation.reading import look_up_references
 from swsdist.io.nist.ecf import read_ecf
 from swsdist.io.nist.termlist import read_termlist
