@@ -31,7 +31,7 @@ FEATURES: Registry[Entry] = Registry(
     "features.name",
     {
         "mfcc": Entry("swsdist.features.mfcc:Mfcc", 2),
-        "mfcc-fingerprint": Entry("swsdist.features.fingerprint:MfccFingerprint", 2),
+        "mfcc-fingerprint": Entry("swsdist.features.librosa:MfccFingerprint", 2),
         "plp": Entry("swsdist.features.plp:Plp", 2),
         "external": Entry("swsdist.features.external:External", 1),
         "vtln": Entry("swsdist.features.vtln:Vtln", 3),

@@ -6,7 +6,7 @@ import numpy as np
 
 from swsdist.core.codes import features as codes
 from swsdist.features.extractors import create
-from swsdist.features.fingerprint import MfccFingerprint, fingerprints
+from swsdist.features.librosa import MfccFingerprint, fingerprints
 from swsdist.features.mfcc import Mfcc
 from swsdist.kernels.distances.create import create as create_distance
 from swsdist.kernels.query_distances import local_distances
