@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from swsdist.features.fitting.interface import Document, Step, Totals
 from swsdist.features.fitting.mixture import Mixture, MixtureRounds
-from swsdist.features.fitting.scatter import labelled, no_labels
+from swsdist.features.fitting.moments import labelled, no_labels
 from swsdist.features.model import Model
 
 _STEPS = 1 << 16

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from swsdist.config.section import IsPath
 from swsdist.features.fitting.interface import Rounds
-from swsdist.features.fitting.scatter import OfClasses
+from swsdist.features.fitting.moments import OfClasses
 from swsdist.features.transforms.project import FittedProjection
 
 
