@@ -12,7 +12,7 @@ from swsdist.core.codes import io as io_codes
 from swsdist.features.fitting.interface import Document, fit
 from swsdist.features.fitting.labels import identity_of, read_labels
 from swsdist.features.fitting.mixture import Mixture, MixtureRounds
-from swsdist.features.fitting.phones import PhoneRounds
+from swsdist.features.fitting.mixture import PhoneRounds
 from swsdist.features.mfcc import Mfcc
 from swsdist.features.transforms.interface import Shape
 from swsdist.features.transforms.phones import Phones

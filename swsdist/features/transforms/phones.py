@@ -18,7 +18,7 @@ from swsdist.config.section import IsPath
 from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import Rounds
 from swsdist.features.fitting.mixture import NAMES, MixtureRounds
-from swsdist.features.fitting.phones import Estimator, PhoneRounds
+from swsdist.features.fitting.mixture import Estimator, PhoneRounds
 from swsdist.features.model import Model
 from swsdist.features.threads import one_thread
 from swsdist.features.transforms.fitted import FittedTransform
