@@ -28,7 +28,7 @@ from swsdist.config.section import IsPath
 from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import Rounds
 from swsdist.features.fitting.mixture import Mixture, MixtureRounds
-from swsdist.features.fitting.warps import WarpRounds, likelihoods
+from swsdist.features.fitting.mixture import WarpRounds, likelihoods
 from swsdist.features.mfcc import Mfcc
 from swsdist.features.model import Model, read_model
 from swsdist.features.threads import one_thread
