@@ -28,7 +28,7 @@ from swsdist.corpora.documents import part_of
 from swsdist.features.blocks import positions
 from swsdist.features.fitting.files import read_documents, read_totals, summed, write_document, write_totals
 from swsdist.features.fitting.interface import Document, Rounds, Totals
-from swsdist.features.fitting.labels import Labels, read_labels
+from swsdist.features.fitting.files import Labels, read_labels
 from swsdist.features.interface import Extractor
 from swsdist.features.model import FEWER, Model, load_model
 from swsdist.features.sources import Planned, needs_of_all

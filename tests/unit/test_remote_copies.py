@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from swsdist.core.errors import ConfigError
-from swsdist.features.fitting.labels import identity_of, read_labels
+from swsdist.features.fitting.files import identity_of, read_labels
 from swsdist.features.model import Model, read_model
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote.copies import local_file

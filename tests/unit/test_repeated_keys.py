@@ -24,7 +24,7 @@ from swsdist.corpora.references import read_references, read_verdicts
 from swsdist.discovery.formats.classes import read_classes
 from swsdist.discovery.formats.classes import read_talkers
 from swsdist.evaluation.comparison import from_table
-from swsdist.features.fitting.labels import read_labels
+from swsdist.features.fitting.files import read_labels
 from swsdist.io.frames.archive import find_items
 from swsdist.io.nist.rttm import read_rttm
 from swsdist.io.nist.systemlist import read_systemlist
