@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from swsdist.features.phnrec.decoder import Label, decode
 from swsdist.features.phnrec.extractor import Phnrec
-from swsdist.features.phnrec.mel import filters, log_energies
+from swsdist.features.phnrec.network import filters, log_energies
 from swsdist.features.phnrec.network import REACH, Networks, log_softmax, softmax
 from swsdist.features.phnrec.transcribe import transcribe, transcriber
 from swsdist.features.phnrec.weights import Recogniser, read_recogniser

@@ -24,7 +24,7 @@ from swsdist.features.fitting.interface import Rounds
 from swsdist.features.fitting.moments import OfMean
 from swsdist.features.interface import Kind
 from swsdist.features.model import Model, read_model
-from swsdist.features.phnrec.mel import log_energies
+from swsdist.features.phnrec.network import log_energies
 from swsdist.features.phnrec.network import REACH, Networks, softmax
 from swsdist.features.phnrec.weights import STATES, Recogniser, read_recogniser
 from swsdist.features.threads import one_thread
