@@ -10,7 +10,7 @@ import pytest
 import soundfile
 from numpy.typing import NDArray
 
-from swsdist.features.phnrec.decoder import Label, decode
+from swsdist.features.phnrec.transcribe import Label, decode
 from swsdist.features.phnrec.extractor import Phnrec
 from swsdist.features.phnrec.network import filters, log_energies
 from swsdist.features.phnrec.network import REACH, Networks, log_softmax, softmax

@@ -18,7 +18,7 @@ from swsdist.core.codes import features as codes
 from swsdist.core.errors import DataError
 from swsdist.features.extractors import create, from_recipe, identity, recipe, recipe_fingerprint
 from swsdist.features.interface import columns_of, kind_of
-from swsdist.features.phnrec.decoder import decode
+from swsdist.features.phnrec.transcribe import decode
 from swsdist.features.phnrec.extractor import Phnrec
 from swsdist.features.phnrec.network import Net, fexp, softmax
 from swsdist.features.phnrec.weights import Weights, read_recogniser

@@ -1,16 +1,76 @@
-"""Recordings to strings of phones."""
+"""Recordings to strings of phones.
+
+The likeliest string of phones: a free loop of phones of three states, as phnrec decodes.
+
+A path stays in a state or goes on to the next, and each costs ln 0.5 a frame, as does entering a phone. From the last state it
+goes back to the loop, where any phone follows, at the price of the insertion penalty. There is no language model. Of equal
+paths the one that entered or moved later wins, and among phones the first. A label's score is the sum over its frames of
+ln p + ln 0.5, and the penalty.
+
+phnrec writes out what is 40 frames old before it knows the end, which changes no label of the golden data; here the path is the
+best of the whole recording. Two quirks are left out: the first score of a recording under 40 frames is 1 too high there, and
+one under 3 frames has a label that means nothing; here it has none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from swsdist.audio.reader import read_blocks
 from swsdist.features.blocks import in_blocks
 from swsdist.features.extractors import create
 from swsdist.features.interface import Extractor, frame_shift
-from swsdist.features.phnrec.decoder import decode
-from swsdist.features.phnrec.weights import read_recogniser
+from swsdist.features.phnrec.weights import STATES, read_recogniser
+
+#: Probabilities are at least so much before their logarithm is taken.
+_FLOOR = 1e-45
+
+_HALF = math.log(0.5)
+
+
+class Label(NamedTuple):
+    """A phone of the string.
+
+    Attributes:
+        first, stop: its first frame, and the one after its last.
+        phone: its name.
+        score: natural logarithm, the higher the likelier.
+    """
+
+    first: int
+    stop: int
+    phone: str
+    score: float
+
+
+def decode(
+    posteriors: Iterable[NDArray[np.floating]],
+    phones: Sequence[str],
+    penalty: float,
+) -> list[Label]:
+    """The best string of phones; empty where there are fewer than 3 frames.
+
+    Args:
+        posteriors: blocks of (frames, 3 x phones) in their order, three states a phone; further columns do not count.
+        phones: names.
+        penalty: added for each phone; the lower, the fewer phones.
+    """
+    count = len(phones)
+
+    def costs() -> Iterator[NDArray[np.float64]]:
+        for block in posteriors:
+            local = np.log(np.maximum(block[:, : STATES * count].astype(np.float64), _FLOOR)) + _HALF
+            yield -local.reshape(-1, count, STATES)
+
+    from swsdist.kernels.phone_string import best_string  # compiles
+
+    segments = best_string(costs(), (count, STATES), -penalty)
+    return [Label(first, stop, phones[phone], -cost) for first, stop, phone, cost in segments]
 
 
 class SpokenPhone(NamedTuple):
