@@ -21,7 +21,7 @@ from swsdist.features.fitting.interface import Rounds
 from swsdist.features.fitting.mixture import NAMES, Mixture, MixtureRounds
 from swsdist.features.model import FEWER, Model
 from swsdist.features.threads import one_thread
-from swsdist.features.transforms.fitted import FittedTransform
+from swsdist.features.transforms.interface import FittedTransform
 from swsdist.features.transforms.interface import Shape
 
 #: Frames computed at a time, so that intermediate results fit the cache.

@@ -23,7 +23,7 @@ from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import Rounds
 from swsdist.features.fitting.moments import Moments, OfCovariance
 from swsdist.features.model import FEWER, Model
-from swsdist.features.transforms.fitted import Hours
+from swsdist.features.transforms.interface import Hours
 from swsdist.features.transforms.project import FittedProjection, directed, projection
 
 #: Of the largest eigenvalue: what varies less cannot be whitened.

@@ -21,7 +21,7 @@ from swsdist.features.fitting.mixture import NAMES, MixtureRounds
 from swsdist.features.fitting.mixture import Estimator, PhoneRounds
 from swsdist.features.model import Model
 from swsdist.features.threads import one_thread
-from swsdist.features.transforms.fitted import FittedTransform
+from swsdist.features.transforms.interface import FittedTransform
 from swsdist.features.transforms.interface import Shape
 
 

@@ -21,7 +21,7 @@ from pydantic import Field
 from swsdist.config.section import IsPath
 from swsdist.core.codes import features as codes
 from swsdist.features.model import FEWER, Model, read_model
-from swsdist.features.transforms.fitted import FittedTransform, check_columns, model_place
+from swsdist.features.transforms.interface import FittedTransform, check_columns, model_place
 from swsdist.features.transforms.interface import Shape, TransformOptions
 from swsdist.io.remote.copies import local_file
 

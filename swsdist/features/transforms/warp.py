@@ -29,7 +29,7 @@ from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import Rounds
 from swsdist.features.fitting.moments import OfMean, moments_of
 from swsdist.features.model import Model
-from swsdist.features.transforms.fitted import FittedTransform, Hours
+from swsdist.features.transforms.interface import FittedTransform, Hours
 from swsdist.features.transforms.interface import Shape
 
 
