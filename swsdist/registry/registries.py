@@ -49,7 +49,7 @@ TRANSFORMS: Registry[Entry] = Registry(
     "swsdist.transforms",
     "features.transforms",
     {
-        "columns": Entry(f"{_T}.columns:Columns", 1),
+        "columns": Entry(f"{_T}.interface:Columns", 1),
         "gmm": Entry(f"{_T}.gmm:Gmm", 1),
         "hlda": Entry(f"{_T}.discriminants:Hlda", 2),
         "lda": Entry(f"{_T}.discriminants:Lda", 1),

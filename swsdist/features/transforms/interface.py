@@ -21,7 +21,7 @@ from typing import Annotated, ClassVar, Generic, NamedTuple, Protocol, Self, Typ
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from swsdist.config.section import IsPath
 from swsdist.core.codes import features as codes
@@ -371,3 +371,34 @@ def check_columns(shape: Shape, columns: int, where: str) -> None:
     """
     if columns != len(shape.columns):
         raise codes.MODEL_COLUMNS_MISMATCH(where=where, expected=columns, columns=len(shape.columns))
+
+
+class Columns(TransformOptions):
+    """Columns of the frames, in the order that is given; numbers count from 0."""
+
+    keep: Annotated[tuple[Annotated[int, Field(ge=0, strict=True)] | str, ...], Field(min_length=1)]
+
+    name: ClassVar[str] = "columns"
+    version: ClassVar[int] = 1
+
+    _places: list[int] = PrivateAttr(default_factory=list)
+
+    def becomes(self, shape: Shape) -> Shape:
+        """Shape of the output: features, since some columns of a posterior do not sum to 1."""
+        places = [shape.columns.index(name) if name in shape.columns else name for name in self.keep]
+        for place in places:
+            if isinstance(place, str) or place >= len(shape.columns):
+                raise codes.NO_SUCH_FEATURE_COLUMN(
+                    where="features.transforms: columns, keep",
+                    column=place,
+                    columns=", ".join(shape.columns),
+                    last=len(shape.columns) - 1,
+                )
+        if len(set(places)) < len(places):
+            raise codes.DUPLICATE_FEATURE_COLUMN(where="features.transforms: columns, keep")
+        self._places[:] = [place for place in places if isinstance(place, int)]
+        return Shape(tuple(shape.columns[place] for place in self._places), "features")
+
+    def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Float32 (frames, columns given) to float32 (frames, columns kept)."""
+        return np.ascontiguousarray(frames[:, self._places])
