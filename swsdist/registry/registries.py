@@ -53,7 +53,7 @@ TRANSFORMS: Registry[Entry] = Registry(
         "gmm": Entry(f"{_T}.gmm:Gmm", 1),
         "hlda": Entry(f"{_T}.discriminants:Hlda", 2),
         "lda": Entry(f"{_T}.discriminants:Lda", 1),
-        "log": Entry(f"{_T}.log:Log", 1),
+        "log": Entry(f"{_T}.interface:Log", 1),
         "correspondence": Entry("swsdist.discovery.correspondence:Correspondence", 1),
         "mean-variance": Entry(f"{_T}.mean_variance:MeanVariance", 1),
         "pca": Entry(f"{_T}.pca:Pca", 1),
