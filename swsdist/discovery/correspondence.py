@@ -33,7 +33,7 @@ from swsdist.features.fitting.moments import Sums, products
 from swsdist.features.model import Model
 from swsdist.features.transforms.interface import Shape
 from swsdist.features.transforms.project import MOST_COLUMNS, FittedProjection, Projection, directed, projection
-from swsdist.features.transforms.splice import spliced
+from swsdist.features.transforms.interface import spliced
 from swsdist.kernels.alignment import aligned
 from swsdist.kernels.distances.create import create
 from swsdist.kernels.distances.interface import Distance

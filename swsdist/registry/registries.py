@@ -59,7 +59,7 @@ TRANSFORMS: Registry[Entry] = Registry(
         "pca": Entry(f"{_T}.pca:Pca", 1),
         "phones": Entry(f"{_T}.phones:Phones", 1),
         "project": Entry(f"{_T}.project:Project", 1),
-        "splice": Entry(f"{_T}.splice:Splice", 1),
+        "splice": Entry(f"{_T}.interface:Splice", 1),
         "warp": Entry(f"{_T}.warp:Warp", 1),
     },
 )

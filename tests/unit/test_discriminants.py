@@ -17,7 +17,7 @@ from swsdist.features.fitting.moments import mean_and_deviation
 from swsdist.features.fitting.moments import Classes, OfClasses, hlda, lda
 from swsdist.features.transforms.discriminants import Hlda, Lda
 from swsdist.features.transforms.interface import Shape
-from swsdist.features.transforms.splice import Splice
+from swsdist.features.transforms.interface import Splice
 from swsdist.io.filesystem import Folder
 from tests.support.coded import raises
 
