@@ -15,7 +15,7 @@ from swsdist.features.fitting.mixture import Mixture, MixtureRounds
 from swsdist.features.fitting.mixture import PhoneRounds
 from swsdist.features.mfcc import Mfcc
 from swsdist.features.transforms.interface import Shape
-from swsdist.features.transforms.phones import Phones
+from swsdist.features.transforms.gmm import Phones
 from swsdist.io.filesystem import Folder
 from tests.support.coded import raises
 
