@@ -23,7 +23,7 @@ from swsdist.core.fingerprint import fingerprint
 from swsdist.features.blocks import in_blocks
 from swsdist.features.librosa import library
 from swsdist.features.mfcc import Mfcc
-from swsdist.features.threads import one_thread
+from swsdist.features.interface import one_thread
 from swsdist.io.frames.ark import KALDI
 from swsdist.io.nist.systemlist_dialect import KWSLIST
 from swsdist.io.nist.systemlist_lines import read_lines

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -284,3 +284,20 @@ def use(extractor: Framed, granted: Needs) -> None:
     """Pass granted resources to an extractor that uses them."""
     if isinstance(extractor, Equipped):
         extractor.use(granted)
+
+
+def one_thread() -> Any:
+    """A context in which the BLAS uses one thread."""
+    return _controller().limit(limits=1, user_api="blas")
+
+
+def _controller() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    if not _known:
+        _known.append(ThreadpoolController())
+    return _known[0]
+
+
+#: Libraries of this process; looking for them takes some milliseconds.
+_known: list[Any] = []

@@ -31,7 +31,7 @@ from swsdist.features.fitting.mixture import Mixture, MixtureRounds
 from swsdist.features.fitting.mixture import WarpRounds, likelihoods
 from swsdist.features.mfcc import Mfcc
 from swsdist.features.model import Model, read_model
-from swsdist.features.threads import one_thread
+from swsdist.features.interface import one_thread
 from swsdist.io.remote.copies import local_file
 
 #: Corner of the piecewise linear warp, relative to the highest frequency.

@@ -32,7 +32,7 @@ from swsdist.features.fitting.files import Labels, read_labels
 from swsdist.features.interface import Extractor
 from swsdist.features.model import FEWER, Model, load_model
 from swsdist.features.sources import Planned, needs_of_all
-from swsdist.features.threads import one_thread
+from swsdist.features.interface import one_thread
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table

@@ -27,7 +27,7 @@ from swsdist.features.model import Model, read_model
 from swsdist.features.phnrec.network import log_energies
 from swsdist.features.phnrec.network import REACH, Networks, softmax
 from swsdist.features.phnrec.weights import STATES, Recogniser, read_recogniser
-from swsdist.features.threads import one_thread
+from swsdist.features.interface import one_thread
 from swsdist.io.remote.copies import local_file
 
 #: The column that non-speech phones are merged into.
