@@ -1,6 +1,6 @@
 """Fuses lists of several systems into one (`swsdist fuse`): joins, imputes, weighs, decides.
 
-It shares the functions of the chain fuse (`swsdist.fusion.fusing`, `swsdist.fusion.weights`). A list does not contain all
+It shares the functions of the chain fuse (`swsdist.fusion.joining`, `swsdist.fusion.weights`). A list does not contain all
 candidates, so scores are standardised by mean and standard deviation of each query's detections in the list. Without
 references and without a fitted fusion, all systems have the same weight.
 """
@@ -28,7 +28,7 @@ from swsdist.evaluation.calibration import check_step_names, fit_label, fit_or_r
 from swsdist.evaluation.evaluate import Evaluation
 from swsdist.evaluation.scoring_task import with_durations
 from swsdist.evaluation.scoring_task import ScoringTask, System
-from swsdist.fusion.fusing import complete_list, join_systems
+from swsdist.fusion.joining import complete_list, join_systems
 from swsdist.fusion.joining import Meeting, without_overlaps
 from swsdist.fusion.parts import count_common_places, parts_of, warn_disjoint_systems, with_parts_of
 from swsdist.fusion.weights import Missing

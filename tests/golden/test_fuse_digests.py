@@ -16,7 +16,7 @@ from swsdist.chains.fuse.merge_lists import FindOverlaps
 from swsdist.chains.fuse.merge_lists import ImputeScores
 from swsdist.chains.fuse.merge_lists import MergeLists
 from swsdist.core.types import DETECTIONS, REFERENCES
-from swsdist.fusion.fusing import complete_list, join_systems
+from swsdist.fusion.joining import complete_list, join_systems
 from swsdist.fusion.joining import without_overlaps
 from swsdist.pipeline.stage import Stage
 from swsdist.score.trials.making import TrialRules, make_trials
