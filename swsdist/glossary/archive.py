@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from swsdist.core.codes import glossary as codes
 from swsdist.core.errors import DataError, UserError
 from swsdist.core.plain import parse_json
-from swsdist.glossary import rows, words
+from swsdist.glossary import words
+from swsdist.glossary import database
 from swsdist.glossary.changes import IMPORT, UNDO, Row, keep_as_history
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place
@@ -25,9 +26,9 @@ SCHEMA = "swsdist-glossary/1"
 LIKE_A_PROJECT = b"{"
 
 _CHANGE = ("change_id", "at", "person", "kind", "entry_id", "before", "after", "undoes")
-_ENTRY = ("entry_id", *rows.ENTRY_TEXTS, "variants")
+_ENTRY = ("entry_id", *database.ENTRY_TEXTS, "variants")
 _CORRECTION = ("correction_id", "doc_id", "channel", "start", "end", "text", "person", "at")
-_TOKEN = ("token_id", "entry_id", *Place._fields, "verdict", "example", "score", *rows.TEXTS, "person", "at")
+_TOKEN = ("token_id", "entry_id", *Place._fields, "verdict", "example", "score", *database.TEXTS, "person", "at")
 
 
 class Content(NamedTuple):
@@ -53,12 +54,12 @@ class Content(NamedTuple):
     def incoming(self) -> Iterator[tuple[Row, Place, Row, bool]]:
         """Each token: fields of its entry, its place, its own columns, and whether it is an example."""
         fields = {
-            row["entry_id"]: {**{name: row[name] for name in rows.ENTRY_TEXTS}, "variants": json.loads(row["variants"])}
+            row["entry_id"]: {**{name: row[name] for name in database.ENTRY_TEXTS}, "variants": json.loads(row["variants"])}
             for row in self.entries
         }
         for row in self.tokens:
-            columns = {name: row[name] for name in ("verdict", "score", *rows.TEXTS, "person", "at")}
-            yield fields[row["entry_id"]], rows.place_of(row), columns, bool(row["example"])
+            columns = {name: row[name] for name in ("verdict", "score", *database.TEXTS, "person", "at")}
+            yield fields[row["entry_id"]], database.place_of(row), columns, bool(row["example"])
 
 
 def as_json(project: Project) -> dict[str, Any]:
@@ -144,7 +145,7 @@ def fill(project: Project, content: Content, person: str) -> tuple[int, int, int
             raise codes.NOT_A_GLOSSARY_FILE(where="glossary.json", error=str(error)) from None
         keep_as_history(edit.connection)
         edit.save(None)
-        rows.insert_contents(edit, content.contents)
+        database.insert_contents(edit, content.contents)
         for table, side, some in tables:
             # No id of a removed row is used again.
             ids = [
@@ -168,14 +169,14 @@ def _number(value: object) -> int:
 
 def _entry(row: Mapping[str, Any]) -> Row:
     """An entry's row; `variants` is JSON."""
-    fields = {**{name: row[name] for name in rows.ENTRY_TEXTS}, "variants": json.loads(row["variants"])}
-    return {"entry_id": _number(row["entry_id"]), **rows.entry_row(fields)}
+    fields = {**{name: row[name] for name in database.ENTRY_TEXTS}, "variants": json.loads(row["variants"])}
+    return {"entry_id": _number(row["entry_id"]), **database.entry_row(fields)}
 
 
 def _token(row: Mapping[str, Any]) -> Row:
     place = words.place({name: row[name] for name in Place._fields})
-    fields = rows.token_row({name: row[name] for name in ("verdict", "example", *rows.TEXTS)})
-    fields["score"] = rows.score_of(row["score"])
+    fields = database.token_row({name: row[name] for name in ("verdict", "example", *database.TEXTS)})
+    fields["score"] = database.score_of(row["score"])
     by = {name: words.line(name, row[name]) for name in ("person", "at")}
     ids = {name: _number(row[name]) for name in ("token_id", "entry_id")}
     values = {**ids, **place._asdict(), **fields, **by}

@@ -5,14 +5,20 @@ A commit is on the disk when it returns (WAL, `synchronous=FULL`); a transaction
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from swsdist.core.codes import glossary as codes
+from swsdist.glossary import words
+from swsdist.glossary.changes import Edit, Row
+from swsdist.glossary.words import Correction, Entry, Place, Places, Token
 from swsdist.io.project_file import (
     APPLICATION,
     BACKUP,
@@ -263,3 +269,313 @@ def _add_later(connection: sqlite3.Connection) -> None:
             if primary(error) not in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
                 raise
             connection.execute(statement.format("TEMPORARY "))
+
+
+#: Of two verdicts on one place the first stays when entries are merged.
+_STRONGER = (words.YES, words.UNSURE, words.NO)
+
+#: Entries with numbers of tokens; a condition or GROUP BY follows.
+COUNTED = """
+SELECT entry.*, coalesce(sum(verdict = 'yes' AND sound IS NULL), 0) AS yes,
+    coalesce(sum(verdict = 'no' AND sound IS NULL), 0) AS no,
+    coalesce(sum(verdict = 'unsure' AND sound IS NULL), 0) AS unsure,
+    count(sound) AS sounds, coalesce(sum(example), 0) AS examples
+FROM entry LEFT JOIN token USING (entry_id)
+"""
+
+
+#: Tokens with what their documents held; a condition follows.
+TOKENS = "SELECT token.*, content FROM token LEFT JOIN content USING (doc_id, channel, at)"
+#: Likewise.
+_CORRECTIONS = "SELECT correction.*, content FROM correction LEFT JOIN content USING (doc_id, channel, at)"
+
+
+def entry(row: sqlite3.Row) -> Entry:
+    """An entry from a row of COUNTED."""
+    return Entry(**{**dict(row), "variants": tuple(json.loads(row["variants"]))})
+
+
+def entry_in(connection: sqlite3.Connection, entry_id: int) -> Entry:
+    """An entry by its id.
+
+    Raises:
+        UserError: there is none.
+    """
+    row = connection.execute(f"{COUNTED} WHERE entry_id = ? GROUP BY entry_id", (entry_id,)).fetchone()
+    if row is None:
+        raise codes.NO_SUCH_ENTRY(entry_id=entry_id)
+    return entry(row)
+
+
+def token(row: Row) -> Token:
+    """A token from its row."""
+    kept = {name: value for name, value in row.items() if name not in Place._fields}
+    return Token(**{**kept, "place": place_of(row), "example": bool(row["example"])})
+
+
+def corrections(connection: sqlite3.Connection, place: Place | None = None) -> list[Correction]:
+    """Corrections in the order of their places: those that overlap a place, or all."""
+    order = "ORDER BY doc_id, channel, start, correction_id"
+    if place is None:
+        cursor = connection.execute(f"{_CORRECTIONS} {order}")
+    else:
+        values = place.doc_id, place.channel, place.end, place.start
+        where = 'WHERE doc_id = ? AND channel = ? AND start < ? AND "end" > ?'
+        cursor = connection.execute(f"{_CORRECTIONS} {where} {order}", values)
+    return [
+        Correction(**{name: row[name] for name in row.keys() if name not in Place._fields}, place=place_of(dict(row)))  # noqa: SIM118
+        for row in cursor
+    ]
+
+
+def aside(connection: sqlite3.Connection) -> set[str]:
+    """Keys of what was set aside."""
+    return {row["key"] for row in connection.execute("SELECT key FROM aside")}
+
+
+def place_of(row: Row) -> Place:
+    """The place of a token's or a correction's row."""
+    return Place(**{name: row[name] for name in Place._fields if name in row})
+
+
+def demand(edit: Edit, table: str, number: int) -> Row:
+    """A row of a table.
+
+    Raises:
+        UserError: there is none.
+    """
+    row = edit.row(table, number)
+    if row is None:
+        ids: dict[str, Any] = {f"{table}_id": number}
+        raise _MISSING[table](**ids)
+    return row
+
+
+_MISSING = {"entry": codes.NO_SUCH_ENTRY, "token": codes.NO_SUCH_TOKEN, "correction": codes.NO_SUCH_CORRECTION}
+
+
+#: Columns of texts of an entry and of a token.
+ENTRY_TEXTS = ("form", "gloss", "speaker", "note")
+TEXTS = ("variant", "speaker", "note")
+
+_OF_ENTRY: Mapping[str, Callable[[object], object]] = {
+    "form": lambda value: words.line("form", value, empty=False),
+    "gloss": lambda value: words.line("gloss", value),
+    "variants": lambda value: _json(words.names("variants", value)),
+    "speaker": lambda value: words.line("speaker", value),
+    "note": lambda value: words.lines("note", value),
+}
+
+
+def entry_row(fields: Mapping[str, object]) -> Row:
+    """Columns of an entry from its fields.
+
+    Raises:
+        UserError: there is no such field, or a text is not possible.
+    """
+    return _checked("an entry", fields, _OF_ENTRY)
+
+
+def insert_entry(edit: Edit, row: Row) -> int:
+    """Write a new entry; gives its id.
+
+    Raises:
+        UserError: there is one with this form.
+    """
+    try:
+        return edit.insert("entry", row)
+    except sqlite3.IntegrityError:
+        raise codes.ENTRY_EXISTS(form=row["form"]) from None
+
+
+def update_entry(edit: Edit, entry_id: int, row: Row) -> None:
+    """Change columns of an entry.
+
+    Raises:
+        UserError: there is another with this form.
+    """
+    try:
+        edit.update("entry", entry_id, **row)
+    except sqlite3.IntegrityError:
+        raise codes.ENTRY_EXISTS(form=row["form"]) from None
+
+
+def merge(edit: Edit, entry_id: int, other_id: int) -> None:
+    """Move what another entry has to an entry, and remove the other.
+
+    Raises:
+        UserError: there is no such entry.
+    """
+    first, other = demand(edit, "entry", entry_id), demand(edit, "entry", other_id)
+    places = placed(edit.tokens(entry_id))
+    for row in edit.tokens(other_id):
+        row["variant"] = row["variant"] or other["form"]
+        same = places.same(place_of(row))
+        if same is None:
+            edit.update("token", row["token_id"], entry_id=entry_id, variant=row["variant"])
+            places.add(place_of(row), row)
+            continue
+        edit.delete("token", row["token_id"])
+        if _STRONGER.index(row["verdict"]) < _STRONGER.index(same["verdict"]):
+            kept = {name: value for name, value in row.items() if name not in ("token_id", "entry_id")}
+            edit.update("token", same["token_id"], **kept)
+            places.remove(place_of(same), same)
+            places.add(place_of(row), {**same, **kept})
+    edit.delete("entry", other_id)
+    forms = dict.fromkeys([*json.loads(first["variants"]), other["form"], *json.loads(other["variants"])])
+    forms.pop(first["form"], None)
+    texts = {name: _joined(first[name], other[name], "; ") for name in ("gloss", "speaker")}
+    texts["note"] = _joined(first["note"], other["note"], "\n")
+    edit.update("entry", entry_id, variants=_json(forms), **texts)
+
+
+_OF_TOKEN: Mapping[str, Callable[[object], object]] = {
+    "verdict": words.verdict,
+    "example": lambda value: int(bool(value)),
+    "place": lambda value: words.place(value),  # type: ignore[arg-type]
+    "variant": lambda value: words.line("variant", value),
+    "speaker": lambda value: words.line("speaker", value),
+    "note": lambda value: words.lines("note", value),
+}
+
+
+def token_row(fields: Mapping[str, object]) -> Row:
+    """Columns of a token from its fields.
+
+    Raises:
+        UserError: there is no such field, or a value is not possible.
+    """
+    row = _checked("a token", fields, _OF_TOKEN)
+    place = row.pop("place", None)
+    return {**row, **(place._asdict() if place else {})}
+
+
+def put_token(edit: Edit, entry_id: int, place: Place, row: Row, example: bool | None, old: Row | None) -> int:
+    """Write a judgement of a place, over the token that is there; gives the token's id.
+
+    Args:
+        edit: the change.
+        entry_id: of an entry that there is.
+        place: where.
+        row: verdict, score and texts, and maybe person and time; empty texts leave those that are there.
+        example: None: where the verdict is `yes`, unless a `yes` before was no example.
+        old: the token that is there (`overlapping`).
+
+    Raises:
+        UserError: there is no such sound, or the score is no finite number.
+    """
+    row = {**row, "score": score_of(row["score"])}
+    if example is None:
+        example = bool(old["example"]) if old is not None and old["verdict"] == words.YES else True
+    by = {"person": edit.person, "at": edit.at}
+    new = {**by, **row, "example": int(example and row["verdict"] == words.YES), **place._asdict()}
+    try:
+        if old is None:
+            return edit.insert("token", {"entry_id": entry_id, **new})
+        empty = {name for name in ("score", "variant", "speaker", "note") if new[name] in (None, "")}
+        edit.update("token", old["token_id"], **{name: value for name, value in new.items() if name not in empty})
+    except sqlite3.IntegrityError:
+        raise codes.NO_SUCH_SOUND(sound=place.sound) from None
+    return int(old["token_id"])
+
+
+def change_token(edit: Edit, old: Row, row: Row) -> None:
+    """Change columns of a token; its examples are those that are a `yes`.
+
+    Raises:
+        UserError: there is no such sound.
+    """
+    new = {**old, **row}
+    if new["verdict"] != words.YES:
+        new["example"] = 0
+    elif "example" not in row and old["verdict"] != words.YES:
+        new["example"] = 1
+    if new == old:
+        return
+    try:
+        edit.update("token", old["token_id"], **{**new, "person": edit.person, "at": edit.at})
+    except sqlite3.IntegrityError:
+        raise codes.NO_SUCH_SOUND(sound=new["sound"]) from None
+
+
+def same_corrections(edit: Edit, place: Place) -> list[Correction]:
+    """The corrections that are of one stretch with a place (`is_same`)."""
+    return [old for old in corrections(edit.connection, place) if words.is_same(words.overlap(old.place, place))]
+
+
+def put_correction(edit: Edit, place: Place, row: Row) -> int:
+    """Write a corrected text, instead of those that are there; gives the correction's id.
+
+    Args:
+        edit: the change.
+        place: in a document.
+        row: text, and maybe person and time.
+    """
+    same = same_corrections(edit, place)
+    for old in same:
+        if (old.place, old.text) == (place, row["text"]):
+            return old.correction_id
+    for old in same:
+        edit.delete("correction", old.correction_id)
+    fields = {name: value for name, value in place._asdict().items() if name != "sound"}
+    return edit.insert("correction", {"person": edit.person, "at": edit.at, **row, **fields})
+
+
+def keep_content(edit: Edit, place: Place, content: str | None) -> None:
+    """Write down what a document holds while it is judged."""
+    if content is not None and place.doc_id is not None:
+        insert_contents(edit, [{"doc_id": place.doc_id, "channel": place.channel, "at": edit.at, "content": content}])
+
+
+def insert_contents(edit: Edit, contents: Iterable[Row]) -> None:
+    """Write down what documents held at times."""
+    edit.connection.executemany("INSERT OR REPLACE INTO content VALUES (:doc_id, :channel, :at, :content)", contents)
+
+
+def score_of(value: object) -> float | None:
+    """A score, or none.
+
+    Raises:
+        UserError: it is no finite number.
+    """
+    if value is None:
+        return None
+    try:
+        if isinstance(value, int | float) and math.isfinite(value):
+            return float(value)
+    except OverflowError:
+        pass
+    raise codes.INVALID_SCORE(score=value)
+
+
+def placed(tokens: Iterable[Row]) -> Places[Row]:
+    """Tokens' rows by their places."""
+    places = Places[Row]()
+    for row in tokens:
+        places.add(place_of(row), row)
+    return places
+
+
+def overlapping(edit: Edit, entry_id: int, place: Place) -> Row | None:
+    """The token's row of an entry that is at a place (`Places.same`); None: none is."""
+    overlapping_rows = edit.connection.execute(
+        'SELECT * FROM token WHERE entry_id = ? AND doc_id IS ? AND sound IS ? AND channel = ? AND start < ? AND "end" > ? '
+        "ORDER BY token_id",
+        (entry_id, place.doc_id, place.sound, place.channel, place.end, place.start),
+    )
+    return placed(map(dict, overlapping_rows)).same(place)
+
+
+def _checked(kind: str, fields: Mapping[str, object], checks: Mapping[str, Callable[[object], object]]) -> Row:
+    for field in fields:
+        if field not in checks:
+            raise codes.NO_SUCH_FIELD(kind=kind, field=field, fields=", ".join(checks))
+    return {field: checks[field](value) for field, value in fields.items()}
+
+
+def _joined(text: str, other: str, between: str) -> str:
+    return text if other in ("", text) else f"{text}{between}{other}" if text else other
+
+
+def _json(texts: Iterable[str]) -> str:
+    return json.dumps(list(texts), ensure_ascii=False)

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 from swsdist.core.codes import glossary as codes
 from swsdist.core.errors import SwsdistError, UserError
-from swsdist.glossary import rows, words
+from swsdist.glossary import words
+from swsdist.glossary import database
 from swsdist.glossary.archive import LIKE_A_PROJECT, fill, read_archive
 from swsdist.glossary.changes import IMPORT, Row
 from swsdist.glossary.documents import Document, document_of, documents_beside, lengths_of
@@ -130,7 +131,7 @@ def _import(
         incoming = [Incoming(*item) for item in content.incoming()]
         for row in content.corrections:
             incoming.append(
-                Incoming(None, rows.place_of(row), {name: row[name] for name in ("text", "person", "at")}, False)
+                Incoming(None, database.place_of(row), {name: row[name] for name in ("text", "person", "at")}, False)
             )
         sounds, contents, asides = content.sounds, content.contents, content.asides
     else:
@@ -260,7 +261,7 @@ def _annotated(
                     yield Incoming(None, place, {"text": form}, False)
                     continue
                 gloss, speaker = texts.pop("gloss", ""), (part or "").partition("@")[2]
-                row = {"verdict": words.UNSURE if unsure else words.YES, "score": None, **dict.fromkeys(rows.TEXTS, "")}
+                row = {"verdict": words.UNSURE if unsure else words.YES, "score": None, **dict.fromkeys(database.TEXTS, "")}
                 yield Incoming({"form": form, "gloss": gloss}, place, {**row, **texts, "speaker": speaker}, examples)
 
 
@@ -298,8 +299,8 @@ def take_in(
         try:
             place = words.place(item.place)
             length = (lengths or {}).get((place.doc_id or "", place.channel))
-            row = {"text": words.line("text", item.row["text"])} if item.entry is None else rows.entry_row(item.entry)
-            texts = {} if item.entry is None else rows.token_row({name: item.row[name] for name in rows.TEXTS})
+            row = {"text": words.line("text", item.row["text"])} if item.entry is None else database.entry_row(item.entry)
+            texts = {} if item.entry is None else database.token_row({name: item.row[name] for name in database.TEXTS})
             item = item._replace(row={**item.row, **texts})
             checked.append((item, row, words.within(place, length)))
         except UserError as error:
@@ -315,42 +316,42 @@ def take_in(
         tokens: dict[int, Places[Row]] = {}
         for item, row, place in checked:
             if item.entry is None:
-                same = rows.same_corrections(edit, place)
+                same = database.same_corrections(edit, place)
                 if any(each.text == row["text"] for each in same):  # formats round times
                     skipped += 1
                     continue
-                rows.put_correction(edit, place, {**item.row, **row})
+                database.put_correction(edit, place, {**item.row, **row})
                 added, changed = added + (not same), changed + bool(same)
                 continue
             if row["form"] not in ids:
-                new_entry = {**dict.fromkeys(rows.ENTRY_TEXTS, ""), "variants": "[]", **row}
-                ids[row["form"]] = rows.insert_entry(edit, new_entry)
+                new_entry = {**dict.fromkeys(database.ENTRY_TEXTS, ""), "variants": "[]", **row}
+                ids[row["form"]] = database.insert_entry(edit, new_entry)
                 new += 1
             elif row.get("gloss") and glosses.get(row["form"]) == "":
-                rows.update_entry(edit, ids[row["form"]], {"gloss": row["gloss"]})
+                database.update_entry(edit, ids[row["form"]], {"gloss": row["gloss"]})
                 glosses[row["form"]] = row["gloss"]
             entry_id = ids[row["form"]]
             if entry_id not in tokens:
-                tokens[entry_id] = rows.placed(edit.tokens(entry_id))
+                tokens[entry_id] = database.placed(edit.tokens(entry_id))
             old = tokens[entry_id].same(place)
             if old is not None and old["verdict"] == item.row["verdict"]:
-                lacking = {name: item.row[name] for name in rows.TEXTS if item.row[name] and not old[name]}
+                lacking = {name: item.row[name] for name in database.TEXTS if item.row[name] and not old[name]}
                 if lacking.get("speaker") == speakers.get(row["form"]):
                     lacking.pop("speaker", None)  # it is the entry's
                 skipped, changed = skipped + (not lacking), changed + bool(lacking)
                 if lacking:
                     edit.update("token", old["token_id"], **lacking)
-                    tokens[entry_id].remove(rows.place_of(old), old)
-                    tokens[entry_id].add(rows.place_of(old), {**old, **lacking})
+                    tokens[entry_id].remove(database.place_of(old), old)
+                    tokens[entry_id].add(database.place_of(old), {**old, **lacking})
                 continue
-            number = rows.put_token(edit, entry_id, place, dict(item.row), item.example if old is None else None, old)
+            number = database.put_token(edit, entry_id, place, dict(item.row), item.example if old is None else None, old)
             if old is not None:
-                tokens[entry_id].remove(rows.place_of(old), old)
+                tokens[entry_id].remove(database.place_of(old), old)
             new_row = {"token_id": number, "entry_id": entry_id, **place._asdict(), **item.row, "example": item.example}
-            tokens[entry_id].add(place, new_row if old is None else rows.demand(edit, "token", number))
+            tokens[entry_id].add(place, new_row if old is None else database.demand(edit, "token", number))
             added, changed = added + (old is None), changed + (old is not None)
-        rows.insert_contents(edit, contents)
-        for key in sorted({row["key"] for row in asides} - rows.aside(edit.connection)):
+        database.insert_contents(edit, contents)
+        for key in sorted({row["key"] for row in asides} - database.aside(edit.connection)):
             edit.insert("aside", {"key": key})
         edit.save(None)
     return Counts(added, changed, skipped, new, len(unusable), unusable[0].message if unusable else "")
