@@ -30,7 +30,7 @@ from swsdist.io.nist.rttm import read_rttm
 from swsdist.io.nist.systemlist import read_systemlist
 from swsdist.io.nist.termlist import read_termlist
 from swsdist.io.notices import Notices
-from swsdist.lattices.arpa import read_bigrams
+from swsdist.lattices.decoding import read_bigrams
 from swsdist.lattices.formats import confusion, elan, htk, recognisers
 from swsdist.lattices.lattice import Broken, LeftOut, Origin
 from swsdist.lattices.pronunciations import read_dictionary, read_rules
