@@ -13,7 +13,7 @@ import pytest
 
 from swsdist.lattices.formats import confusion, htk, kaldi, pocketsphinx
 from swsdist.lattices.lattice import Lattice, Lattices, Origin
-from swsdist.lattices.posteriors import best, connect, forward_backward
+from swsdist.lattices.packed import best, connect, forward_backward
 from tests.support.golden import cases_below, run_case
 from tests.support.golden.lattices import path_words, words_of
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from swsdist.core.errors import DataError, SwsdistError
 from swsdist.lattices.formats import confusion, htk, kaldi, pocketsphinx
 from swsdist.lattices.lattice import Broken, Lattices, Origin
-from swsdist.lattices.posteriors import connect, forward_backward
+from swsdist.lattices.packed import connect, forward_backward
 from tests.support.lattices import (
     COMPACT_STATES,
     COMPACT_TEXT,

@@ -18,7 +18,7 @@ from swsdist.core.errors import SwsdistError
 from swsdist.lattices.formats import confusion, htk, kaldi, pocketsphinx
 from swsdist.lattices.formats import stream as streams
 from swsdist.lattices.lattice import BREAK, Broken, Lattice, Lattices, Origin
-from swsdist.lattices.posteriors import best, costs, forward_backward
+from swsdist.lattices.packed import best, costs, forward_backward
 from swsdist.registry.registries import LATTICE_FORMATS
 from tests.support.coded import raises
 from tests.support.lattices import (

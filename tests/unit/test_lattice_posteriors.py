@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from swsdist.core.codes import lattices as codes
 from swsdist.lattices.lattice import Lattice
-from swsdist.lattices.posteriors import best, best_through, connect, costs, forward_backward
+from swsdist.lattices.packed import best, best_through, connect, costs, forward_backward
 from tests.oracles.lattices import paths
 from tests.support.coded import raises
 from tests.support.lattices import lattice

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypedDict
 
 from swsdist.lattices.formats import kaldi
 from swsdist.lattices.lattice import Broken, Lattice, Origin
-from swsdist.lattices.posteriors import connect, costs, forward_backward
+from swsdist.lattices.packed import connect, costs, forward_backward
 from swsdist.methods.lattice.kaldi import Alternative, Factors
 from tests.support.golden.runner import Case, needed, place, text, values
 
