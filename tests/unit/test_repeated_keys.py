@@ -33,7 +33,7 @@ from swsdist.io.notices import Notices
 from swsdist.lattices.decoding import read_bigrams
 from swsdist.lattices.formats import confusion, elan, htk, recognisers
 from swsdist.lattices.lattice import Broken, LeftOut, Origin
-from swsdist.lattices.pronunciations import read_dictionary, read_rules
+from swsdist.lattices.terms import read_dictionary, read_rules
 from swsdist.methods.lattice.edits import _read_confusions
 
 DOCUMENTS = pa.Table.from_pylist([{"doc_id": "d", "channel": 1, "path": "/d.wav"}], CORPUS)
