@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from swsdist.audio.reader import read_blocks
 from swsdist.core.codes import lattices as codes
 from swsdist.core.needs import LEAST
-from swsdist.lattices.hypotheses import joined_words, repeated, settled, variants
+from swsdist.lattices.whisper import joined_words, repeated, settled, variants
 from swsdist.lattices.lattice import Lattice, Word, confusion_network
 from swsdist.lattices.packed import Recipe, pack
 from swsdist.lattices.recognition import Recognition
