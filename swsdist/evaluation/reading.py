@@ -30,7 +30,7 @@ from swsdist.corpora.references import has_verdicts, read_verdicts
 from swsdist.evaluation.scoring_task import ScoringTask
 from swsdist.io.notices import TIMES, Notices, sample
 from swsdist.io.quesst import read_quesst_references
-from swsdist.lattices.spelling import spelled
+from swsdist.lattices.words import spelled
 from swsdist.score.conventions import Conventions
 from swsdist.score.measures.protocol import FROM_DATA, Parts, Protocol, operating_point, protocol, registered
 from swsdist.score.tables import in_schema

@@ -29,7 +29,7 @@ from swsdist.exports.layers import Annotated, Key, Row
 from swsdist.exports.tiers import FORBIDDEN, WRITERS
 from swsdist.io.nist.ctm import ctm_line
 from swsdist.lattices.lattice import Word
-from swsdist.lattices.spelling import bare, pieces, written
+from swsdist.lattices.words import bare, pieces, written
 
 #: Endings of the files of each format.
 FORMATS = {

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from swsdist.core.codes import lattices as codes
 from swsdist.io.compressed import short
 from swsdist.lattices.lattice import MILLISECOND, Lattice, LeftOut, Word, transcript
-from swsdist.lattices.spelling import pieces, spelled, written
+from swsdist.lattices.words import pieces, spelled, written
 
 #: Of the rule: another gives other places to the same text.
 VERSION = 2

@@ -27,7 +27,7 @@ from swsdist.core.codes import lattices as lattices_codes
 from swsdist.core.codes import text as codes
 from swsdist.kernels.lattices import accumulate, grouped, reachable, topological
 from swsdist.lattices.lattice import BREAK, MILLISECOND, Floats, Ints, Lattice, LeftOut, Word
-from swsdist.lattices.spelling import Spelling, spelled
+from swsdist.lattices.words import Spelling, spelled
 
 Flags = NDArray[np.bool_]
 

@@ -41,7 +41,7 @@ from swsdist.io.compressed import lines
 from swsdist.io.fields import split
 from swsdist.io.filesystem import identify
 from swsdist.lattices.packed import Recipe
-from swsdist.lattices.spelling import Spelling, parts, pieces, spelled
+from swsdist.lattices.words import Spelling, parts, pieces, spelled
 
 Phones = tuple[str, ...]
 

@@ -50,7 +50,7 @@ from swsdist.io.filesystem import identify
 from swsdist.io.hub_cache import folder_of, way_to
 from swsdist.lattices.lattice import Lattice, LeftOut, Variant, Word, confusion_network
 from swsdist.lattices.recognition import Text, quietest, stretches
-from swsdist.lattices.spelling import pieces, spelled
+from swsdist.lattices.words import pieces, spelled
 
 
 def joined_words(parts: Iterable[Word], sizes: Iterable[int]) -> Iterator[Word]:

@@ -29,7 +29,7 @@ from swsdist.features.interface import Extractor, Precomputed
 from swsdist.io.frames.archive import single_item
 from swsdist.io.remote.scratch import scratch
 from swsdist.lattices.packed import Recipe
-from swsdist.lattices.spelling import spelled, unmarked
+from swsdist.lattices.words import spelled, unmarked
 from swsdist.lattices.terms import WRITTEN, TermReader, Terms, cheapest
 from swsdist.methods.query import bands, recording_statistics
 from swsdist.methods.query.extraction import Cut, Extracted, extract

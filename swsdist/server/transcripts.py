@@ -15,7 +15,7 @@ from starlette.routing import Route
 from swsdist.core.codes import server as codes
 from swsdist.glossary import words
 from swsdist.glossary.words import Place
-from swsdist.lattices.spelling import written
+from swsdist.lattices.words import written
 from swsdist.server.requests import (
     body_of,
     bounds_of,

@@ -21,7 +21,7 @@ from swsdist.lattices.whisper import joined_words, repeated, settled, variants
 from swsdist.lattices.lattice import Lattice, Word, confusion_network
 from swsdist.lattices.packed import Recipe, pack
 from swsdist.lattices.recognition import Recognition
-from swsdist.lattices.spelling import spelled
+from swsdist.lattices.words import spelled
 from swsdist.lattices.whisper import RATE, Whisper, _Hypothesis, _model, _Recording, _Window
 from swsdist.testing.conformance import check_recogniser
 from swsdist.testing.conformance.lattices import check_lattice

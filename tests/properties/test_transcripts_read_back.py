@@ -10,9 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from swsdist.exports.transcripts import CTM, Transcript, write
-from swsdist.lattices import spelling
+from swsdist.lattices import words as spelling
 from swsdist.lattices.lattice import Lattice, Word
-from swsdist.lattices.spelling import pieces
+from swsdist.lattices.words import pieces
 from tests.support.transcripts import detected, read_as
 
 TEXTS = st.text(st.characters(exclude_categories=("C", "Z", "M")), min_size=1, max_size=12)

@@ -17,7 +17,7 @@ from swsdist.core.codes import io as io_codes
 from swsdist.core.codes import lattices as codes
 from swsdist.lattices.alignment import _edits, _pairs, aligned, placed
 from swsdist.lattices.lattice import LeftOut, Word, transcript
-from swsdist.lattices.spelling import written
+from swsdist.lattices.words import written
 from tests.oracles.edits import edits
 from tests.support.coded import raises
 

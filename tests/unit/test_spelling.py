@@ -7,7 +7,7 @@ import unicodedata
 import pytest
 
 from swsdist.lattices.lattice import BREAK
-from swsdist.lattices.spelling import pieces, spelled, written
+from swsdist.lattices.words import pieces, spelled, written
 
 
 @pytest.mark.parametrize(
