@@ -3,7 +3,7 @@
 By default it starts a private local instance with its own temporary folder, and always shuts it down; a bare `ray.init()` could
 join another user's cluster. With an address (config, or RAY_ADDRESS) it uses that cluster, and ends only its actors.
 
-A private instance outlives a killed driver by a second or two, until `swsdist.pipeline.execution.guard` ends it.
+A private instance outlives a killed driver by a second or two, until `swsdist.pipeline.execution.ray_instance` ends it.
 
 An actor reserves CPUs and memory, and limits its libraries' threads to its CPUs (Ray sets OMP_NUM_THREADS, which numba
 ignores). `swsdist.pipeline.execution.policy` assigns tasks to actors and handles tasks that did not finish;
