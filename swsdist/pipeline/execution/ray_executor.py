@@ -31,7 +31,7 @@ from swsdist.config.model import Executor as Settings
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import StorageError, UserError
 from swsdist.core.needs import Needs
-from swsdist.pipeline.execution.actor import Actor, Ready
+from swsdist.pipeline.execution.ray_instance import Actor, Ready
 from swsdist.pipeline.execution.executor import KILLED, error_action, failure_of, note_retry
 from swsdist.pipeline.execution.node_caches import NodeCaches
 from swsdist.pipeline.execution.nodes import (
