@@ -29,7 +29,7 @@ from swsdist.pipeline.execution.nodes import (
     usable_slots,
     version_mismatches,
 )
-from swsdist.pipeline.execution.placement import lacking
+from swsdist.pipeline.execution.policy import lacking
 from swsdist.pipeline.execution.ray_executor import RayExecutor
 from swsdist.pipeline.execution.ray_instance import await_nodes
 from swsdist.pipeline.ledger import receipt_name

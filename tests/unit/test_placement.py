@@ -8,7 +8,7 @@ from pathlib import Path
 from swsdist.config import config_from_dict
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.execution.placement import fit_on, matched, nothing_fits, workers_for
+from swsdist.pipeline.execution.policy import fit_on, matched, nothing_fits, workers_for
 from swsdist.pipeline.stage import Context
 from swsdist.stages.search import Search, _settings
 

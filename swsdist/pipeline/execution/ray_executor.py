@@ -7,7 +7,7 @@ A private instance outlives a killed driver by a second or two, until `swsdist.p
 
 An actor reserves CPUs and memory, and limits its libraries' threads to its CPUs (Ray sets OMP_NUM_THREADS, which numba
 ignores). `swsdist.pipeline.execution.policy` assigns tasks to actors and handles tasks that did not finish;
-`swsdist.pipeline.execution.placement` places actors on nodes. When a process dies, its finished tasks are known by their
+`swsdist.pipeline.execution.policy` places actors on nodes. When a process dies, its finished tasks are known by their
 receipts: an answer may be lost, or arrive after the news of the death. Nodes may join and leave during a stage:
 `swsdist.pipeline.execution.nodes`.
 
@@ -44,7 +44,7 @@ from swsdist.pipeline.execution.nodes import (
     usable_slots,
     version_mismatches,
 )
-from swsdist.pipeline.execution.placement import at_least, lacking, matched, nothing_fits, workers_for
+from swsdist.pipeline.execution.policy import at_least, lacking, matched, nothing_fits, workers_for
 from swsdist.pipeline.execution.policy import Policy, pause
 from swsdist.pipeline.execution.ray_instance import (
     Head,

@@ -20,7 +20,7 @@ from math import inf
 
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.needs import LEAST, Needs
-from swsdist.pipeline.execution.placement import at_least, fit_on, kind_on
+from swsdist.pipeline.execution.policy import at_least, fit_on, kind_on
 from swsdist.pipeline.execution.policy import Policy
 from swsdist.pipeline.forecast.cluster import Cluster, Job, Kind, Load, Rules
 
