@@ -20,7 +20,7 @@ from swsdist.core.errors import StorageError
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.execution import ray_instance
-from swsdist.pipeline.execution.nodes import (
+from swsdist.pipeline.execution.policy import (
     REST,
     RESULT_LIBRARIES,
     AvoidedHosts,

@@ -9,7 +9,7 @@ An actor reserves CPUs and memory, and limits its libraries' threads to its CPUs
 ignores). `swsdist.pipeline.execution.policy` assigns tasks to actors and handles tasks that did not finish;
 `swsdist.pipeline.execution.policy` places actors on nodes. When a process dies, its finished tasks are known by their
 receipts: an answer may be lost, or arrive after the news of the death. Nodes may join and leave during a stage:
-`swsdist.pipeline.execution.nodes`.
+`swsdist.pipeline.execution.policy`.
 
 Accounts are kept by node. A node's name is its host name; if several nodes share one (identical containers, network
 namespaces), it is the host name and Ray's address of the node.
@@ -34,7 +34,7 @@ from swsdist.core.needs import Needs
 from swsdist.pipeline.execution.ray_instance import Actor, Ready
 from swsdist.pipeline.execution.executor import KILLED, error_action, failure_of, note_retry
 from swsdist.pipeline.execution.node_caches import NodeCaches
-from swsdist.pipeline.execution.nodes import (
+from swsdist.pipeline.execution.policy import (
     CHECK_INTERVAL,
     REST,
     AvoidedHosts,
