@@ -173,7 +173,7 @@ def forecast(
         driver_task_s=driver_ms / 1000,
     )
     if as_json:
-        from swsdist.pipeline.forecast.format import as_json as json_of
+        from swsdist.pipeline.forecast.forecast import as_json as json_of
 
         print(json_of(result, lacking))
     else:

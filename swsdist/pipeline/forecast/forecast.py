@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
 from math import ceil
 from statistics import median
 from typing import Literal
@@ -12,6 +14,7 @@ from typing import Literal
 from swsdist.config.model import Executor
 from swsdist.config.search import Keep
 from swsdist.core.codes import pipeline as codes
+from swsdist.core.plain import plain
 from swsdist.pipeline.forecast.cluster import Cluster, Load, Rules
 from swsdist.pipeline.forecast.costs import StepCost
 from swsdist.pipeline.forecast.simulator import SimulatedRun, Simulator, StepTime
@@ -218,3 +221,41 @@ def simulate(
     middle = runs[(len(runs) - 1) // 2]
     seconds = median(sum(load.seconds for load in loads) for loads in several)
     return Forecast(cluster, hours, queries, middle.wall, runs[0].wall, runs[-1].wall, middle, seconds)
+
+
+SCHEMA = "swsdist-forecast/1"
+
+
+def as_json(forecast: Forecast, left_out: Sequence[str] = ()) -> str:
+    """All numbers of a forecast, null for infinite ones, and what it lacks."""
+    values = {
+        "schema": SCHEMA,
+        "version": version("swsdist"),
+        "cluster": asdict(forecast.cluster),
+        "hours": forecast.hours,
+        "query_examples": forecast.queries,
+        "left_out": list(left_out),
+        "took": None
+        if forecast.took is None
+        else dict(zip(("hours", "wall_s", "workers"), forecast.took, strict=True)),
+        "wall_s": forecast.wall_s,
+        "low_s": forecast.low_s,
+        "high_s": forecast.high_s,
+        "workers": forecast.run.workers,
+        "node_hours": forecast.node_hours,
+        "price": forecast.price,
+        "efficiency": forecast.efficiency,
+        "shares": {
+            "driver": forecast.share("driver"),
+            "ideal": forecast.share("ideal"),
+            "waiting": forecast.share("waiting"),
+        },
+        "bound": forecast.run.total.bound,
+        "task_s": forecast.seconds,
+        "node_failures": forecast.run.failures,
+        "lost_s": forecast.run.lost,
+        "failed_tasks": forecast.run.failed,
+        "second_attempts": forecast.run.again,
+        "steps": [{**asdict(step), "waiting": step.waiting, "bound": step.bound} for step in forecast.steps],
+    }
+    return json.dumps(plain(values), indent=1, allow_nan=False)
