@@ -9,7 +9,7 @@ import click
 from swsdist.cli.options import FILE, SET, Integer, Number, allow_commands
 
 if TYPE_CHECKING:
-    from swsdist.pipeline.forecast.cluster import Cluster
+    from swsdist.pipeline.forecast.costs import Cluster
     from swsdist.pipeline.forecast.forecast import Forecast
 
 _NODE: dict[str, Any] = {"nodes": 1, "cpus": 1}
@@ -186,7 +186,7 @@ def forecast(
 def _cluster(path: str | None, options: dict[str, Any]) -> Cluster:
     """The cluster of a file, or of the options."""
     from swsdist.core.codes import cli as codes
-    from swsdist.pipeline.forecast.cluster import cluster_of
+    from swsdist.pipeline.forecast.costs import cluster_of
 
     if path is None:
         cluster: dict[str, Any] = {name: options.pop(name) for name in _SHARED if name in options}

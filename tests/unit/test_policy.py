@@ -288,7 +288,7 @@ def test_ray_s_executor_and_the_simulator_hand_out_alike(
     from swsdist.config.model import Executor as Settings
     from swsdist.core.needs import LEAST
     from swsdist.pipeline.execution import ray_executor, ray_instance
-    from swsdist.pipeline.forecast.cluster import Cluster, Job, Kind, Load, Rules
+    from swsdist.pipeline.forecast.costs import Cluster, Job, Kind, Load, Rules
     from swsdist.pipeline.forecast.simulator import Simulator
 
     seconds = {f"t{k}": length + 2.0 ** -(k + 5) for k, (_, length) in enumerate(works)}

@@ -22,7 +22,7 @@ from swsdist.core.codes import pipeline as codes
 from swsdist.core.needs import LEAST, Needs
 from swsdist.pipeline.execution.policy import at_least, fit_on, kind_on
 from swsdist.pipeline.execution.policy import Policy
-from swsdist.pipeline.forecast.cluster import Cluster, Job, Kind, Load, Rules
+from swsdist.pipeline.forecast.costs import Cluster, Job, Kind, Load, Rules
 
 
 @dataclass
