@@ -16,9 +16,9 @@ from swsdist.config import Config, without_secrets
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.types import REJECTED
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline import external_table
+from swsdist.pipeline import chain as external_table
 from swsdist.pipeline.chain import Chain, Source, Step
-from swsdist.pipeline.external_table import ExternalTable
+from swsdist.pipeline.chain import ExternalTable
 from swsdist.pipeline.inputs import Inputs, InputTable
 from swsdist.pipeline.ledger import Ledger, StepOutcome
 from swsdist.pipeline.plan import ONLY, Plan, PlannedStep, load_plans

@@ -20,7 +20,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Chain, ChainInputs, Step
 from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_plans, run_stages
-from swsdist.pipeline.external_table import ExternalTable, read
+from swsdist.pipeline.chain import ExternalTable, read
 from swsdist.pipeline.in_memory import Way
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.inspection.digest import digests

@@ -31,7 +31,7 @@ from swsdist.core.codes import fuse as codes
 from swsdist.core.types import JOINED_TRIALS
 from swsdist.fusion.parts import with_parts_of
 from swsdist.pipeline.chain import Chain, Step
-from swsdist.pipeline.external_table import ExternalTable
+from swsdist.pipeline.chain import ExternalTable
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Stage, Table
 from swsdist.stages.align import Align

@@ -40,7 +40,7 @@ from swsdist.core.codes import sweep as codes
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import TRIALS
 from swsdist.pipeline.chain import Chain, ChainInputs, Step
-from swsdist.pipeline.external_table import ExternalTable
+from swsdist.pipeline.chain import ExternalTable
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Context, Stage, Table

@@ -16,7 +16,7 @@ from swsdist.config import Config
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.chain_run import ChainRun, StepSelection, plan_rounds, prepare_chain_run
-from swsdist.pipeline.external_table import ExternalTable
+from swsdist.pipeline.chain import ExternalTable
 from swsdist.pipeline.forecast.costs import Cluster, Kind, Load
 from swsdist.pipeline.forecast.costs import StepCost, cost_of
 from swsdist.pipeline.forecast.forecast import Forecast, rules_of, simulate
