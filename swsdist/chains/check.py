@@ -25,7 +25,7 @@ from swsdist.features.transforms.interface import TransformedPrecomputed
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.io.notices import FEW, REJECTED, Notices
 from swsdist.methods.query.speech_trimming import trim_to_speech
-from swsdist.pipeline.finding import Finding
+from swsdist.pipeline.chain import Finding
 from swsdist.registry.entries import is_chain
 from swsdist.registry.registries import CHAINS, METHODS
 from swsdist.score.measures.protocol import number_of_trials, protocol_of

@@ -10,7 +10,7 @@ import click
 from swsdist.cli.options import CORPUS, FILE, RUN, SET, allow_commands
 
 if TYPE_CHECKING:
-    from swsdist.pipeline.finding import Finding
+    from swsdist.pipeline.chain import Finding
 
 
 @click.command()

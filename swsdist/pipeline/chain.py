@@ -21,11 +21,24 @@ import pyarrow as pa
 from swsdist.config import Config
 from swsdist.core.codes import pipeline as codes
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.finding import Finding
 from swsdist.pipeline.inputs import InputTable
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.plan import ONLY, load_plans, receipts_of
 from swsdist.pipeline.stage import Stage
+
+
+class Finding(NamedTuple):
+    """The result of one check.
+
+    Attributes:
+        name: name of the check.
+        good: True: passed; False: failed; None: passed with a warning.
+        text: details.
+    """
+
+    name: str
+    good: bool | None
+    text: str
 
 
 class ExternalTable(NamedTuple):

@@ -14,7 +14,7 @@ from swsdist.core.codes import line_of
 from swsdist.core.errors import SwsdistError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.finding import Finding
+from swsdist.pipeline.chain import Finding
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.pipeline.ledger import Ledger

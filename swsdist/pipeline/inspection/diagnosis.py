@@ -17,7 +17,7 @@ from swsdist.features.ssl.folder import ENCODER_FILES, cached_models
 from swsdist.io.filesystem import Folder
 from swsdist.io.hub_cache import way_to
 from swsdist.lattices.recognition import Recognition
-from swsdist.pipeline.finding import Finding
+from swsdist.pipeline.chain import Finding
 from swsdist.registry import registries
 from swsdist.registry.registries import EXECUTORS, FEATURES, RECOGNISERS
 from swsdist.registry.registry import Entry, Registry
