@@ -11,14 +11,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from swsdist.accounts.journal import lines_of
+from swsdist.core.types import REJECTED
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.inspection.loading import config_of
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.lock import STALE_AFTER, lives, read
 from swsdist.pipeline.operation import run_status
 from swsdist.pipeline.operation.run_status import RunStatus
 from swsdist.pipeline.plan import Plan, load_plans
+from swsdist.store import parquet
+from swsdist.store.manifest import words_store
+from swsdist.store.reading import Store
 
 #: First and largest number of bytes read at the end of a journal, to find the start of the present task.
 _FIRST_TAIL, _LARGEST_TAIL = 1 << 16, 1 << 22
@@ -173,3 +179,31 @@ def _eta(driver_status: RunStatus) -> float | None:
         if stage.ended is None and stage.done < stage.tasks:
             return (driver_status.t - stage.begun) / done * (stage.tasks - stage.done) if done else None
     return None
+
+
+#: Table of a run with a report.
+_TABLE = "rejected.parquet"
+
+
+def rejections(folder: str) -> pa.Table:
+    """REJECTED: documents of a store; for a run with a report also queries and failed tasks.
+
+    Args:
+        folder: folder of a store or a run, local or `s3://`.
+
+    Raises:
+        StoreError: neither a store nor a run, or the run has no store yet.
+    """
+    place = Folder(folder.rstrip("/"))
+    if place.exists("plan.json"):
+        if place.exists(_TABLE):
+            return parquet.read(place, _TABLE)
+        plan = next(iter(load_plans(place).values()))
+        place = Folder(config_of(place, plan).store, place.storage)
+    tables = [Store(place).rejected().select(REJECTED.names)]
+    if (words := words_store(place.path())) is None:
+        return tables[0]
+    tables.append(Store(Folder(words, place.storage)).rejected().select(REJECTED.names))
+    # A recording may be unreadable to both.
+    rows = {tuple(row.values()): row for row in pa.concat_tables(tables).to_pylist()}
+    return pa.Table.from_pylist(list(rows.values()), REJECTED)
