@@ -259,7 +259,7 @@ def follow_run(run: Folder, as_json: bool, every: float) -> Status:
         StoreError: the folder is not a run folder.
     """
     from swsdist.pipeline.inspection.status import status
-    from swsdist.pipeline.operation.events import Follower
+    from swsdist.pipeline.operation.monitor import Follower
 
     run_status = status(run)
     events = Follower(run, old=as_json)

@@ -30,7 +30,7 @@ from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation import cancelling, run_status
 from swsdist.pipeline.operation import monitor as watching
 from swsdist.pipeline.operation.cleaning import clean
-from swsdist.pipeline.operation.events import EVENTS, Follower
+from swsdist.pipeline.operation.monitor import EVENTS, Follower
 from swsdist.pipeline.operation.monitor import RunMonitor, monitored
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.operation.readers import readers_of

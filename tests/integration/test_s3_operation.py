@@ -16,7 +16,7 @@ from commands import expecting, in_this_process
 from swsdist.core.codes import pipeline as codes
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.operation import run_status
-from swsdist.pipeline.operation.events import Follower
+from swsdist.pipeline.operation.monitor import Follower
 from tests.support.coded import says
 
 swsdist = expecting(in_this_process)

@@ -17,7 +17,7 @@ from swsdist.io.failures import explain
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.pipeline.chain_run import Outcome
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.operation.events import EventLog
+from swsdist.pipeline.operation.monitor import EventLog
 from swsdist.pipeline.operation.monitor import RunMonitor
 from swsdist.pipeline.operation.progress import Progress
 

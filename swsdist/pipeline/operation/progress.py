@@ -35,7 +35,7 @@ class Progress:
         """The last step has ended, or the run was interrupted."""
 
     def event(self, line: Mapping[str, Any]) -> None:
-        """An event of the run (`swsdist.pipeline.operation.events`)."""
+        """An event of the run (`swsdist.pipeline.operation.monitor`)."""
 
 
 class ForwardingProgress(Progress):
