@@ -122,7 +122,7 @@ def cancel(folder: str, wait: float, endpoint_url: str | None) -> None:
     Finished work is kept: the same config continues.
     """
     from swsdist.io.filesystem import Folder
-    from swsdist.pipeline.operation import cancelling
+    from swsdist.pipeline.operation import cleaning as cancelling
 
     run = Folder(folder, {"endpoint_url": endpoint_url} if endpoint_url else {})
     token = cancelling.request(run)

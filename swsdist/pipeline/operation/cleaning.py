@@ -7,11 +7,18 @@ Always kept are: a folder in which a process works; all states of a store with r
 (`swsdist.pipeline.operation.readers`), or whose manifest changed recently; tables of an unfinished run, which it needs to go
 on; outputs of tasks in a store that no state names yet (shards of an interrupted index, sums and models of a fit), until the
 run in whose folder the store lies has ended without them; accounts, events, reports and exports.
+
+Cancelling: a request file in the run folder, which can be written from any host; the driver checks for it every few seconds.
+
+The request names the lock of one driver, so a stale request cannot cancel a later run.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import socket
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
@@ -23,11 +30,58 @@ from swsdist.io.failures import TEMPORARY
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import lock
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.operation import cancelling
+from swsdist.pipeline.operation import run_status
 from swsdist.pipeline.operation.readers import readers_of
 from swsdist.pipeline.plan import NAME as PLAN
 from swsdist.pipeline.plan import Plan, load_plans
 from swsdist.store import manifest
+
+NAME = "cancel.json"
+
+
+def request(run: Folder) -> str:
+    """Ask the driver of a run to stop; returns the token of its lock.
+
+    Raises:
+        StoreError: not a run folder.
+        UserError: no process works there.
+    """
+    load_plans(run)
+    holder = lock.read(run)
+    if holder is None:
+        raise codes.NO_RUNNING_PROCESS(where=run.path())
+    if not lock.lives(run, holder):
+        raise codes.DEAD_PROCESS(where=run.path(), pid=holder["pid"], host=holder["host"])
+    cancellation = {"token": holder["token"], "t": time.time(), "host": socket.gethostname(), "pid": os.getpid()}
+    run.write_bytes(NAME, json.dumps(cancellation).encode())
+    return str(holder["token"])
+
+
+def requested(run: Folder, token: str) -> str | None:
+    """Host that requested the cancellation of the driver with this lock; None: no request."""
+    try:
+        cancellation = json.loads(run.read_bytes(NAME))
+        return str(cancellation["host"]) if cancellation["token"] == token else None
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+
+
+def wait(run: Folder, token: str, seconds: float) -> str:
+    """Wait until the driver with this lock has ended; returns its final state.
+
+    Raises:
+        IncompleteError: it still runs after `seconds`.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        holder = lock.read(run)
+        if holder is None or holder["token"] != token or not lock.lives(run, holder):
+            driver_status = run_status.read(run)
+            return driver_status.state if driver_status is not None and driver_status.token == token else "ended"
+        if time.monotonic() > deadline:
+            raise codes.STILL_RUNNING(where=run.path(), pid=holder["pid"], host=holder["host"])
+        time.sleep(0.5)
+
 
 #: File name of a task's table or receipt.
 _OF_TASK = re.compile(r"(?:tables/[^/]+/|receipts/[^/]+?-)(?P<task>[0-9a-f]{32})(?![0-9a-f])[^/]*")
@@ -138,7 +192,7 @@ def left_behind(folder: Folder, hours: float) -> Iterator[Removable]:
         status = file.stat()
         if file.is_file() and time.time() - status.st_mtime > hours * 3600:
             yield Removable(folder, f"{TEMPORARY}/{file.name}", status.st_size, "temporary file of a killed process")
-    for name in (lock.NAME, cancelling.NAME):
+    for name in (lock.NAME, NAME):
         if folder.exists(name):  # no live process holds the lock
             yield Removable(folder, name, folder.info(name).size, "of a dead process")
 

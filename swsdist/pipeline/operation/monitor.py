@@ -30,7 +30,8 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline import lock
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.chain_run import Outcome
-from swsdist.pipeline.operation import cancelling, run_status
+from swsdist.pipeline.operation import run_status
+from swsdist.pipeline.operation import cleaning
 from swsdist.pipeline.operation.progress import ForwardingProgress, Progress
 from swsdist.pipeline.operation.readers import Reader
 from swsdist.pipeline.plan import NAME as PLAN
@@ -303,7 +304,7 @@ class RunMonitor(ForwardingProgress):
                     reader.beat()
             if self._cancelled_from is None:
                 with suppress(StorageError, OSError):
-                    self._cancelled_from = cancelling.requested(self._run, self._status.token)
+                    self._cancelled_from = cleaning.requested(self._run, self._status.token)
                     requested_at = time.monotonic()
             elif time.monotonic() - requested_at > (_CLOSING if self._obeyed else _PATIENCE) and _ends_by_signal():
                 signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
@@ -366,7 +367,7 @@ class RunMonitor(ForwardingProgress):
         self._write()
         with suppress(StorageError, OSError):
             if self._cancelled_from is not None:
-                self._run.remove(cancelling.NAME)
+                self._run.remove(cleaning.NAME)
 
 
 def _ends_by_signal() -> bool:
