@@ -17,7 +17,7 @@ from swsdist.features.sources import Source
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.records.listing import Listing
+from swsdist.pipeline.records.lists import Listing
 from swsdist.pipeline.task import Receipt
 from swsdist.stages.inputs.content_matches import ContentMatches, match_content
 from swsdist.stages.inputs.corpus_documents import CorpusDocuments, Key, StoreContents, compare, places_in
