@@ -24,7 +24,7 @@ from swsdist.pipeline.ledger import Ledger, StepOutcome
 from swsdist.pipeline.plan import ONLY, Plan, PlannedStep, load_plans
 from swsdist.pipeline.records.lists import ReceiptList
 from swsdist.pipeline.records.receipts import Digits, Names, Receipts, Rows, first_of_each, names_of
-from swsdist.pipeline.records.spool import Spool
+from swsdist.pipeline.records.receipts import Spool
 from swsdist.pipeline.task import Failure, TaskResult
 from swsdist.registry.registries import CHAINS
 from swsdist.store import parquet

@@ -18,7 +18,7 @@ from swsdist.pipeline.records import receipts
 from swsdist.pipeline.records.lists import Listing
 from swsdist.pipeline.records.lists import ReceiptList
 from swsdist.pipeline.records.receipts import Names, Receipts, decoded, encoded, first_of_each, names_of
-from swsdist.pipeline.records.spool import Queue, Spool
+from swsdist.pipeline.records.receipts import Queue, Spool
 from swsdist.pipeline.task import Cost, Part, Receipt, Task
 
 

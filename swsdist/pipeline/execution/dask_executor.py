@@ -43,7 +43,7 @@ from swsdist.pipeline.execution.policy import version_mismatches
 from swsdist.pipeline.execution.policy import at_least, nothing_fits, workers_for
 from swsdist.pipeline.execution.worker import PartListener
 from swsdist.pipeline.ledger import written_receipt
-from swsdist.pipeline.records.spool import Queue
+from swsdist.pipeline.records.receipts import Queue
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
 
