@@ -124,3 +124,26 @@ class Bucket:
             last: no more candidates follow, so their memory is freed.
         """
         return Reduced(self._best.table(*self._named, last=last), self._sums.table())
+
+
+#: Best hits of a query that are looked for.
+BEST = 20
+
+#: Columns that tell detections apart, without what the list was named.
+_HIT = ["query_id", "doc_id", "channel", "start", "end", "cost", "example"]
+
+
+def best_found(
+    exact: Iterable[pa.Table], proposed: Iterable[pa.Table], *, tick: float, overlap: float
+) -> tuple[int, int]:
+    """The number of best hits of an exact search, and of those among them that are the other search's best hits too.
+
+    Args:
+        exact, proposed: tables of CANDIDATES of the same queries in the same documents; a document in one of them.
+        tick, overlap: see `Bucket`.
+    """
+    hits = []
+    for tables in (exact, proposed):
+        best = Bucket(tick=tick, overlap=overlap, nbest=BEST, system="").all_of(tables).detections
+        hits.append(set(zip(*(best[name].to_pylist() for name in _HIT), strict=True)))
+    return len(hits[0]), len(hits[0] & hits[1])
