@@ -18,11 +18,23 @@ of these integers is a cost of scale K `fineness`.
 
 A query of one example is merged as by `best`.
 
-**parts**: examples in parts, see `swsdist.reduce.parts`.
+**parts**: examples in parts, see `swsdist.reduce.examples`.
+
+Parts of queries (`swsdist.methods.query.parts`) in one list: the best score of any part.
+
+1. The score of a candidate is q-normed by the candidates of the same part of the same example, since short parts match better
+   anywhere.
+2. It is multiplied by the root of the part's share of the query's frames: a mean of n distances varies as 1 / sqrt(n), so
+   frames that are missing count as average ones.
+3. The best candidate in a document, of any part and example, is a place, and candidates that overlap it belong to it. The next
+   stage q-norms the scores of places again, with statistics over all of them.
+
+Scores are multiples of 1 / `fineness`, so the statistics are exact sums of integers.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
@@ -32,19 +44,66 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.calibrate.statistics import CandidatePosteriors, CostSums, load_statistics
+from swsdist.calibrate.statistics import CandidatePosteriors, CostSums, Tally, load_statistics
 from swsdist.calibrate.steps.q_norm import example_moments, standardised
 from swsdist.config.model import Reduce
 from swsdist.config.search import Search
 from swsdist.core.codes import chains as codes
+from swsdist.core.types import DETECTIONS
 from swsdist.kernels.scales import weighted
+from swsdist.methods.query.parts import PARTS
 from swsdist.methods.sample import sample_limit
 from swsdist.reduce.detections import Bucket, Reduced, Sums
 from swsdist.reduce.overlaps import Merge, claim_places, merge_overlaps
-from swsdist.reduce.parts import part_places, scaling_of, with_numbers
 from swsdist.reduce.spans import Best, Names, SpanFilter, Spans, scored_places, spans_of
 from swsdist.reduce.speakers import Speakers
 from swsdist.registry.registries import METHODS
+
+#: By query and part of an example: mean and deviation of the scores, and the root of its share of the frames.
+Scaling = Mapping[tuple[str, int], tuple[float, float, float]]
+
+
+def scaling_of(sums: Tally) -> Scaling:
+    """What makes the scores of parts comparable.
+
+    Args:
+        sums: of `cost-sums`. The scale of a part is its frames times a number that is the same for all.
+    """
+    scales = {key[:2]: key[2] for key in sums.values}
+    most: dict[tuple[str, int], int] = {}
+    for (query_id, part), scale in scales.items():
+        example = query_id, part // PARTS
+        most[example] = max(most.get(example, 0), scale)
+    return {
+        key: (*moments, math.sqrt(scales[key] / most[key[0], key[1] // PARTS]))
+        for key, moments in example_moments(sums).items()
+    }
+
+
+def part_places(spans: Spans, names: Names, scaling: Scaling, overlap: float, fineness: int) -> tuple[Spans, pa.Table]:
+    """A file's places with their scores; and these as statistics take candidates.
+
+    Args:
+        spans: all candidates.
+        names: of their codes.
+        scaling: of each part.
+        overlap, fineness: see `swsdist.reduce.examples.reduce_examples`.
+    """
+    stride = int(spans.example.max(initial=0)) + 1
+    keys, row = np.unique(spans.query * stride + spans.example, return_inverse=True)
+    each = [scaling[names.query_ids[key // stride], key % stride] for key in keys.tolist()]
+    mean, deviation, root = np.array(each).reshape(-1, 3)[row].T
+    score = np.rint(standardised(spans.score, mean, deviation) * root * fineness) / fineness
+    places = merge_overlaps(spans._replace(score=score), overlap, "best")
+    cost = -np.rint(places.score * fineness).astype(np.int64)
+    return places, scored_places(places, names, cost, np.full(places.rows, fineness))
+
+
+def with_numbers(detections: pa.Table) -> pa.Table:
+    """DETECTIONS with the numbers of examples instead of those of their parts."""
+    place = DETECTIONS.get_field_index("example")
+    number = pc.divide(detections["example"], pa.scalar(PARTS, pa.int32()))
+    return detections.set_column(place, DETECTIONS.field(place), number)
 
 
 def rules_of(
@@ -106,7 +165,7 @@ def reduce_examples(
 
     Args:
         examples: whether the best of a query's examples counts, or their mean; `parts`: the best of their parts
-            (`swsdist.reduce.parts`).
+            (`swsdist.reduce.examples`).
         candidates: gives CANDIDATES, one table per file; called twice except for the best.
         tick, overlap, nbest, system, merge, statistics, speakers, span_filter, sample: see `Bucket`.
         fineness: of q-normed scores that are averaged, or compared.

@@ -34,7 +34,7 @@ def kept(matches: list[Match], most: int) -> list[Match]:
 def best_of_parts(
     candidates: list[Candidate], *, shift: float, overlap: float, nbest: int, system: str, fineness: int
 ) -> tuple[list[Detection], list[Statistic]]:
-    """Detections and statistics of queries whose examples come in four parts; see `swsdist.reduce.parts`."""
+    """Detections and statistics of queries whose examples come in four parts; see `swsdist.reduce.examples`."""
     detections: list[Detection] = []
     statistics: list[Statistic] = []
     for query_id in sorted({row["query_id"] for row in candidates}):
