@@ -1,7 +1,7 @@
 """Candidates to detections, one bucket of queries at a time: the second half of a map-reduce.
 
 A bucket reads its rows of each file of candidates. A document is in one shard only, and a query's examples in one
-group, so overlaps are merged file by file (`swsdist.reduce.overlaps`), and the best N of each query are kept. All orders are
+group, so overlaps are merged file by file (`swsdist.reduce.spans`), and the best N of each query are kept. All orders are
 total (score descending, then doc_id, channel, first, last, example), so neither the order nor the number of the files
 matters. Memory holds one file's rows of the bucket and some N detections a query.
 
@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from swsdist.calibrate.statistics import Statistic, Tally, completed, load_statistics, summed, to_table
 from swsdist.methods.sample import in_sample
-from swsdist.reduce.overlaps import Merge, merge_overlaps
+from swsdist.reduce.spans import Merge, merge_overlaps
 from swsdist.reduce.spans import Best, Names, SpanFilter, spans_of
 from swsdist.reduce.speakers import Speakers
 

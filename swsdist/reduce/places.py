@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.core.types import DETECTIONS
-from swsdist.reduce.overlaps import claim_places
+from swsdist.reduce.spans import claim_places
 from swsdist.reduce.spans import Names, Spans, in_order
 
 #: Columns of DOCUMENTS that say where documents lie.
