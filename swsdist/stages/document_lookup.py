@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Values
-from swsdist.reduce.places import WHERE
+from swsdist.reduce.source_places import WHERE
 from swsdist.reduce.speakers import WHO, Speakers
 from swsdist.stages.inputs.population import COLUMNS, POPULATION
 from swsdist.store.reading import Store

@@ -20,7 +20,7 @@ from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.reduce.detections import Reduced
 from swsdist.reduce.examples import reduce_examples, rules_of
-from swsdist.reduce.places import WHERE, in_recordings
+from swsdist.reduce.source_places import WHERE, in_recordings
 from swsdist.reduce.source_places import SourcePlaces, outside_places
 from swsdist.reduce.spans import SpanFilter
 from swsdist.reduce.speakers import WHO
