@@ -58,7 +58,7 @@ from swsdist.core.plain import parse_json
 from swsdist.core.types import DETECTIONS
 from swsdist.io.filesystem import locate
 from swsdist.kernels.coding import coded
-from swsdist.registry.calibration_entries import Score
+from swsdist.registry.entries import Score
 from swsdist.registry.registries import CALIBRATION
 
 

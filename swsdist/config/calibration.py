@@ -10,7 +10,7 @@ from swsdist.config.section import IsPath, Section
 from swsdist.core.codes import config as codes
 from swsdist.core.errors import ConfigError
 from swsdist.core.text import suggestion
-from swsdist.registry.calibration_entries import Score, StepEntry, misfit, statistics_wanted, unfitted
+from swsdist.registry.entries import Score, StepEntry, misfit, statistics_wanted, unfitted
 from swsdist.registry.registries import CALIBRATION
 
 #: Steps that people call z-norm.

@@ -37,7 +37,7 @@ from swsdist.core.codes import score as calibrate_codes
 from swsdist.core.codes import evaluation as codes
 from swsdist.core.fingerprint import fingerprint
 from swsdist.evaluation.scoring_task import ScoringTask, System
-from swsdist.registry.calibration_entries import misfit
+from swsdist.registry.entries import misfit
 from swsdist.registry.registries import CALIBRATION
 from swsdist.score.measures.protocol import OperatingPoint, Protocol, operating_point
 

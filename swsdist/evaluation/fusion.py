@@ -33,7 +33,7 @@ from swsdist.fusion.joining import Meeting, without_overlaps
 from swsdist.fusion.parts import count_common_places, parts_of, warn_disjoint_systems, with_parts_of
 from swsdist.fusion.weights import Missing
 from swsdist.io.notices import Notices
-from swsdist.registry.calibration_entries import misfit
+from swsdist.registry.entries import misfit
 from swsdist.registry.registries import CALIBRATION
 from swsdist.score.measures.protocol import OperatingPoint
 

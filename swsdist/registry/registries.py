@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swsdist.core.codes import config as codes
-from swsdist.registry.calibration_entries import Dependency, StepEntry
+from swsdist.registry.entries import Dependency, StepEntry
 from swsdist.registry.commands import COMMANDS as COMMANDS  # a light module
 from swsdist.registry.entries import (
     BackendEntry,
@@ -320,7 +320,7 @@ def _by_term(target: str, says: str) -> StepEntry:
     )
 
 
-#: Scores to other scores: see `swsdist.registry.calibration_entries`.
+#: Scores to other scores: see `swsdist.registry.entries`.
 CALIBRATION: Registry[StepEntry] = Registry(
     "step of calibration",
     "swsdist.calibration",

@@ -20,7 +20,7 @@ from swsdist.accounts.factors import TypeCost
 from swsdist.accounts.costs import Costs
 from swsdist.accounts.factors import indexing_speed_factor, processing_load, query_cost, searching_speed_factor
 from swsdist.core.plain import plain
-from swsdist.registry.calibration_entries import Dependency
+from swsdist.registry.entries import Dependency
 from swsdist.registry.entries import Quantity
 from swsdist.registry.registries import quantities
 from swsdist.score.measures.curve import Curve

@@ -19,7 +19,7 @@ from swsdist.calibrate.thresholding import Thresholding
 from swsdist.core.types import DETECTIONS
 from swsdist.io.nist.systemlist import read_systemlist
 from swsdist.io.tables import read_table
-from swsdist.registry.calibration_entries import StepEntry
+from swsdist.registry.entries import StepEntry
 from swsdist.registry.registries import CALIBRATION
 
 SECONDS = 3600

@@ -19,7 +19,7 @@ import numpy as np
 from swsdist.calibrate.steps.interface import Options, Step, scores_of
 from swsdist.registry.entries import MeasureEntry, Quantity
 from swsdist.score.parts.events import CLASSES
-from swsdist.registry.calibration_entries import StepEntry
+from swsdist.registry.entries import StepEntry
 
 
 class Silence:

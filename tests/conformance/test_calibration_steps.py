@@ -14,7 +14,7 @@ from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.steps.interface import Options, Step, scores_of
 from swsdist.config import config_from_dict
 from swsdist.core.codes import config as registry_codes
-from swsdist.registry.calibration_entries import StepEntry
+from swsdist.registry.entries import StepEntry
 from swsdist.registry.registries import CALIBRATION
 from swsdist.testing.conformance.calibration import check_step, kind_for, lists
 from tests.support.coded import raises

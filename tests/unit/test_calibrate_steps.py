@@ -31,7 +31,7 @@ from swsdist.core.types import DETECTIONS, REFERENCES, TRIALS
 from swsdist.io.nist.systemlist import read_systemlist
 from swsdist.io.tables import read_table
 from swsdist.kernels.regression import Labelled
-from swsdist.registry.calibration_entries import StepEntry, decision_dependencies, misfit
+from swsdist.registry.entries import StepEntry, decision_dependencies, misfit
 from swsdist.registry.registries import CALIBRATION
 from swsdist.score import Counts, align, atwv, mtwv, score_limits, twv_curve
 from tests.oracles.thresholds import fit_threshold

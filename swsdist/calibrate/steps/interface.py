@@ -1,7 +1,7 @@
 """The interface of a step of calibration: scores of detections in, scores out.
 
 A step is a class with a name, a version and options, and an entry in `swsdist.registry.registries.CALIBRATION` that declares
-its input and output (`swsdist.registry.calibration_entries.StepEntry`). It only changes scores. The scores of a query depend
+its input and output (`swsdist.registry.entries.StepEntry`). It only changes scores. The scores of a query depend
 on that query's rows, its statistics, and fitted values. Folds, files and decisions are the task of the procedure
 (`swsdist.calibrate.procedure`): a step receives the rows of one fitted value. `swsdist.testing.conformance` checks a step.
 """
@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict
 
 from swsdist.calibrate.statistics import Tally
 from swsdist.kernels.regression import Labelled, logarithm
-from swsdist.registry.calibration_entries import Score
+from swsdist.registry.entries import Score
 
 Floats = NDArray[np.float64]
 

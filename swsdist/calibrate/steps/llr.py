@@ -50,7 +50,7 @@ from swsdist.core.codes import score as codes
 from swsdist.core.codes import warning_text
 from swsdist.kernels.coding import coded
 from swsdist.kernels.regression import Fitted, Labelled, linear, log_odds, logarithm, maximise, prior_weights, total
-from swsdist.registry.calibration_entries import Score
+from swsdist.registry.entries import Score
 from swsdist.score.measures.cnxe import prior_of_beta
 
 Ints = NDArray[np.int64]

@@ -19,7 +19,7 @@ from swsdist.fusion.parts import count_common_places, parts_of, warn_disjoint_sy
 from swsdist.fusion.weights import Fusion
 from swsdist.io.notices import Notices
 from swsdist.pipeline.chain_run import ChainRun, Outcome
-from swsdist.registry.calibration_entries import Dependency, decision_dependencies
+from swsdist.registry.entries import Dependency, decision_dependencies
 from swsdist.report.data import FusedSystemRow, FusionReport, Gain, ReportData
 from swsdist.score.compare.paired import compare
 from swsdist.score.compare.results import Settings

@@ -25,7 +25,7 @@ from swsdist.core.types import DETECTIONS, REJECTED
 from swsdist.pipeline.chain_run import ChainRun, Outcome
 from swsdist.pipeline.inspection.digest import digests, of_all_keys, unlabelled
 from swsdist.pipeline.task import Receipt
-from swsdist.registry.calibration_entries import Dependency, decision_dependencies
+from swsdist.registry.entries import Dependency, decision_dependencies
 from swsdist.report import data as report
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.inputs.cross_corpus import takes_query_statistics

@@ -31,7 +31,7 @@ from swsdist.calibrate.steps.zt_norm import ALL, COHORT, cohort_sums
 from swsdist.core.fingerprint import slot_of
 from swsdist.core.types import CANDIDATES, EXAMPLES, JOINED, JOINED_TRIALS
 from swsdist.kernels.regression import Labelled
-from swsdist.registry.calibration_entries import COLUMNS, Dependency, Score, StepEntry
+from swsdist.registry.entries import COLUMNS, Dependency, Score, StepEntry
 from swsdist.registry.registries import CALIBRATION, STATISTICS
 
 #: The operating point of the suite.
