@@ -33,7 +33,7 @@ from swsdist.features.interface import Kind
 from swsdist.io.failures import UNREADABLE
 from swsdist.io.frames.archive import Form, find_items, read_item
 from swsdist.io.frames.item import Item, RawFrames
-from swsdist.registry.options import Options
+from swsdist.registry.entries import Options
 
 #: Tolerance of a frame's sum of probabilities, as in the distances between posteriors.
 _SUM = 0.01

@@ -21,6 +21,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, SupportsInt, TypeVar, cast
 
+from pydantic import BaseModel, ConfigDict
+
 from swsdist.core.codes import config as codes
 from swsdist.core.codes import error_of
 from swsdist.registry.registry import Entry, Registry
@@ -514,3 +516,9 @@ def _problem(place: tuple[str | int, ...], message: str, bounds: Mapping[str, ob
 def names_where(registry: Registry[E], fact: str) -> Iterator[str]:
     """Names of the entries whose attribute `fact` is true."""
     return (name for name in registry if getattr(registry[name], fact))
+
+
+class Options(BaseModel):
+    """Frozen; unknown options, infinity and NaN are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)

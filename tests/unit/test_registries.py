@@ -21,7 +21,7 @@ from swsdist.core.errors import ConfigError
 from swsdist.features import extractors
 from swsdist.kernels.distances.create import create
 from swsdist.registry.entries import DistanceEntry, FirstPassEntry, RecurrenceEntry, checked
-from swsdist.registry.options import Options
+from swsdist.registry.entries import Options
 from swsdist.registry.registries import (
     CALIBRATION,
     DISTANCES,

@@ -31,7 +31,7 @@ from swsdist.features.ssl.network import Network
 from swsdist.io.failures import as_file_fault
 from swsdist.io.hub_cache import folder_of
 from swsdist.io.local import retry_local
-from swsdist.registry.options import Options
+from swsdist.registry.entries import Options
 
 if TYPE_CHECKING:
     from swsdist.features.ssl.whisper import Whisper

@@ -40,7 +40,7 @@ from swsdist.features.interface import (
 from swsdist.features.model import Model, read_model
 from swsdist.io.frames.item import Item
 from swsdist.io.remote.copies import local_file
-from swsdist.registry.options import Options
+from swsdist.registry.entries import Options
 
 #: Frames of a chunk of a long recording, if a transform needs complete recordings.
 _CHUNK = 30_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, PositiveFloat
 
-from swsdist.registry.options import Options
+from swsdist.registry.entries import Options
 
 
 class Floor(Options):

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from swsdist.registry.options import Options
+from swsdist.registry.entries import Options
 
 
 class Coarse(Options):

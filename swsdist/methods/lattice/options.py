@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from swsdist.registry.options import Options
+from swsdist.registry.entries import Options
 
 
 class LatticeOptions(Options):

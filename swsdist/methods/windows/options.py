@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from swsdist.config.search import Keep
-from swsdist.registry.options import Options
+from swsdist.registry.entries import Options
 
 
 class WindowsOptions(Options):
