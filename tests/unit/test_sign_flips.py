@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from swsdist.core.codes import score as codes
-from swsdist.score.compare.sign_flips import max_t
+from swsdist.score.compare.paired import max_t
 from swsdist.score.compare.significance import holm, paired_t
 from tests.support.coded import raises
 
@@ -62,7 +62,7 @@ def test_the_same_seed_gives_the_same_in_any_pieces(monkeypatch: pytest.MonkeyPa
     rng = np.random.default_rng(0)
     against, values = rng.normal(size=20), rng.normal(size=(7, 20))
     whole = max_t(values, against, permutations=501, seed=9)
-    monkeypatch.setattr("swsdist.score.compare.sign_flips._CELLS", 70)
+    monkeypatch.setattr("swsdist.score.compare.paired._CELLS", 70)
     assert max_t(values, against, permutations=501, seed=9).tolist() == whole.tolist()
     assert whole.min() >= 1 / 502
 

@@ -40,7 +40,7 @@ from swsdist.report.study import captioned_figures, study_files, study_tables
 from swsdist.report.summary import span
 from swsdist.report.sweep import Ranking, SweepData, plots, render_sweep
 from swsdist.score.compare.bootstrap import bootstrap_terms
-from swsdist.score.compare.sign_flips import max_t, sign_flips
+from swsdist.score.compare.paired import max_t, sign_flips
 from swsdist.score.compare.significance import holm, rank_biserial, wilcoxon
 
 #: Points whose draws are in memory at once.

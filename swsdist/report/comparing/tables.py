@@ -16,7 +16,7 @@ from swsdist.score.compare.bootstrap import Interval
 from swsdist.score.compare.cross_entropy import EntropyPair
 from swsdist.score.compare.paired import PairRow
 from swsdist.score.compare.results import BreakdownTable, ComparisonData, Measured, Settings, SystemInfo
-from swsdist.score.compare.sign_flips import SignFlip
+from swsdist.score.compare.paired import SignFlip
 from swsdist.score.compare.significance import Wilcoxon
 
 #: Marks of significance, and their upper limits of p.

@@ -2,7 +2,7 @@
 
 Tests are two-sided: the paired t test, of the mean of normally distributed differences, and the Wilcoxon signed-rank
 test, of their ranks. Per-term values are far from normal (Wang and Metze 2014, section 3.2), and skewed: the ranks may favour
-the system with the lesser mean. Differences of means are tested by `swsdist.score.compare.sign_flips`.
+the system with the lesser mean. Differences of means are tested by `swsdist.score.compare.paired`.
 
 Differences below 1e-12 are rounding, and are 0; so are those between two differences when they are ranked.
 
