@@ -12,7 +12,7 @@ from typing import NamedTuple
 from swsdist.bench.results import FIGURES, Results
 from swsdist.bench.results import Ratio, ratio
 from swsdist.report.summary import short
-from swsdist.score.compare.significance import holm
+from swsdist.score.compare.paired import holm
 
 SCHEMA = "swsdist-bench-comparison/1"
 _ALPHA = 0.05

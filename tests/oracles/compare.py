@@ -1,6 +1,6 @@
 """Comparison's definitions in plain Python: slow, and short enough to be checked by reading.
 
-`swsdist.score.compare.significance` and `swsdist.score.compare.bootstrap` are held against these. Sums are exact, as fractions.
+`swsdist.score.compare.paired` and `swsdist.score.compare.bootstrap` are held against these. Sums are exact, as fractions.
 """
 
 from __future__ import annotations

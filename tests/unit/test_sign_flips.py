@@ -9,7 +9,7 @@ import pytest
 
 from swsdist.core.codes import score as codes
 from swsdist.score.compare.paired import max_t
-from swsdist.score.compare.significance import holm, paired_t
+from swsdist.score.compare.paired import holm, paired_t
 from tests.support.coded import raises
 
 

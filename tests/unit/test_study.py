@@ -32,7 +32,7 @@ from swsdist.report.plots.run import Axes, Series, bars_svg, dots_svg, lines_svg
 from swsdist.report.study import captioned_figures, figures, study_files, study_json, study_tables, text_lines
 from swsdist.report.sweep import Ranking, SweepData, render_sweep
 from swsdist.score import Counts, atwv, per_term
-from swsdist.score.compare.significance import paired_t, wilcoxon
+from swsdist.score.compare.paired import paired_t, wilcoxon
 from tests.support.coded import raises
 
 TRIALS_N, BETA = 3600, 66.66

@@ -12,7 +12,7 @@ from swsdist.chains.sweep.reading import Tests as Settings
 from swsdist.chains.sweep.running import PointResult
 from swsdist.config import config_from_dict
 from swsdist.score.compare.paired import sign_flips
-from swsdist.score.compare.significance import holm
+from swsdist.score.compare.paired import holm
 
 TESTS = Settings(resamples=200, permutations=200)
 

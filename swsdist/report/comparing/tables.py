@@ -17,7 +17,7 @@ from swsdist.score.compare.cross_entropy import EntropyPair
 from swsdist.score.compare.paired import PairRow
 from swsdist.score.compare.results import BreakdownTable, ComparisonData, Measured, Settings, SystemInfo
 from swsdist.score.compare.paired import SignFlip
-from swsdist.score.compare.significance import Wilcoxon
+from swsdist.score.compare.paired import Wilcoxon
 
 #: Marks of significance, and their upper limits of p.
 MARKS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from swsdist.core.codes import score as codes
 from swsdist.score.compare.bootstrap import Bootstrap, Interval, draws_of
-from swsdist.score.compare.significance import holm
+from swsdist.score.compare.paired import holm
 from swsdist.score.measures.cnxe import Trials, cnxe_min, prior_entropy
 
 Floats = NDArray[np.float64]
