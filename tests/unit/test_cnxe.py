@@ -24,7 +24,7 @@ from swsdist.score.measures.cnxe import (
     prior_entropy,
     prior_of_beta,
 )
-from swsdist.score.measures.pav import pool_adjacent_violators
+from swsdist.score.measures.cnxe import pool_adjacent_violators
 from tests.support.coded import raises
 
 
