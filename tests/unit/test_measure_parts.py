@@ -20,7 +20,7 @@ from swsdist.io.nist.speech import read_speech
 from swsdist.registry.registries import PROTOCOLS as NAMES
 from swsdist.score.measures.curve import Curve, best_point, concatenate
 from swsdist.score.measures.det import det, det_of
-from swsdist.score.measures.figure_of_merit import figure_of_merit
+from swsdist.score.measures.retrieval import figure_of_merit
 from swsdist.score.measures.protocol import PROTOCOLS, OperatingPoint, operating_point, protocol, protocol_of
 from swsdist.score.measures.ranking import Ranking
 from swsdist.score.measures.retrieval import equal_error_of
