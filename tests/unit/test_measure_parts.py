@@ -22,7 +22,7 @@ from swsdist.score.measures.curve import Curve, best_point, concatenate
 from swsdist.score.measures.det import det, det_of
 from swsdist.score.measures.retrieval import figure_of_merit
 from swsdist.score.measures.protocol import PROTOCOLS, OperatingPoint, operating_point, protocol, protocol_of
-from swsdist.score.measures.ranking import Ranking
+from swsdist.score.measures.curve import Ranking
 from swsdist.score.measures.retrieval import equal_error_of
 from swsdist.score.measures.twv import Counts, twv_curve
 from swsdist.score.parts import merging

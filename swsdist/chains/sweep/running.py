@@ -28,7 +28,7 @@ from swsdist.pipeline.task import Receipt, Values
 from swsdist.registry.registries import quantities
 from swsdist.score.measures.optimum import optimum, optimum_rows
 from swsdist.score.measures.protocol import OperatingPoint, protocol_of
-from swsdist.score.measures.ranking import Ranking
+from swsdist.score.measures.curve import Ranking
 from swsdist.stages.inputs.provenance import named_calibration
 from swsdist.stages.operating_point import point_of, scored_queries
 from swsdist.stages.task_results import Fitted, Measured

@@ -20,7 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.score.measures.curve import TIE, CurvePoint, nontargets
-from swsdist.score.measures.ranking import Ranking
+from swsdist.score.measures.curve import Ranking
 
 Floats = NDArray[np.float64]
 #: Per query with references: its highest score, null without detections; its best point where it cannot reject everything, and

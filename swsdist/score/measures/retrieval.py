@@ -47,7 +47,7 @@ from numpy.typing import NDArray
 
 from swsdist.core.codes import score as codes
 from swsdist.score.measures.curve import Curve
-from swsdist.score.measures.ranking import Ranking, query_index
+from swsdist.score.measures.curve import Ranking, query_index
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -52,7 +52,7 @@ from swsdist.score.measures.curve import (
     curve_blocks,
     nontargets,
 )
-from swsdist.score.measures.ranking import query_index
+from swsdist.score.measures.curve import query_index
 from swsdist.score.tables import as_table
 
 Floats = NDArray[np.float64]

@@ -19,7 +19,7 @@ from swsdist.core.codes import score as codes
 from swsdist.score.measures.cnxe import Trials
 from swsdist.score.measures.curve import Block, Classes, Curve, by_score, curve_blocks
 from swsdist.score.measures.protocol import OperatingPoint
-from swsdist.score.measures.ranking import query_index
+from swsdist.score.measures.curve import query_index
 from swsdist.score.measures.twv import Counts
 from swsdist.score.parts.interface import Parts, PartTable
 from swsdist.score.parts.merging import Merged

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from swsdist.score.measures.curve import Block, by_score, curve_blocks
 from swsdist.score.measures.retrieval import FIGURE, figure_of_merit
 from swsdist.score.measures.protocol import OperatingPoint
-from swsdist.score.measures.ranking import Ranking
+from swsdist.score.measures.curve import Ranking
 from swsdist.score.measures.retrieval import RETRIEVAL, areas, equal_error_of, means, per_query
 from swsdist.score.measures.twv import Counts
 from swsdist.score.parts.events import CLASSES, EVENTS, Sums, curve_of, event_blocks, pooled_blocks

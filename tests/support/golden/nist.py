@@ -26,7 +26,7 @@ from swsdist.score.measures.curve import Curve, CurvePoint
 from swsdist.score.measures.det import pooled_maximum
 from swsdist.score.measures.optimum import optimum, optimum_rows
 from swsdist.score.measures.protocol import protocol
-from swsdist.score.measures.ranking import Ranking
+from swsdist.score.measures.curve import Ranking
 from swsdist.score.trials.align import score_limits
 from tests.support.golden.nist_answers import Best, Expected, Kwseval, Params, Stdeval, Term
 from tests.support.golden.runner import Case, needed, place, text, values
