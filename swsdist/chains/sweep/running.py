@@ -26,7 +26,7 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.task import Receipt, Values
 from swsdist.registry.registries import quantities
-from swsdist.score.measures.optimum import optimum, optimum_rows
+from swsdist.score.measures.twv import optimum, optimum_rows
 from swsdist.score.measures.protocol import OperatingPoint, protocol_of
 from swsdist.score.measures.curve import Ranking
 from swsdist.stages.inputs.provenance import named_calibration

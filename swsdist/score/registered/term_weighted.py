@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from swsdist.score.measures.curve import CurvePoint, Means, best_point
-from swsdist.score.measures.optimum import OPTIMUM, optimum, optimum_rows
+from swsdist.score.measures.twv import OPTIMUM, optimum, optimum_rows
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score.measures.curve import Ranking
 from swsdist.score.parts.events import CLASSES, EVENTS, Sums, curve_of

@@ -24,7 +24,7 @@ from swsdist.evaluation.reading import read_task
 from swsdist.io.notices import Notices
 from swsdist.score.measures.curve import Curve, CurvePoint
 from swsdist.score.measures.det import pooled_maximum
-from swsdist.score.measures.optimum import optimum, optimum_rows
+from swsdist.score.measures.twv import optimum, optimum_rows
 from swsdist.score.measures.protocol import protocol
 from swsdist.score.measures.curve import Ranking
 from swsdist.score.trials.align import score_limits
