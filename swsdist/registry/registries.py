@@ -463,12 +463,12 @@ MEASURES: Registry[MeasureEntry] = Registry(
             basic=True,
         ),
         "pooled-maximum": MeasureEntry(
-            *(f"{_M}.pooled:PooledMaximum", 2),
+            *(f"{_M}.term_weighted:PooledMaximum", 2),
             _rated("pooled_maximum", "occurrence-weighted maximum", threshold=True),
             basic=True,
         ),
         "decisions": MeasureEntry(
-            f"{_M}.pooled:Decisions",
+            f"{_M}.term_weighted:Decisions",
             1,
             (
                 Quantity("precision"),
