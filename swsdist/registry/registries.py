@@ -507,7 +507,7 @@ MEASURES: Registry[MeasureEntry] = Registry(
             takes="pairs",
         ),
         "cross-entropies": MeasureEntry(
-            f"{_M}.entropy:CrossEntropies",
+            f"{_M}.ranked:CrossEntropies",
             2,
             (
                 Quantity("effective_prior", best="", unit="probability"),

@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.score.measures.curve import Block, by_score, curve_blocks
-from swsdist.score.measures.retrieval import FIGURE, figure_of_merit
+from swsdist.core.errors import UserError
+from swsdist.score.measures.cnxe import measure
+from swsdist.score.measures.curve import Block, Ranking, by_score, curve_blocks
 from swsdist.score.measures.protocol import OperatingPoint
-from swsdist.score.measures.curve import Ranking
-from swsdist.score.measures.retrieval import RETRIEVAL, areas, equal_error_of, means, per_query
+from swsdist.score.measures.retrieval import FIGURE, RETRIEVAL, areas, equal_error_of, figure_of_merit, means, per_query
 from swsdist.score.measures.twv import Counts
-from swsdist.score.parts.events import CLASSES, EVENTS, Sums, curve_of, event_blocks, pooled_blocks
+from swsdist.score.parts.events import CLASSES, EVENTS, Sums, curve_of, event_blocks, pooled_blocks, trials_of
 from swsdist.score.parts.interface import Parts, PartTable, Value
 
 #: N of P@N.
@@ -162,3 +162,31 @@ class PairAreas:
         missing = false - raised
         won += 2 * true_hits * missing + (true - true_hits) * missing
         return won / (2 * true * false)
+
+
+class CrossEntropies:
+    """Over all trials of all queries; scores are interpreted as log-likelihood ratios."""
+
+    parts = (EVENTS, CLASSES)
+    undefined = {
+        "": "there is no target trial or no non-target trial",
+        "cnxe_gamma": "no affine map is the best, or no cross entropy is defined",
+        "cnxe_delta": "no affine map is the best, or no cross entropy is defined",
+    }
+
+    def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
+        """Nothing without targets or non-targets."""
+        prior = point.effective_prior
+        try:
+            result = measure(trials_of(parts, point), prior)
+        except UserError:
+            return {}
+        return {
+            "effective_prior": prior,
+            "cnxe": result.cnxe,
+            "cnxe_min": result.cnxe_min,
+            "cnxe_gamma": result.gamma,
+            "cnxe_delta": result.delta,
+            "cnxe_pav": result.cnxe_pav,
+            "calibration_loss": result.loss,
+        }
