@@ -26,7 +26,7 @@ from swsdist.core.text import suggestion
 from swsdist.corpora.places import Places
 from swsdist.registry.registries import MEASURES, quantities
 from swsdist.score.measures.protocol import OperatingPoint
-from swsdist.score.parts.interface import Measure, Parts, PartTable, Value
+from swsdist.score.parts.events import Measure, Parts, PartTable, Value
 from swsdist.score.parts.merging import Merged, Source, of_table
 
 

@@ -11,7 +11,7 @@ from swsdist.score.measures.det import pooled_by_detection, pooled_maximum
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score.measures.twv import OPTIMUM, optimum, optimum_rows
 from swsdist.score.parts.events import CLASSES, EVENTS, Sums, curve_of, event_blocks, pooled_blocks
-from swsdist.score.parts.interface import Parts, PartTable, Value
+from swsdist.score.parts.events import Parts, PartTable, Value
 
 
 def point_values(name: str, point: CurvePoint | None, *, threshold: bool = False) -> dict[str, Value]:
