@@ -35,7 +35,7 @@ from swsdist.score.conventions import Conventions
 from swsdist.score.measures.protocol import FROM_DATA, Parts, Protocol, operating_point, protocol, registered
 from swsdist.score.tables import in_schema
 from swsdist.score.trials.excerpts import excerpt_documents, inside, named_documents, seconds
-from swsdist.score.trials.judged import is_judged
+from swsdist.score.trials.align import is_judged
 
 if TYPE_CHECKING:
     from swsdist.evaluation.scoring_task import ScoringTask, System
