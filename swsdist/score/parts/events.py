@@ -35,7 +35,7 @@ from swsdist.score.measures.curve import Block, Classes, Curve, by_score, curve_
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score.measures.twv import Counts
 from swsdist.score.parts.merging import Merged, check_part
-from swsdist.score.trials.documents import pairs_of
+from swsdist.score.trials.making import pairs_of
 
 Value = float | None
 
