@@ -154,7 +154,7 @@ def discover(config: str, settings: dict[str, Any], models: tuple[str, ...], **o
     CONFIG has `chain: discover`. Without a config: a FOLDER of recordings, or a TABLE of documents (.csv, .parquet); the run
     folder is then NAME-classes. classes.html in the run folder plays the members of the classes.
     """
-    from swsdist.searcher.query_input import is_table
+    from swsdist.searcher.queries import is_table
 
     template = DISCOVER_CONFIG if settings["corpus"] is None and (is_table(config) or not is_config(config)) else None
     loaded = configured(config, template=template, models=models, **settings)
@@ -358,7 +358,7 @@ def source_of(path: str) -> str:
 
 def run_name(path: str, template: Path, texts: str | None = None) -> str:
     """Run folder of a folder, or of a table, which is called after it without its endings; and of texts that are aligned."""
-    from swsdist.searcher.query_input import is_table
+    from swsdist.searcher.queries import is_table
 
     name = source_of(path).rsplit("/", 1)[-1]
     ending = _ENDINGS[template] if texts is None else "aligned"

@@ -127,7 +127,7 @@ def search(
     from swsdist.cli.progress import showing_search
     from swsdist.io.remote.scratch import scratch
     from swsdist.kernels.compiled import announcing
-    from swsdist.searcher.query_input import is_table
+    from swsdist.searcher.queries import is_table
     from swsdist.store.same_sound import copies_in
 
     typed = _typed(queries, texts, word)
@@ -246,7 +246,7 @@ def _typed(queries: Sequence[str], texts: Sequence[str], word: str | None) -> li
     Raises:
         UserError: there are none; or a table, to be examples of one word.
     """
-    from swsdist.searcher.query_input import is_table
+    from swsdist.searcher.queries import is_table
 
     lines = (line for query in queries for line in (_listed() if query == "-" else [query.strip()]))
     typed = list(dict.fromkeys(text.strip() for text in texts) if texts else dict.fromkeys(lines))

@@ -49,7 +49,7 @@ from swsdist.registry.registry import Entry
 from swsdist.searcher.curves import Pair
 from swsdist.searcher.passes import Passes
 from swsdist.searcher.queries import SpokenQueries, WrittenQueries, written_rows
-from swsdist.searcher.query_input import Skip, skipping
+from swsdist.searcher.queries import Skip, skipping
 from swsdist.searcher.settings import DEFAULTS, scores_after, setup_of
 from swsdist.stages.inputs.provenance import calibration_file
 from swsdist.stages.inputs.search_inputs import Among, QuestionInputs
@@ -330,7 +330,7 @@ class Searcher:
         say: Callable[[str], None] | None = None,
         folder: Path | None = None,
     ) -> list[dict[str, Any]]:
-        """Rows of QUERIES, which can be changed and searched; see `swsdist.searcher.query_input.query_rows`."""
+        """Rows of QUERIES, which can be changed and searched; see `swsdist.searcher.queries.query_rows`."""
         self._demand_open()
         return self.queries.rows(queries, skip, say, folder)
 

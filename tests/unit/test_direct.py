@@ -17,7 +17,7 @@ from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import searcher as searcher_codes
 from swsdist.core.errors import ConfigError, DataError, UserError
 from swsdist.core.types import DETECTIONS
-from swsdist.searcher.query_input import parse_query
+from swsdist.searcher.queries import parse_query
 from swsdist.searcher.searcher import Searcher
 from swsdist.store.reading import Store
 from tests.support.coded import raises

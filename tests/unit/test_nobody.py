@@ -16,7 +16,7 @@ import soundfile
 from swsdist.corpora.documents import read_documents
 from swsdist.corpora.queries import read_queries
 from swsdist.io.tables import NOBODY
-from swsdist.searcher.query_input import query_rows
+from swsdist.searcher.queries import query_rows
 
 #: As lists name speakers, and who they are.
 NAMES = {name: None for word in NOBODY if word for name in (word, word.upper(), word.title(), f" {word}\t")}
