@@ -19,7 +19,7 @@ from swsdist.methods.create import create
 from swsdist.methods.dtw.shard import search_shard
 from swsdist.methods.method import SPANS
 from swsdist.methods.query.extraction import extract
-from swsdist.searcher.curves import Pair
+from swsdist.searcher.searcher import Pair
 from swsdist.store.manifest import File, NewTrack, Shard, commit
 from swsdist.store.memory import Memory
 from swsdist.store.reading import Store
