@@ -27,7 +27,7 @@ from swsdist.audio.synthesis import demand_voice
 from swsdist.core.codes import server as codes
 from swsdist.glossary.packing import PROJECT, STORE
 from swsdist.io.filesystem import Folder, is_remote
-from swsdist.server import connections
+from swsdist.server import security as connections
 from swsdist.server.app import create_app
 from swsdist.server.security import Guard, Kept, is_own
 from swsdist.server.service import Service, Settings

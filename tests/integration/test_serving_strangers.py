@@ -32,7 +32,7 @@ pytest.importorskip("uvicorn")
 import uvicorn
 
 from swsdist.audio.clips import as_bytes
-from swsdist.server import connections
+from swsdist.server import security as connections
 from swsdist.server.app import create_app
 from swsdist.server.indexing import Indexing
 from swsdist.server.requests import Turns
