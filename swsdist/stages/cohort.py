@@ -9,6 +9,7 @@ division of work.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,7 @@ from swsdist.calibrate.statistics import CostSums, from_table
 from swsdist.calibrate.steps.interface import Options
 from swsdist.calibrate.steps.q_norm import QNorm
 from swsdist.calibrate.steps.zt_norm import cohort_sums, cohort_table
+from swsdist.core.codes import stages as codes
 from swsdist.core.numbers import frames_to_seconds
 from swsdist.core.types import COHORT_SUMS
 from swsdist.pipeline.inputs import Inputs
@@ -25,6 +27,8 @@ from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.reduce.source_places import outside_places
 from swsdist.reduce.spans import Spans
 from swsdist.registry.registries import CALIBRATION
+from swsdist.stages.inputs.search_inputs import SearchInputs
+from swsdist.stages.queries import Queries
 from swsdist.stages.reduce import Reduce, Reducing, excluded_places
 
 #: More than the detections of any query.
@@ -78,3 +82,48 @@ def best_of_places(spans: Spans, tick: float, window: float | None) -> Spans:
     places = np.stack([spans.query, spans.document, spans.channel, stretch])[:, order]
     new = np.append(True, (places[:, 1:] != places[:, :-1]).any(axis=0))[: spans.rows]
     return spans.take(np.sort(order[new]))
+
+
+#: Path of their store in a run folder.
+STORE = "cohort"
+
+
+class CohortQueries(Queries):
+    """Like `queries`; no stage that scores, decides or exports reads its output."""
+
+    name = "cohort-queries"
+    version = 1
+
+    def place(self, inputs: Inputs) -> str:
+        """The store of the cohort."""
+        return f"{inputs.ledger.run.root}/{STORE}"
+
+    def digests(self, inputs: Inputs) -> dict[str, str]:
+        """Digests of the examples, independent of groups."""
+        result = super().digests(inputs)
+        return {"queries.cohort": result["queries"]} if result else {}
+
+    def examples(self, chain_inputs: SearchInputs) -> list[dict[str, Any]]:
+        """The examples of `corpus.cohort`."""
+        if chain_inputs.is_first("cohort"):
+            _note_shared_queries(chain_inputs)
+        return chain_inputs.with_identities(chain_inputs.corpus.cohort)
+
+
+def _note_shared_queries(chain_inputs: SearchInputs) -> None:
+    """Note examples that are also queries of the run."""
+    run_queries = set(_places(chain_inputs.corpus.queries))
+    shared = [
+        query_id
+        for query_id, place in zip(
+            chain_inputs.corpus.cohort["query_id"].to_pylist(), _places(chain_inputs.corpus.cohort), strict=True
+        )
+        if place in run_queries
+    ]
+    if shared:
+        chain_inputs.notices.add(codes.COHORT_EXAMPLE_IS_QUERY, where=f"corpus.cohort: {shared[0]}", count=len(shared))
+
+
+def _places(queries: pa.Table) -> list[tuple[object, ...]]:
+    columns = (queries[name].to_pylist() for name in ("path", "channel", "start", "end"))
+    return list(zip(*columns, strict=True))

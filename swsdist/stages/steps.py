@@ -29,7 +29,7 @@ from swsdist.registry.registry import Entry
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.align import Align
 from swsdist.stages.cohort import Cohort
-from swsdist.stages.cohort_queries import CohortQueries
+from swsdist.stages.cohort import CohortQueries
 from swsdist.stages.decide import Decide
 from swsdist.stages.describe import Describe
 from swsdist.stages.export import Export, Format
