@@ -1,10 +1,21 @@
-"""normalise makes the scores of different queries comparable."""
+"""normalise makes the scores of different queries comparable.
+
+pooled-statistics: examples of all groups of queries -> their mean and variance, for `search.documents_by: pooled`.
+
+The search adds the collection's to them, so that documents and queries are normalised by all frames together. Sums are
+integers (`features.fitting.moments.Sums`), so groups do not affect the bytes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import reduce
+from operator import add
 from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
 
 from swsdist.calibrate.procedure import keep_order, procedures
 from swsdist.calibrate.statistics import from_table, summed
@@ -12,9 +23,10 @@ from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.calibrate.steps.zt_norm import ALL, COHORT, cohort_of
 from swsdist.config import Config
 from swsdist.config.calibration import Calibrate
-from swsdist.core.types import DETECTIONS
+from swsdist.core.types import DETECTIONS, STATISTICS
+from swsdist.features.fitting.moments import Sums
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.stage import Context, Table
+from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.buckets import BucketStage
@@ -22,6 +34,8 @@ from swsdist.stages.describe import query_covariates, read_covariates
 from swsdist.stages.document_lookup import speakers_of
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.operating_point import point_of
+from swsdist.stages.queries import demand_examples, read_group
+from swsdist.stages.task_results import Extracted
 
 
 class Normalising(NamedTuple):
@@ -98,3 +112,75 @@ class Normalise(BucketStage[Normalising]):
             with_speakers = speakers_of(payload.store, context).of_detections(detections, recordings=True)
             detections = first.scores(with_speakers, statistics).drop_columns(["speaker"])
         return self.done(task, context, detections)
+
+
+class Pooling(NamedTuple):
+    """The payload of the task: files of the groups with examples."""
+
+    groups: list[str]
+
+
+class Pooled(NamedTuple):
+    """Result: examples, and their frames."""
+
+    examples: int
+    frames: int
+
+
+class PooledStatistics(Stage[Pooling]):
+    """One task, over all queries."""
+
+    name = "pooled-statistics"
+    version = 1
+    needs_run = "all queries"
+    unit = "examples"
+    phase = "search"
+    takes = {"queries": "groups"}
+    grows_with_hours = "same"
+    grows_with_queries = "more"
+    # Candidates contain their effect.
+    tables = {"pooled_statistics": Table(STATISTICS, None, digested=False)}
+    # Without them nothing could be normalised.
+    all_or_nothing = True
+
+    def plan(self, inputs: Inputs) -> Iterator[Task[Pooling]]:
+        """The task, if there are queries."""
+        groups = list(inputs.made("queries", Extracted))
+        demand_examples(inputs, groups)
+        some = [(part, group) for _, group, (part,) in groups if group.examples]
+        if some:
+            payload = Pooling([part.name for part, _ in some])
+            examples = sum(group.examples for _, group in some)
+            yield inputs.task(
+                [part.sha256 for part, _ in some],
+                label=f"mean and variance of {examples} examples",
+                work=examples,
+                payload=payload,
+            )
+
+    def run(self, task: Task[Pooling], context: Context) -> TaskOutput:
+        """Sum the frames of all examples."""
+        sums = []
+        for name in task.payload.groups:
+            for batch in read_group(context, name).select(["frames", "features"]).to_batches(max_chunksize=64):
+                for row in batch.to_pylist():
+                    frames = np.frombuffer(row["features"], "<f4").reshape(row["frames"], -1)
+                    sums.append(Sums.from_blocks([frames], frames.shape[1]))
+        total = reduce(add, sums)
+        value = total.statistics()
+        table = pa.Table.from_pylist(
+            [
+                {
+                    "scope": "pooled",
+                    "name": "",
+                    "frames": value.frames,
+                    "mean": value.mean.tolist(),
+                    "variance": value.variance.tolist(),
+                    "frozen": True,
+                    "taken_from": [],
+                }
+            ],
+            STATISTICS,
+        )
+        output = context.publish(task, "pooled_statistics", [table], STATISTICS)
+        return TaskOutput((output,), Pooled(len(sums), value.frames))

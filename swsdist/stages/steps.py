@@ -40,7 +40,7 @@ from swsdist.stages.inputs.cross_corpus import takes_query_statistics
 from swsdist.stages.inputs.unfitted_models import is_fitted
 from swsdist.stages.measure import Measure
 from swsdist.stages.normalise import Normalise
-from swsdist.stages.pooled_statistics import PooledStatistics
+from swsdist.stages.normalise import PooledStatistics
 from swsdist.stages.queries import Queries
 from swsdist.stages.query_statistics import QueryStatistics
 from swsdist.stages.reduce import Reduce
