@@ -28,7 +28,7 @@ from swsdist.calibrate.likelihood import MFCC, WORDS, Likelihood, Prior
 from swsdist.config import load_config
 from swsdist.core.types import TRIALS
 from swsdist.pipeline.chain_run import StepSelection
-from swsdist.stages.task_results import Measured
+from swsdist.stages.buckets import Measured
 
 _FOLDER = ROOT / "swsdist" / "config" / "folder.yaml"
 _RATE = 16000

@@ -28,7 +28,7 @@ from swsdist.config import load_config
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.score import Counts, mtwv, per_term, twv_curve
 from swsdist.score.compare.bootstrap import bootstrap_terms
-from swsdist.stages.task_results import Measured as Told
+from swsdist.stages.buckets import Measured as Told
 
 _SIDES = "duration, length-ratio, mean, deviation, best, gap"
 _RISING = "{llr: {curve: rising}}"

@@ -29,7 +29,7 @@ from swsdist.pipeline.chain_run import ChainRun, StepSelection, plan_rounds, pre
 from swsdist.pipeline.ledger import Ledger, StepOutcome
 from swsdist.pipeline.plan import ONLY
 from swsdist.pipeline.task import Part, Receipt
-from swsdist.stages.task_results import Indexed
+from swsdist.stages.buckets import Indexed
 from swsdist.store import parquet
 from swsdist.store.manifest import REJECTED_DOCUMENTS
 from swsdist.store.writing import documents_name, rejected_name, shard_name

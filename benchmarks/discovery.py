@@ -51,7 +51,7 @@ from swsdist.io.notices import Notices
 from swsdist.kernels.query_distances import local_distances
 from swsdist.pipeline.inspection.loading import load_partial_run
 from swsdist.registry.registries import DISCOVERY_MEASURES
-from swsdist.stages.task_results import Bucket
+from swsdist.stages.buckets import Bucket
 from swsdist.store.reading import Store
 
 _HOURS = int(os.environ.get("HOURS", "4"))

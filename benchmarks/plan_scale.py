@@ -38,7 +38,7 @@ from swsdist.pipeline.records.lists import ReceiptList
 from swsdist.pipeline.records.receipts import Names, encoded
 from swsdist.pipeline.task import Cost, Part, Receipt
 from swsdist.stages.inputs.search_inputs import SearchInputs
-from swsdist.stages.task_results import Extracted
+from swsdist.stages.buckets import Extracted
 from swsdist.store import parquet
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, Shard, Track, state_name, write_state
 

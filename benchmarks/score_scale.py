@@ -57,7 +57,7 @@ from swsdist.score import (
     twv_curve,
 )
 from swsdist.stages.inputs.search_inputs import SearchInputs
-from swsdist.stages.task_results import Bucket
+from swsdist.stages.buckets import Bucket
 from swsdist.store import parquet
 
 TERMS, DOCUMENTS, SECONDS = 2000, 3000, 600.0

@@ -138,7 +138,7 @@ class RunResult:
 
     def measures(self) -> dict[str, object]:
         """All measures by name, thresholds and rates among them; empty where nothing was scored."""
-        from swsdist.stages.task_results import Measured
+        from swsdist.stages.buckets import Measured
 
         chain_run = self.outcome.chain_run
         scored = [] if chain_run.chain.source("det") is None else chain_run.results("det", Measured)

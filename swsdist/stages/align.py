@@ -24,7 +24,7 @@ from swsdist.stages.document_lookup import population_at
 from swsdist.stages.inputs.population import spans_of
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.operating_point import trial_settings
-from swsdist.stages.task_results import Aligned, Bucket
+from swsdist.stages.buckets import Aligned, Bucket
 
 
 class Aligning(NamedTuple):

@@ -27,7 +27,7 @@ from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.registry.registries import STATISTICS
 from swsdist.stages.inputs.search_inputs import SearchInputs
-from swsdist.stages.task_results import Extracted
+from swsdist.stages.buckets import Extracted
 from swsdist.store.manifest import require
 from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks

@@ -24,7 +24,7 @@ from swsdist.registry.registries import EXPORTS
 from swsdist.stages.buckets import BucketStage
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.summarise import best_hits
-from swsdist.stages.task_results import Exported, Extracted, Formatted
+from swsdist.stages.buckets import Exported, Extracted, Formatted
 from swsdist.store import parquet
 from swsdist.store.reading import Store
 

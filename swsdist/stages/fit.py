@@ -50,7 +50,7 @@ from swsdist.stages.describe import query_covariates, read_covariates
 from swsdist.stages.inputs.provenance import calibration_file, named_calibration, provenance
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.operating_point import point_of, scored_queries
-from swsdist.stages.task_results import Fitted
+from swsdist.stages.buckets import Fitted
 
 
 class Fitting(NamedTuple):

@@ -37,7 +37,7 @@ from swsdist.stages.inputs.recordings import Row
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.inputs.state import StoreState, doubt_gone
 from swsdist.stages.inputs.unfitted_models import pinned_names, stem_of
-from swsdist.stages.task_results import Indexed
+from swsdist.stages.buckets import Indexed
 from swsdist.store import digest, parquet
 from swsdist.store.document_keys import keys_of
 from swsdist.store.kept_frames import KeptFrames

@@ -21,7 +21,7 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Part, Task, TaskOutput
 from swsdist.stages.inputs.state import StoreState
-from swsdist.stages.task_results import Indexed
+from swsdist.stages.buckets import Indexed
 from swsdist.store import parquet
 from swsdist.store.lattice_shards import LATTICES, POSTINGS, LatticeShardWriter, lattices_name
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, NewTrack, Shard, commit, load

@@ -16,7 +16,7 @@ from swsdist.stages.buckets import BucketStage
 from swsdist.stages.document_lookup import population_at
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.operating_point import point_of, population_for
-from swsdist.stages.task_results import Counted
+from swsdist.stages.buckets import Counted
 
 
 class Measuring(NamedTuple):

@@ -35,7 +35,7 @@ from swsdist.stages.document_lookup import speakers_of
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.operating_point import point_of
 from swsdist.stages.queries import demand_examples, read_group
-from swsdist.stages.task_results import Extracted
+from swsdist.stages.buckets import Extracted
 
 
 class Normalising(NamedTuple):

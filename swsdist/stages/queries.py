@@ -37,7 +37,7 @@ from swsdist.pipeline.task import Part, Receipt, Task, TaskOutput
 from swsdist.registry.registries import RECURRENCES
 from swsdist.stages.inputs.search_inputs import CorpusInputs, SearchInputs
 from swsdist.stages.inputs.validation import seconds_of
-from swsdist.stages.task_results import Extracted
+from swsdist.stages.buckets import Extracted
 from swsdist.store.libraries import made_with
 from swsdist.store.manifest import (
     GROUPS,

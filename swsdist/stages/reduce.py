@@ -28,7 +28,7 @@ from swsdist.registry.registries import METHODS, STATISTICS
 from swsdist.stages.buckets import BucketStage
 from swsdist.stages.document_lookup import places_of, speakers_of
 from swsdist.stages.inputs.search_inputs import CorpusInputs
-from swsdist.stages.task_results import Extracted
+from swsdist.stages.buckets import Extracted
 from swsdist.store import parquet
 from swsdist.store.document_keys import keys_of
 

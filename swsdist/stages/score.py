@@ -23,7 +23,7 @@ from swsdist.score.parts.evaluating import identities, measures_of, merge, value
 from swsdist.score.parts.events import curve_of
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.operating_point import point_of, scored_queries, unscorable_queries
-from swsdist.stages.task_results import Counted, Fitted, Measured
+from swsdist.stages.buckets import Counted, Fitted, Measured
 
 #: Rows of a table of counts up to which all its files are merged by the task that measures, and files that a task merges.
 _FEW, _TOGETHER = 1 << 20, 8

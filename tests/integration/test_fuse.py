@@ -28,7 +28,7 @@ from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.ledger import Ledger
 from swsdist.searcher.settings import setup_of
-from swsdist.stages.task_results import Bucket, Fitted
+from swsdist.stages.buckets import Bucket, Fitted
 from swsdist.testing.conformance import check_chain
 from tests.support.coded import raises, says
 

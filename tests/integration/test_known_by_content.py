@@ -20,7 +20,7 @@ from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.stages.index import Index
-from swsdist.stages.task_results import Indexed
+from swsdist.stages.buckets import Indexed
 from swsdist.store.digest import of_store
 from swsdist.store.maintaining import check
 from swsdist.store.reading import Store

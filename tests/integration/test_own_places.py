@@ -11,7 +11,7 @@ import pytest
 import swsdist
 from swsdist.core.codes import chains as chains_codes
 from swsdist.reduce.source_places import outside_places, source_places
-from swsdist.stages.task_results import Measured
+from swsdist.stages.buckets import Measured
 from tests.support.coded import raises
 
 

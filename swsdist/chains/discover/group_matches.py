@@ -23,7 +23,7 @@ from swsdist.discovery.search.clusters import Token, choose, with_rest
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
-from swsdist.stages.task_results import Bucket
+from swsdist.stages.buckets import Bucket
 from swsdist.store.reading import Store, pieces_of
 from swsdist.store.same_sound import WHEN, Key, times
 

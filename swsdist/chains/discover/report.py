@@ -22,7 +22,7 @@ from swsdist.io.notices import Notices
 from swsdist.pipeline.chain_run import ChainRun, Outcome
 from swsdist.report.classes import ClassCounts, render_classes
 from swsdist.report.summary import short
-from swsdist.stages.task_results import Exported
+from swsdist.stages.buckets import Exported
 
 SCHEMA = "swsdist-classes/2"
 

@@ -22,7 +22,7 @@ from swsdist.io.filesystem import identify
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
-from swsdist.stages.task_results import Bucket
+from swsdist.stages.buckets import Bucket
 from swsdist.store.reading import Store
 
 

@@ -26,7 +26,7 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.buckets import BucketStage
-from swsdist.stages.task_results import Bucket
+from swsdist.stages.buckets import Bucket
 
 #: The table with a system's scores.
 TABLES = {"normalised": "normalised", "q-norm": "normalised", "final": "scored"}

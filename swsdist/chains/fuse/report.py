@@ -23,7 +23,7 @@ from swsdist.registry.entries import Dependency, decision_dependencies
 from swsdist.report.data import FusedSystemRow, FusionReport, Gain, ReportData
 from swsdist.score.compare.paired import compare
 from swsdist.score.compare.results import Settings
-from swsdist.stages.task_results import Bucket, Measured
+from swsdist.stages.buckets import Bucket, Measured
 
 #: Draws of queries for the intervals of gains; `swsdist compare --cnxe` takes more.
 DRAWS = 1000

@@ -36,7 +36,7 @@ from swsdist.stages.describe import Describe, Describing
 from swsdist.stages.inputs.cross_corpus import takes_query_statistics
 from swsdist.stages.inputs.search_inputs import QuestionInputs
 from swsdist.stages.queries import read_group
-from swsdist.stages.task_results import Bucket, Extracted
+from swsdist.stages.buckets import Bucket, Extracted
 from swsdist.store.reading import Store
 
 

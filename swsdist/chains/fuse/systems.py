@@ -24,7 +24,7 @@ from swsdist.registry.entries import is_chain
 from swsdist.registry.registries import CHAINS
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.inputs.settings import settings_of, stored
-from swsdist.stages.task_results import Extracted
+from swsdist.stages.buckets import Extracted
 
 
 def configs(inputs: FuseInputs) -> dict[str, Config]:

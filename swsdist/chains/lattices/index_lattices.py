@@ -16,7 +16,7 @@ from swsdist.pipeline.stage import Context, Stage
 from swsdist.pipeline.task import Receipt, Task, TaskOutput
 from swsdist.stages.inputs.state import doubt_gone
 from swsdist.stages.lattice_store import LATTICE_TABLES, commit_lattices, demand_lattices, write_lattices
-from swsdist.stages.task_results import Indexed
+from swsdist.stages.buckets import Indexed
 from swsdist.store import digest
 from swsdist.store.manifest import load
 from swsdist.store.unfinished import Unfinished

@@ -28,7 +28,7 @@ from swsdist.registry.registries import METHODS
 from swsdist.stages.inputs.recordings import Row
 from swsdist.stages.lattice_store import rejection
 from swsdist.stages.queries import demand_examples, read_group
-from swsdist.stages.task_results import Extracted
+from swsdist.stages.buckets import Extracted
 from swsdist.store.writing import raise_transient
 
 #: Written queries that are searched together: one pass over the lattices for all of them.

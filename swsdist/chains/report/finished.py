@@ -22,7 +22,7 @@ from swsdist.score.measures.protocol import OperatingPoint, protocol_of
 from swsdist.stages.inputs.population import COLUMNS, spans_of
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.inputs.settings import settings_of
-from swsdist.stages.task_results import Bucket, Measured
+from swsdist.stages.buckets import Bucket, Measured
 from swsdist.store.digest import combined
 
 

@@ -27,7 +27,7 @@ from swsdist.stages.inputs.state import StoreState
 from swsdist.stages.inputs.supervision import note_supervision, supervisions
 from swsdist.stages.lattice_store import LATTICE_STORE
 from swsdist.stages.queries import bandwidths_in, seconds_in
-from swsdist.stages.task_results import Aligned, Exported, Extracted, Fitted, Measured
+from swsdist.stages.buckets import Aligned, Exported, Extracted, Fitted, Measured
 from swsdist.store import parquet, totals
 from swsdist.store.document_keys import keys_of
 from swsdist.store.lattice_shards import postings_of

@@ -31,7 +31,7 @@ from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.inputs.cross_corpus import takes_query_statistics
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.query_statistics import Summed
-from swsdist.stages.task_results import Bucket, Extracted, Fitted, Measured, Searched
+from swsdist.stages.buckets import Bucket, Extracted, Fitted, Measured, Searched
 from swsdist.store.digest import combined
 
 #: Tables of the result digest: the last ones, which are quick to read.

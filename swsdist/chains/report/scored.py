@@ -18,7 +18,7 @@ from swsdist.stages import summarise
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.queries import seconds_in
 from swsdist.stages.summarise import edges_of
-from swsdist.stages.task_results import Bucket, Extracted, Measured, Summarised
+from swsdist.stages.buckets import Bucket, Extracted, Measured, Summarised
 
 
 def scored_rows(

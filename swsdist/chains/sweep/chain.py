@@ -47,7 +47,7 @@ from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.stages.buckets import BucketStage
 from swsdist.stages.inputs.provenance import calibration_file
-from swsdist.stages.task_results import Bucket, Fitted
+from swsdist.stages.buckets import Bucket, Fitted
 
 
 class Compacting(NamedTuple):

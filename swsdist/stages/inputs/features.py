@@ -11,7 +11,7 @@ from swsdist.features.interface import Extractor, Precomputed, kind_of, librarie
 from swsdist.features.sources import Source, sources_of
 from swsdist.io.filesystem import Folder
 from swsdist.stages.inputs.unfitted_models import UnfittedModel, with_models
-from swsdist.stages.task_results import Extracted, Indexed
+from swsdist.stages.buckets import Extracted, Indexed
 from swsdist.store.libraries import Libraries, with_these
 
 
