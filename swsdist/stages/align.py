@@ -20,7 +20,7 @@ from swsdist.score.measures.protocol import protocol_of
 from swsdist.score.trials.align import is_judged
 from swsdist.score.trials.making import TrialRules, make_trials, segments_for
 from swsdist.stages.buckets import BucketStage, buckets_of
-from swsdist.stages.document_lookup import population_at
+from swsdist.stages.measure import population_at
 from swsdist.stages.inputs.population import spans_of
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.operating_point import trial_settings

@@ -31,7 +31,7 @@ from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.buckets import BucketStage
 from swsdist.stages.describe import query_covariates, read_covariates
-from swsdist.stages.document_lookup import speakers_of
+from swsdist.stages.measure import speakers_of
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.operating_point import point_of
 from swsdist.stages.queries import demand_examples, read_group

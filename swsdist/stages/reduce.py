@@ -26,7 +26,7 @@ from swsdist.reduce.spans import SpanFilter
 from swsdist.reduce.speakers import WHO
 from swsdist.registry.registries import METHODS, STATISTICS
 from swsdist.stages.buckets import BucketStage
-from swsdist.stages.document_lookup import places_of, speakers_of
+from swsdist.stages.measure import places_of, speakers_of
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.buckets import Extracted
 from swsdist.store import parquet
