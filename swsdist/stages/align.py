@@ -23,7 +23,7 @@ from swsdist.stages.buckets import BucketStage, buckets_of
 from swsdist.stages.measure import population_at
 from swsdist.stages.inputs.population import spans_of
 from swsdist.stages.inputs.search_inputs import CorpusInputs
-from swsdist.stages.operating_point import trial_settings
+from swsdist.stages.score import trial_settings
 from swsdist.stages.buckets import Aligned, Bucket
 
 

@@ -49,7 +49,7 @@ from swsdist.score.parts.events import CLASSES, EVENTS
 from swsdist.stages.describe import query_covariates, read_covariates
 from swsdist.stages.inputs.provenance import calibration_file, named_calibration, provenance
 from swsdist.stages.inputs.search_inputs import CorpusInputs
-from swsdist.stages.operating_point import point_of, scored_queries
+from swsdist.stages.score import point_of, scored_queries
 from swsdist.stages.buckets import Fitted
 
 

@@ -25,7 +25,7 @@ from swsdist.score.parts.evaluating import identities, measure_parts, measures_o
 from swsdist.stages.buckets import BucketStage, Counted
 from swsdist.stages.inputs.population import COLUMNS, POPULATION
 from swsdist.stages.inputs.search_inputs import CorpusInputs
-from swsdist.stages.operating_point import point_of, population_for
+from swsdist.stages.score import point_of, population_for
 from swsdist.store.reading import Store
 
 

@@ -33,7 +33,7 @@ from swsdist.stages.buckets import BucketStage
 from swsdist.stages.describe import query_covariates, read_covariates
 from swsdist.stages.measure import speakers_of
 from swsdist.stages.inputs.search_inputs import CorpusInputs
-from swsdist.stages.operating_point import point_of
+from swsdist.stages.score import point_of
 from swsdist.stages.queries import demand_examples, read_group
 from swsdist.stages.buckets import Extracted
 

@@ -30,7 +30,7 @@ from swsdist.score.measures.twv import optimum, optimum_rows
 from swsdist.score.measures.protocol import OperatingPoint, protocol_of
 from swsdist.score.measures.curve import Ranking
 from swsdist.stages.inputs.provenance import named_calibration
-from swsdist.stages.operating_point import point_of, scored_queries
+from swsdist.stages.score import point_of, scored_queries
 from swsdist.stages.buckets import Fitted, Measured
 
 Ints = NDArray[np.int64]
