@@ -12,7 +12,7 @@ from swsdist.core.errors import DataError
 from swsdist.core.types import CORPUS, PLACED, QUERIES
 from swsdist.corpora.documents import read_documents
 from swsdist.corpora.queries import read_queries
-from swsdist.stages.inputs.references import depends_on_score
+from swsdist.stages.inputs.corpus import depends_on_score
 from tests.support.coded import raises
 
 EXCERPT = '<excerpt audio_filename="{}" channel="{}" tbeg="{}" dur="{}" source_type="bnews"/>'

@@ -1,10 +1,19 @@
-"""The corpus of a plan: immutable tables for any chain, each read once, on demand."""
+"""The corpus of a plan: immutable tables for any chain, each read once, on demand.
+
+True occurrences of the queries: from a table, or looked up in a transcript.
+
+- A table of references: see `swsdist.corpora.references`.
+- An RTTM or CTM: terms are looked up as in the scorers, by the rules of the config's protocol, which also decides about
+  words outside of an ECF. A run then scores like `swsdist score` with the same lists.
+- Kaldi's `text`: a query occurs in the documents whose text contains its term as whole words, ignoring case. The text
+  has no times, so trials must be documents.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -12,19 +21,200 @@ from swsdist.audio.synthesis import spoken_rows
 from swsdist.config import Config
 from swsdist.config.corpus import Corpus as Section
 from swsdist.core.codes import stages as codes
-from swsdist.core.errors import TermError
-from swsdist.core.types import QUERIES
-from swsdist.corpora.documents import read_documents
-from swsdist.corpora.places import is_placed
+from swsdist.core.errors import TermError, UserError
+from swsdist.core.types import QUERIES, REFERENCES, TERMS
+from swsdist.corpora.documents import ENDINGS, read_documents
+from swsdist.corpora.kaldi import read_text
+from swsdist.corpora.kinds import kind_of
+from swsdist.corpora.places import Places, in_documents, is_placed
 from swsdist.corpora.queries import read_queries
+from swsdist.corpora.references import has_verdicts, read_judgements, read_references
+from swsdist.evaluation.reading import look_up_references, references_within
 from swsdist.io.filesystem import Folder
-from swsdist.io.notices import Notices
+from swsdist.io.nist.ecf import read_ecf
+from swsdist.io.nist.termlist import read_termlist
+from swsdist.io.notices import Notices, sample
 from swsdist.lattices.beside import speakers_of
 from swsdist.reduce.source_places import SourcePlaces, outside_places, source_places
 from swsdist.registry.registries import METHODS
-from swsdist.score.measures.protocol import protocol_of
+from swsdist.score.measures.protocol import Protocol, protocol_of
 from swsdist.stages.inputs.cross_corpus import corpus_of_queries, without_documents
-from swsdist.stages.inputs.references import find_references
+
+
+class CorpusReferences(NamedTuple):
+    """References of a corpus.
+
+    Attributes:
+        references: REFERENCES.
+        tabled: whether they are from a table (messages name its rows).
+        judged: of judgements: places judged `yes` or `no`, REFERENCES; None: what is no reference is known to be false.
+    """
+
+    references: pa.Table
+    tabled: bool
+    judged: pa.Table | None = None
+
+
+def depends_on_score(config: Config) -> bool:
+    """Whether references or the searched seconds depend on the section `score`: true unless they are plain tables.
+
+    An unreadable file counts as a table; the code that reads it reports the fault.
+    """
+    corpus, storage = config.corpus, config.storage
+
+    def kind(path: str, key: str) -> str:
+        try:
+            return kind_of(path, key, ENDINGS, storage)
+        except UserError:
+            return "table"
+
+    if corpus.text is not None or kind(corpus.documents, "documents") == "ECF":
+        return True
+    return corpus.references is not None and kind(corpus.references, "references") != "table"
+
+
+def excerpts_of(config: Config) -> pa.Table | None:
+    """The ECF that names the documents: EXCERPTS; None if documents are from elsewhere."""
+    path, storage = config.corpus.documents, config.storage
+    return read_ecf(path, storage) if kind_of(path, "documents", ENDINGS, storage) == "ECF" else None
+
+
+def find_references(
+    config: Config, documents: pa.Table, queries: pa.Table, notices: Notices
+) -> CorpusReferences | None:
+    """The references of a corpus; None if it has none.
+
+    Args:
+        config: defines corpus and protocol.
+        documents: CORPUS or PLACED.
+        queries: QUERIES.
+        notices: collects oddities.
+
+    Raises:
+        UserError: a file is missing, or of the wrong kind; or the references do not suit the kind of trials.
+        DataError: a file is broken.
+    """
+    corpus, storage, rules = config.corpus, config.storage, protocol_of(config.score)
+    if corpus.text is not None:
+        return CorpusReferences(_from_text(corpus.text, rules, documents, queries, storage, notices), tabled=False)
+    path = corpus.references
+    if path is None:
+        return None
+    kind = kind_of(path, "references", ENDINGS, storage)
+    if kind == "table" and has_verdicts(path, storage):
+        true, judged = read_judgements(path, documents, queries, notices, storage)
+        return CorpusReferences(_searched(true, documents, rules, path, notices), tabled=False, judged=judged)
+    if kind == "table":
+        result = read_references(path, documents, queries, storage, notices)
+        return CorpusReferences(_searched(result, documents, rules, path, notices), tabled=True)
+    terms, lowercase = _terms(config, queries, notices)
+    rttm, ctm = (path, None) if kind == "RTTM" else (None, path)
+    result, first_end, _ = look_up_references(rttm, ctm, terms, rules, rules.rules, lowercase, notices, storage)
+    excerpts = excerpts_of(config)
+    if excerpts is not None:
+        return CorpusReferences(references_within(result, first_end, excerpts, rules, False, notices), tabled=False)
+    there = Places(documents).by_recording
+    inside = [key in there for key in zip(result["doc_id"].to_pylist(), result["channel"].to_pylist(), strict=True)]
+    strange = result.filter(pa.array([not item for item in inside], pa.bool_()))
+    if strange.num_rows:
+        first = f"{strange['doc_id'][0]}, channel {strange['channel'][0]}"
+        notices.weigh(
+            codes.OCCURRENCE_NOT_SEARCHED,
+            where=f"{path}: {first}; recordings are {sample(key[0] for key in there)}",
+            count=strange.num_rows,
+            of=result.num_rows,
+            most=1,
+        )
+    result = result.filter(pa.array(inside, pa.bool_()))
+    return CorpusReferences(_searched(result, documents, rules, path, notices), tabled=False)
+
+
+def _terms(config: Config, queries: pa.Table, notices: Notices) -> tuple[pa.Table, bool]:
+    """TERMS of the queries, and whether comparison ignores case."""
+    source, storage = str(config.corpus.queries), config.storage
+    if kind_of(source, "queries", ENDINGS, storage) == "term list":
+        listed = read_termlist(source, storage, notices=Notices())  # oddities were noted when the queries were read
+        return listed.terms.select(TERMS.names), listed.lowercase
+    rows = [{"query_id": query_id, "term": " ".join(words)} for query_id, words in _words(queries, source, notices)]
+    return pa.Table.from_pylist(rows, TERMS), True
+
+
+def _from_text(
+    path: str,
+    rules: Protocol,
+    documents: pa.Table,
+    queries: pa.Table,
+    storage: Mapping[str, object],
+    notices: Notices,
+) -> pa.Table:
+    if rules.trials != "document":
+        raise codes.TEXT_NEEDS_DOCUMENT_TRIALS(where=f"corpus.text: {path}", protocol=rules.name, trials=rules.trials)
+    text = read_text(path, storage)
+    names = set(documents["doc_id"].to_pylist())
+    strange = [name for name in text if name not in names]
+    if strange:
+        notices.weigh(
+            codes.TEXT_OF_UNKNOWN_DOCUMENT,
+            where=f"{text[strange[0]][1]}: {strange[0]}; documents are {sample(names)}",
+            count=len(strange),
+            of=len(text),
+            most=1,
+        )
+    silent = [name for name in names if name not in text]
+    if silent:
+        notices.add(codes.DOCUMENT_WITHOUT_TEXT, where=f"{path}: {min(silent)}", count=len(silent))
+    by_word: dict[str, list[tuple[str, list[str]]]] = {}
+    for query_id, words in _words(queries, path, notices):
+        lower = [word.lower() for word in words]
+        by_word.setdefault(lower[0], []).append((query_id, lower))
+    rows = []
+    for row in documents.to_pylist():
+        words = [word.lower() for word in text.get(row["doc_id"], ([], ""))[0]]
+        result: dict[str, None] = {}
+        for at, word in enumerate(words):
+            for query_id, term in by_word.get(word, ()):
+                if words[at : at + len(term)] == term:
+                    result[query_id] = None
+        start = row.get("start", 0.0)
+        place = {
+            "doc_id": row.get("recording", row["doc_id"]),
+            "channel": row["channel"],
+            "start": start,
+            "end": row.get("end", row["duration"] or 0.0),
+        }
+        rows += [{"query_id": query_id, **place} for query_id in result]
+    return pa.Table.from_pylist(rows, REFERENCES)
+
+
+def _words(queries: pa.Table, where: str, notices: Notices) -> list[tuple[str, list[str]]]:
+    """Queries, and the words of each of their terms; notes queries without."""
+    texts: dict[str, dict[tuple[str, ...], None]] = {}
+    for row in queries.select(["query_id", "term"]).to_pylist():
+        words = tuple((row["term"] or "").split())
+        texts.setdefault(row["query_id"], {}).update({words: None} if words else {})
+    lacking = [query_id for query_id, some in texts.items() if not some]
+    if lacking:
+        notices.add(codes.QUERY_WITHOUT_TERM, where=f"{where}: {lacking[0]}", count=len(lacking))
+    return [(query_id, list(words)) for query_id, some in texts.items() for words in some]
+
+
+def _searched(references: pa.Table, documents: pa.Table, rules: Protocol, path: str, notices: Notices) -> pa.Table:
+    """References, except those of document trials between the documents of their recording; these are noted."""
+    if not is_placed(documents):
+        return references
+    inside = in_documents(references, Places(documents))
+    if inside.all():
+        return references
+    first = references.filter(pa.array(~inside)).slice(0, 1).to_pylist()[0]
+    left_out = rules.trials == "document"
+    notices.weigh(
+        codes.REFERENCE_IN_NO_DOCUMENT,
+        where=f"{path}: {first['query_id']} in {first['doc_id']}, {first['start']:g} to {first['end']:g} s",
+        count=int((~inside).sum()),
+        of=references.num_rows,
+        then="left out" if left_out else "counted as misses",
+    )
+    return references.filter(pa.array(inside)) if left_out else references
 
 
 def documents_of(section: Section, storage: Mapping[str, object], notices: Notices, audio: bool) -> pa.Table:

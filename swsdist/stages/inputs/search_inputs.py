@@ -32,7 +32,7 @@ from swsdist.stages.inputs.features import RunFeatures
 from swsdist.stages.inputs.population import population_of, seconds_of_channel_1
 from swsdist.stages.inputs.precomputed_features import add_items_of_examples
 from swsdist.stages.inputs.recordings import document_seconds, identities
-from swsdist.stages.inputs.references import depends_on_score, excerpts_of
+from swsdist.stages.inputs.corpus import depends_on_score, excerpts_of
 from swsdist.stages.inputs.settings import scores_of
 from swsdist.stages.inputs.state import StoreState
 from swsdist.stages.inputs.validation import (
