@@ -23,7 +23,7 @@ from swsdist.score import PER_TERM, per_term
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score.parts.evaluating import identities, measure_parts, measures_of
 from swsdist.stages.buckets import BucketStage, Counted
-from swsdist.stages.inputs.population import COLUMNS, POPULATION
+from swsdist.stages.inputs.corpus import COLUMNS, POPULATION
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.score import point_of, population_for
 from swsdist.store.reading import Store

@@ -28,7 +28,7 @@ from swsdist.score.parts.evaluating import identities, measures_of, merge, value
 from swsdist.score.parts.events import curve_of
 from swsdist.score.trials.making import check_needs, in_every_document, segments_for
 from swsdist.stages.buckets import Counted, Fitted, Measured
-from swsdist.stages.inputs.population import spans_of
+from swsdist.stages.inputs.corpus import spans_of
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 
 

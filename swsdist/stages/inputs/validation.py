@@ -32,7 +32,7 @@ from swsdist.reduce.source_places import SourcePlaces
 from swsdist.registry.registries import CALIBRATION
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.inputs.corpus_documents import places_in
-from swsdist.stages.inputs.population import agree
+from swsdist.stages.inputs.corpus import agree
 from swsdist.store.document_keys import keys_of
 
 #: Seconds, by document and channel.
