@@ -38,7 +38,7 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Part, Receipt, Task, TaskOutput
 from swsdist.registry.registries import FEATURES, TRANSFORMS
-from swsdist.stages.inputs.precomputed_features import row_for
+from swsdist.stages.inputs.features import row_for
 from swsdist.stages.inputs.recordings import Row, document_seconds, parts_of
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.inputs.unfitted_models import UnfittedModel

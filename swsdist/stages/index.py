@@ -32,7 +32,7 @@ from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Part, Receipt, Task, TaskOutput
 from swsdist.stages.inputs.corpus_documents import StoreContents, compare_tables, places_in, still_rejected
 from swsdist.stages.inputs.features import RunFeatures
-from swsdist.stages.inputs.precomputed_features import row_for
+from swsdist.stages.inputs.features import row_for
 from swsdist.stages.inputs.recordings import Row
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.inputs.state import StoreState, doubt_gone

@@ -30,7 +30,7 @@ from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.fit_transforms import in_random_order
 from swsdist.stages.inputs.cross_corpus import speaker_of
-from swsdist.stages.inputs.precomputed_features import row_for
+from swsdist.stages.inputs.features import row_for
 from swsdist.stages.inputs.recordings import Row, document_seconds, parts_of
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.store.writing import raise_transient, read_recording

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from swsdist.features.interface import Extractor
 from swsdist.features.sources import Source
 from swsdist.io.filesystem import Info
-from swsdist.stages.inputs.precomputed_features import add_items, place_of
+from swsdist.stages.inputs.features import add_items, place_of
 from swsdist.stages.inputs.recordings import Row, document_seconds, identities
 from swsdist.store.document_keys import keys_of
 from swsdist.store.manifest import File

@@ -30,7 +30,7 @@ from swsdist.stages.inputs.corpus_documents import CorpusDocuments, corpus_docum
 from swsdist.stages.inputs.cross_corpus import speakers_meet
 from swsdist.stages.inputs.features import RunFeatures
 from swsdist.stages.inputs.corpus import population_of, seconds_of_channel_1
-from swsdist.stages.inputs.precomputed_features import add_items_of_examples
+from swsdist.stages.inputs.features import add_items_of_examples
 from swsdist.stages.inputs.recordings import document_seconds, identities
 from swsdist.stages.inputs.corpus import depends_on_score, excerpts_of
 from swsdist.stages.inputs.settings import scores_of
