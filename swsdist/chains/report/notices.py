@@ -24,7 +24,7 @@ from swsdist.stages.align import Align
 from swsdist.stages.inputs.corpus_documents import places_in
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.inputs.state import StoreState
-from swsdist.stages.inputs.supervision import note_supervision, supervisions
+from swsdist.stages.inputs.provenance import note_supervision, supervisions
 from swsdist.stages.lattice_store import LATTICE_STORE
 from swsdist.stages.queries import bandwidths_in, seconds_in
 from swsdist.stages.buckets import Aligned, Exported, Extracted, Fitted, Measured

@@ -4,19 +4,110 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from swsdist.calibrate.procedure import ENTRY, fingerprint_references, overlaps, read_fitted
 from swsdist.config import Config
 from swsdist.core.codes import stages as codes
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.plain import parse_json
-from swsdist.io.filesystem import Folder
+from swsdist.features.interface import files_of as interface_files_of
+from swsdist.features.model import load_model
+from swsdist.features.transforms.interface import Transformed
+from swsdist.io.filesystem import Folder, locate
 from swsdist.io.notices import Notices
 from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.pipeline.task import Values
+from swsdist.stages.fit_transforms import document_hash
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.inputs.settings import score_differences
-from swsdist.stages.inputs.supervision import supervisions
+
+if TYPE_CHECKING:
+    from swsdist.pipeline.chain_run import ChainRun
+
+
+class Supervision(NamedTuple):
+    """A transform that was fitted by labels.
+
+    Attributes:
+        track, name: the track, and the transform's name.
+        file: name of the file of labels.
+        documents: that it was fitted on.
+        searched: number of these in the searched corpus.
+        automatic: the labels are from a program without supervision.
+    """
+
+    track: str
+    name: str
+    file: str
+    documents: int
+    searched: int
+    automatic: bool
+
+    @property
+    def said(self) -> str:
+        """Wording of the supervision of its features."""
+        whose = "automatic labels" if self.automatic else "labels"
+        return f"trained on {whose} of {self.documents} documents ({self.file})"
+
+
+def supervisions(chain_inputs: CorpusInputs) -> list[Supervision]:
+    """Supervisions of all of a run's tracks; for a fusion those of its systems."""
+    chain_runs: Mapping[str, ChainRun] = getattr(chain_inputs, "chain_runs", {})
+    if chain_runs:
+        return list(
+            dict.fromkeys(
+                supervision for chain_run in chain_runs.values() for supervision in supervisions(chain_run.chain.inputs)
+            )
+        )
+    result = []
+    searched: set[str] | None = None
+    for source in chain_inputs.features.sources:
+        transforms = source.extractor.transforms if isinstance(source.extractor, Transformed) else ()
+        for transform in transforms:
+            if not hasattr(transform, "labels"):
+                continue
+            for path in interface_files_of(transform):
+                settings = load_model(*locate(str(path))).settings.get("taught_by")
+                if not isinstance(settings, dict):
+                    continue
+                if searched is None:
+                    searched = {
+                        document_hash(row)
+                        for row in chain_inputs.corpus.documents.select(["doc_id", "channel"]).to_pylist()
+                    }
+                trained_on = settings["documents"]
+                both = len(searched.intersection(trained_on))
+                track, automatic = source.tracks[0].name, bool(settings["automatic"])
+                result.append(Supervision(track, transform.name, settings["file"], len(trained_on), both, automatic))
+    return result
+
+
+def note_supervision(chain_inputs: CorpusInputs, notices: Notices) -> None:
+    """Note each supervision by labels of searched documents: its results are no fair test.
+
+    Raises:
+        OddError: with `strict`.
+    """
+    for supervision in supervisions(chain_inputs):
+        if supervision.searched and not supervision.automatic:
+            notices.add(
+                codes.ORACLE_FEATURES,
+                where=supervision.file,
+                count=supervision.searched,
+                transform=supervision.name,
+                track=supervision.track,
+                training=supervision.said,
+            )
+        else:
+            notices.inform(
+                codes.SUPERVISED_FEATURES,
+                where=supervision.file,
+                transform=supervision.name,
+                track=supervision.track,
+                training=supervision.said,
+                count=1,
+            )
 
 
 def provenance(config: Config, chain_inputs: CorpusInputs) -> Values:
