@@ -46,7 +46,7 @@ from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, NewTrack,
 from swsdist.store.sharding import cut
 from swsdist.store.spooled import SpooledDocuments
 from swsdist.store.stored_frames import reuse_frames
-from swsdist.store.unfinished import Unfinished
+from swsdist.store.manifest import Unfinished
 from swsdist.store.writing import (
     documents_name,
     rejected_name,

@@ -26,7 +26,7 @@ from swsdist.store import parquet
 from swsdist.store.lattice_shards import LATTICES, POSTINGS, LatticeShardWriter, lattices_name
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, NewTrack, Shard, commit, load
 from swsdist.store.reading import Store
-from swsdist.store.unfinished import Unfinished
+from swsdist.store.manifest import Unfinished
 
 #: Kind of a store of lattices, and name of its only track.
 LATTICE_STORE = "lattices"

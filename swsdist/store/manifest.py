@@ -26,6 +26,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -48,7 +49,36 @@ from swsdist.store.places import recordings_root
 from swsdist.store.sharding import by_shard
 from swsdist.store.spooled import SpooledDocuments
 from swsdist.store.statistics import pinned
-from swsdist.store.unfinished import Unfinished, tasks_done
+
+#: A task's list of documents, written at its end; lists of its further tracks have other names.
+_LIST = re.compile(r"shards/part-[0-9a-f]{32}\.documents\.parquet")
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """Progress of an interrupted index.
+
+    Attributes:
+        done, tasks: numbers of finished tasks, and of all.
+        seconds: of audio left.
+        before: fingerprint of the state that it resumes from; None: there was no state.
+    """
+
+    done: int
+    tasks: int
+    seconds: float
+    before: str | None
+
+    def describe(self, seconds: float) -> str:
+        """Describe the progress for people, given the seconds already indexed."""
+        part = seconds / max(seconds + self.seconds, 1e-9)
+        return f"{self.done} of {self.tasks} tasks, {100 * part:.0f} % of the audio, are indexed"
+
+
+def tasks_done(folder: Folder) -> int:
+    """Number of an index's tasks that have written their shards to a store."""
+    return sum(_LIST.fullmatch(name) is not None for name in folder.listing("shards"))
+
 
 NAME = "manifest.json"
 SCHEMA = "swsdist-store/7"

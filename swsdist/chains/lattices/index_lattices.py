@@ -19,7 +19,7 @@ from swsdist.stages.lattice_store import LATTICE_TABLES, commit_lattices, demand
 from swsdist.stages.buckets import Indexed
 from swsdist.store import digest
 from swsdist.store.manifest import load
-from swsdist.store.unfinished import Unfinished
+from swsdist.store.manifest import Unfinished
 
 
 class IndexLattices(Stage[Documents]):
