@@ -41,7 +41,7 @@ from swsdist.stages.buckets import Indexed
 from swsdist.store import digest, parquet
 from swsdist.store.document_keys import keys_of
 from swsdist.store.kept_frames import KeptFrames
-from swsdist.store.libraries import Libraries, made_with
+from swsdist.store.manifest import Libraries, made_with
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, NewTrack, Shard, commit, frozen_statistics
 from swsdist.store.sharding import cut
 from swsdist.store.spooled import SpooledDocuments

@@ -38,7 +38,7 @@ from swsdist.registry.registries import RECURRENCES
 from swsdist.stages.inputs.search_inputs import CorpusInputs, SearchInputs
 from swsdist.stages.inputs.validation import seconds_of
 from swsdist.stages.buckets import Extracted
-from swsdist.store.libraries import made_with
+from swsdist.store.manifest import made_with
 from swsdist.store.manifest import (
     GROUPS,
     REJECTED_DOCUMENTS,

@@ -30,12 +30,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from swsdist.accounts.hardware import versions
 from swsdist.core.codes import store as codes
 from swsdist.core.fingerprint import Naming, fingerprint
 from swsdist.core.path_safety import demand_inside
@@ -44,11 +46,55 @@ from swsdist.features.extractors import recipe_fingerprint
 from swsdist.features.interface import Dtype, Kind
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet, totals, voices
-from swsdist.store.libraries import with_these
 from swsdist.store.places import recordings_root
 from swsdist.store.sharding import by_shard
 from swsdist.store.spooled import SpooledDocuments
 from swsdist.store.statistics import pinned
+
+#: By name; several versions if parts were made with several.
+Libraries = dict[str, tuple[str, ...]]
+
+
+def made_with(more: Iterable[str] = ()) -> dict[str, str]:
+    """Installed versions of the libraries that frames depend on: decoding, resampling, transforms.
+
+    Args:
+        more: further names, as in pip, from an extractor (`features.interface.libraries_of`).
+    """
+    installed = versions()
+    names = ("numpy", "scipy", "soxr", "soundfile", "libsndfile")
+    result = {name: installed[name] for name in names if name in installed}
+    for name in more:
+        try:
+            result.setdefault(name, version(name))
+        except PackageNotFoundError:
+            continue
+    return result
+
+
+def with_these(
+    libraries: Mapping[str, Sequence[str]],
+    parts: Iterable[Mapping[str, str]] = (),
+    ffmpeg: Iterable[str] = (),
+    more: Iterable[str] = (),
+) -> Libraries:
+    """Versions that a store's parts were made with.
+
+    Args:
+        libraries: recorded before.
+        parts: `made_with` of each new part; by default the installed versions.
+        ffmpeg: versions of ffmpeg that decoded new parts; listed only if it ever decoded a part.
+        more: names of further libraries that frames depend on.
+    """
+    some = list(parts) or [made_with(more)]
+    names = dict.fromkeys([*(name for item in some for name in item), *(name for name in more if name in libraries)])
+    result = {
+        name: tuple(sorted({*libraries.get(name, ()), *(item[name] for item in some if name in item)}))
+        for name in names
+    }
+    decoders = tuple(sorted({*libraries.get("ffmpeg", ()), *ffmpeg}))
+    return {**result, "ffmpeg": decoders} if decoders else result
+
 
 #: A task's list of documents, written at its end; lists of its further tracks have other names.
 _LIST = re.compile(r"shards/part-[0-9a-f]{32}\.documents\.parquet")

@@ -15,7 +15,7 @@ from swsdist.core.codes import stages as stages_codes
 from swsdist.io.filesystem import Folder
 from swsdist.stages.index import Index
 from swsdist.stages.queries import Queries
-from swsdist.store import libraries
+from swsdist.store import manifest as libraries
 from swsdist.store.maintaining import compact
 from swsdist.store.manifest import load
 from tests.support.coded import raises, says

@@ -31,7 +31,7 @@ from swsdist.stages.buckets import Aligned, Exported, Extracted, Fitted, Measure
 from swsdist.store import parquet, totals
 from swsdist.store.document_keys import keys_of
 from swsdist.store.lattice_shards import postings_of
-from swsdist.store.libraries import made_with
+from swsdist.store.manifest import made_with
 
 #: Growth of a store, in documents, from which what was fitted to its first ones is doubtful.
 _OUTGROWN = 10

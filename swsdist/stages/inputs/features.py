@@ -28,7 +28,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.io.frames.item import MISSING, Item
 from swsdist.stages.buckets import Extracted, Indexed
 from swsdist.stages.inputs.unfitted_models import UnfittedModel, with_models
-from swsdist.store.libraries import Libraries, with_these
+from swsdist.store.manifest import Libraries, with_these
 
 
 class RunFeatures:
