@@ -53,7 +53,7 @@ from swsdist.methods.query.extraction import Cut, Extracted, extract
 from swsdist.methods.query.speech_trimming import has_speech
 from swsdist.stages.describe import measure_examples
 from swsdist.store.lattice_shards import labels_of
-from swsdist.store.places import relocated_paths
+from swsdist.store.manifest import relocated_paths
 from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks
 

@@ -25,7 +25,7 @@ from swsdist.store.cache import nearest
 from swsdist.store.document_keys import keys_of
 from swsdist.store.manifest import File, Manifest, require, state_name
 from swsdist.store.memory import Memory
-from swsdist.store.places import relocated_paths
+from swsdist.store.manifest import relocated_paths
 
 #: Fewer than one document in so many of a shard are worth looking up.
 _FEW = 4

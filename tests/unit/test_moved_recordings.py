@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from swsdist.io.filesystem import Folder
-from swsdist.store.places import relocated_paths
+from swsdist.store.manifest import relocated_paths
 
 
 @pytest.mark.parametrize("name", ["1", "2", "3"])

@@ -23,7 +23,7 @@ from swsdist.features.blocks import in_blocks
 from swsdist.features.interface import Extractor, Precomputed, for_speaker, tracks_of
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder, is_remote
-from swsdist.store.places import relocated_paths
+from swsdist.store.manifest import relocated_paths
 from swsdist.store.reading import Store
 from swsdist.store.writing import ReadResult
 
