@@ -32,10 +32,12 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -52,10 +54,54 @@ from swsdist.core.types import DOCUMENTS, REJECTED
 from swsdist.features.extractors import recipe_fingerprint
 from swsdist.features.interface import Dtype, Kind
 from swsdist.io.filesystem import Folder
-from swsdist.store import parquet, totals, voices
+from swsdist.store import parquet, voices
 from swsdist.store.sharding import by_shard
 from swsdist.store.spooled import SpooledDocuments
 from swsdist.store.statistics import pinned
+
+#: Documents whose keys are Python objects at a time.
+_PIECE = 1 << 16
+
+
+def keys(documents: SpooledDocuments) -> Iterator[list[list[object]]]:
+    """Sorted keys of a track's documents, in pieces."""
+    table = documents.read(["doc_id", "channel", "identity", "shard"]).combine_chunks()
+    order = pc.sort_indices(table, [(name, "ascending") for name in table.column_names])
+    for first in range(0, len(order), _PIECE):
+        some = table.take(order.slice(first, _PIECE))
+        yield list(map(list, zip(*(column.to_pylist() for column in some.columns), strict=True)))
+
+
+def speech(tracks: Iterable[SpooledDocuments], tick: float) -> dict[str, float]:
+    """Seconds analysed for speech, and seconds of speech: from the first track with marks, or with seconds of speech."""
+    heard = spoken = 0.0
+    for documents in tracks:
+        for batch in documents.pieces(["duration", "frames", "speech", "speech_seconds"]):
+            marked, told = (batch.filter(pc.is_valid(batch[name])) for name in ("speech", "speech_seconds"))
+            bits = b"".join(marked["speech"].to_pylist())
+            heard += (pc.sum(marked["frames"]).as_py() or 0) * tick + (pc.sum(told["duration"]).as_py() or 0.0)
+            spoken += int(np.bitwise_count(np.frombuffer(bits, np.uint8)).sum()) * tick
+            spoken += pc.sum(told["speech_seconds"]).as_py() or 0.0
+        if heard:
+            break
+    return {"heard_seconds": round(heard, 6), "speech_seconds": round(spoken, 6)}
+
+
+def languages(documents: pa.Table) -> dict[str, int]:
+    """Documents by their `language`, the most first; without those of which it is unknown."""
+    counts = Counter(documents["language"].drop_null().to_pylist())
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def left_out(documents: pa.Table) -> list[dict[str, Any]]:
+    """Sums of their `left_out`: rows of LEFT_OUT, by reason."""
+    sums: dict[str, dict[str, Any]] = {}
+    for row in chain.from_iterable(documents["left_out"].drop_null().to_pylist()):
+        held = sums.setdefault(row["reason"], {**row, "items": 0, "seconds": 0.0})
+        held["items"] += row["items"]
+        held["seconds"] += row["seconds"]
+    return [sums[reason] for reason in sorted(sums)]
+
 
 #: Recordings that are read to see whether they are the same.
 _READ = 20
@@ -537,7 +583,7 @@ def commit(
             files[of_track] = file
     recipes = [[track.name, recipe_fingerprint(track.recipe)] for track in tracks]
     cut = [[shard.name, sorted(file.name for file in shard.files.values())] for shard in shards]
-    naming = Naming(SCHEMA, kind, recipes, cut).listings(map(totals.keys, documents.values()))
+    naming = Naming(SCHEMA, kind, recipes, cut).listings(map(keys, documents.values()))
     name = naming(sorted(files.items()), rejected.to_pylist(), source, provisional)
     first = documents[tracks[0].name]
     fitted_to = {} if provisional else {"fitted_to": float(first.num_rows)}
@@ -556,7 +602,7 @@ def commit(
             "documents": first.num_rows,
             "frames": pc.sum(first.read(["frames"])["frames"]).as_py() or 0,
             "seconds": round(sum(map(float, np.sort(first.read(["duration"])["duration"].to_numpy()))), 6),
-            **totals.speech(documents.values(), tick),
+            **speech(documents.values(), tick),
             "rejected": pc.sum(pc.equal(rejected["kind"], "document")).as_py() or 0,
             "cut_off": first.num_rows - first.read(["cut_off"])["cut_off"].null_count,
             "statistics_gone": fitted[tracks[0].name].gone,

@@ -28,7 +28,8 @@ from swsdist.stages.inputs.provenance import note_supervision, supervisions
 from swsdist.stages.lattice_store import LATTICE_STORE
 from swsdist.stages.queries import bandwidths_in, seconds_in
 from swsdist.stages.buckets import Aligned, Exported, Extracted, Fitted, Measured
-from swsdist.store import parquet, totals
+from swsdist.store import parquet
+from swsdist.store import manifest as totals
 from swsdist.store.document_keys import keys_of
 from swsdist.store.lattice_shards import postings_of
 from swsdist.store.manifest import made_with
