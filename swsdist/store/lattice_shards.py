@@ -28,7 +28,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.lattices.lattice import MILLISECOND, Word
 from swsdist.lattices.packed import Packed
 from swsdist.store import parquet
-from swsdist.store.cache import nearest
+from swsdist.store.memory import nearest
 from swsdist.store.manifest import File, Shard
 from swsdist.store.memory import Memory
 from swsdist.store.reading import Store

@@ -21,7 +21,7 @@ from swsdist.core.errors import StoreError
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
-from swsdist.store.cache import nearest
+from swsdist.store.memory import nearest
 from swsdist.store.document_keys import keys_of
 from swsdist.store.manifest import File, Manifest, require, state_name
 from swsdist.store.memory import Memory

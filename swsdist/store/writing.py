@@ -42,7 +42,7 @@ from swsdist.features.statistics import Statistics
 from swsdist.io.failures import as_file_fault
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.store import parquet
-from swsdist.store.cache import keep
+from swsdist.store.memory import keep
 from swsdist.store.manifest import REJECTED_DOCUMENTS
 from swsdist.store.precomputed import precomputed_frames
 from swsdist.store.voices import Stretching

@@ -13,7 +13,7 @@ import pytest
 from swsdist.core.codes import store as store_codes
 from swsdist.core.errors import StoreError
 from swsdist.io.filesystem import Folder
-from swsdist.store.cache import Cache
+from swsdist.store.memory import Cache
 from tests.support.coded import raises
 
 

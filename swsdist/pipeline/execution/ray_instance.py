@@ -442,7 +442,7 @@ class Actor:
         from ray.util.metrics import Counter
 
         from swsdist.pipeline.execution.worker import Worker
-        from swsdist.store.cache import cached_files
+        from swsdist.store.memory import cached_files
 
         self._counters = {
             name: Counter(f"swsdist_{name}", description=text, tag_keys=("stage",))

@@ -13,7 +13,7 @@ from swsdist.io.byte_count import bytes_read
 from swsdist.pipeline.ledger import receipt_name
 from swsdist.pipeline.stage import Context, Stage
 from swsdist.pipeline.task import Cost, Receipt, Task
-from swsdist.store.cache import Cache, use
+from swsdist.store.memory import Cache, use
 
 #: Called with a running task and its finished part, 0 to 1.
 PartListener = Callable[[Task, float], None]
