@@ -56,7 +56,7 @@ from swsdist.features.interface import Dtype, Kind
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet, voices
 from swsdist.store.sharding import by_shard
-from swsdist.store.spooled import SpooledDocuments
+from swsdist.store.parquet import SpooledDocuments
 from swsdist.store.statistics import pinned
 
 #: Documents whose keys are Python objects at a time.

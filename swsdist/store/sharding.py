@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.core.types import DOCUMENTS
-from swsdist.store.spooled import SpooledDocuments
+from swsdist.store.parquet import SpooledDocuments
 
 #: Most documents in a shard: a search's memory grows with them, by a candidate per document and query.
 MOST_DOCUMENTS = 4096

@@ -29,7 +29,7 @@ from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote.scratch import scratch
 from swsdist.store import parquet
-from swsdist.store.spooled import SpooledDocuments
+from swsdist.store.parquet import SpooledDocuments
 
 #: Documents whose means and variances are in memory at a time.
 _DOCUMENTS = 1 << 14

@@ -31,7 +31,7 @@ from swsdist.core.types import DOCUMENTS, VOICES
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
-from swsdist.store.spooled import SpooledDocuments
+from swsdist.store.parquet import SpooledDocuments
 from swsdist.store.statistics import marks_of
 
 #: Frames of a stretch; a rest that is shorter belongs to the last one.

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from swsdist.core.fingerprint import stable_hash
 from swsdist.core.types import DOCUMENTS
 from swsdist.features.statistics import Statistics
-from swsdist.store.spooled import SpooledDocuments
+from swsdist.store.parquet import SpooledDocuments
 from swsdist.store.statistics import fitted
 
 PARTS = st.lists(st.integers(1, 50), min_size=1, max_size=6)
