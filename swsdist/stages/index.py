@@ -43,7 +43,7 @@ from swsdist.store.document_keys import keys_of
 from swsdist.store.kept_frames import KeptFrames
 from swsdist.store.manifest import Libraries, made_with
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, NewTrack, Shard, commit, frozen_statistics
-from swsdist.store.sharding import cut
+from swsdist.store.statistics import cut
 from swsdist.store.parquet import SpooledDocuments
 from swsdist.store.stored_frames import reuse_frames
 from swsdist.store.manifest import Unfinished

@@ -23,7 +23,7 @@ from swsdist.store.lattice_shards import faults, postings_of, read_lattices, rea
 from swsdist.store.manifest import File, Manifest, NewTrack, Shard, Track, commit
 from swsdist.store.manifest import relocated_paths
 from swsdist.store.reading import Store
-from swsdist.store.sharding import cut
+from swsdist.store.statistics import cut
 from swsdist.store.writing import ShardWriter, shard_name
 
 _KEY = ("doc_id", "channel")

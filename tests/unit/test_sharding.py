@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdist.store.sharding import MOST_DOCUMENTS, cut
+from swsdist.store.statistics import MOST_DOCUMENTS, cut
 
 SECONDS = st.lists(st.floats(0, 1000, allow_subnormal=False), max_size=40)
 

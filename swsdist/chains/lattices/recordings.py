@@ -41,7 +41,7 @@ from swsdist.pipeline.stage import Context
 from swsdist.stages.inputs.state import AFTER_SIZE
 from swsdist.stages.inputs.recordings import Row
 from swsdist.stages.lattice_store import LatticeRow, recognised
-from swsdist.store.sharding import MOST_DOCUMENTS, cut
+from swsdist.store.statistics import MOST_DOCUMENTS, cut
 from swsdist.store.writing import WithResult, demand_file, raise_transient, samples_of
 
 #: Columns that the lattice of a document depends on, or its row.
