@@ -43,7 +43,7 @@ from swsdist.stages.inputs.recordings import Row, document_seconds, parts_of
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.inputs.unfitted_models import UnfittedModel
 from swsdist.store import parquet
-from swsdist.store.kept_frames import KeptFrames
+from swsdist.store.writing import KeptFrames
 from swsdist.store.writing import WithResult, raise_transient
 
 #: Seconds of documents per task.

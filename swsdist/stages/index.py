@@ -40,7 +40,7 @@ from swsdist.stages.inputs.unfitted_models import pinned_names, stem_of
 from swsdist.stages.buckets import Indexed
 from swsdist.store import digest, parquet
 from swsdist.store.document_keys import keys_of
-from swsdist.store.kept_frames import KeptFrames
+from swsdist.store.writing import KeptFrames
 from swsdist.store.manifest import Libraries, made_with
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, NewTrack, Shard, commit, frozen_statistics
 from swsdist.store.statistics import cut

@@ -27,11 +27,13 @@ from swsdist.core.codes import storage as storage_codes
 from swsdist.core.codes import store as codes
 from swsdist.core.errors import CutOffError, DataError, ForeignError, StorageError
 from swsdist.core.types import DOCUMENTS, FRAMES
-from swsdist.features.blocks import in_blocks
+from swsdist.features.blocks import in_blocks, streamed
+from swsdist.features.extractors import identity, recipe_fingerprint
 from swsdist.features.interface import (
     Columns,
     Dtype,
     Extractor,
+    Layered,
     Precomputed,
     dtype_of,
     for_speaker,
@@ -42,8 +44,8 @@ from swsdist.features.statistics import Statistics
 from swsdist.io.failures import as_file_fault
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.store import parquet
-from swsdist.store.memory import keep
 from swsdist.store.manifest import REJECTED_DOCUMENTS
+from swsdist.store.memory import keep
 from swsdist.store.precomputed import precomputed_frames
 from swsdist.store.voices import Stretching
 
@@ -450,3 +452,86 @@ def rejection(document: dict[str, Any], error: DataError, kind: str = "document"
         # tried again.
         "identity": f"unreadable: {error.message}" if refused else document["identity"],
     }
+
+
+#: Most bytes of frames to keep: of MFCC with deltas an hour.
+_MOST_BYTES = 64 << 20
+
+#: Columns that a recording's frames depend on.
+_MATTERS = ("path", "identity", "channel", "start", "end", "speaker")
+
+
+class _Kept(NamedTuple):
+    """Frames of a recording, and the result of reading them."""
+
+    blocks: list[NDArray[np.float32]]
+    result: ReadResult
+
+    @property
+    def bytes(self) -> int:
+        """Of the frames."""
+        return sum(block.nbytes for block in self.blocks)
+
+
+class KeptFrames:
+    """Frames of the last recordings, as many as `_MOST_BYTES` hold."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[object, ...], _Kept] = {}
+        self._bytes = 0
+
+    def reading(self, extractor: Extractor | Precomputed, *, listen: bool, keep: bool) -> Reading:
+        """`read_with_speech` if `listen`, else `read_recording`, of an extractor; takes frames that are kept, and keeps them
+        for one more reading if `keep`.
+        """
+        reading = read_with_speech if listen else read_recording
+        if isinstance(extractor, Precomputed):
+            return reading
+        outer = extractor if isinstance(extractor, Layered) else None
+        inner = extractor if outer is None else outer.inner
+        made_by = recipe_fingerprint(identity(inner))
+
+        def read(
+            document: dict[str, Any], _: Extractor | Precomputed, folder: Folder
+        ) -> Generator[NDArray[np.float32], None, ReadResult]:
+            key = (made_by, *(document.get(name) for name in _MATTERS))
+            kept = self._released(key)
+            if kept is None or (listen and kept.result.speech is None):
+                frames = WithResult(reading(document, inner, folder))
+            else:
+                frames = WithResult(_again(kept))
+            if keep:
+                frames = WithResult(self._keeping(key, frames))
+            yield from frames if outer is None else streamed(outer, frames)
+            return frames.result if listen else frames.result._replace(speech=None, bandwidth=None)
+
+        return read
+
+    def _keeping(
+        self, key: tuple[object, ...], frames: WithResult[ReadResult]
+    ) -> Generator[NDArray[np.float32], None, ReadResult]:
+        """The same frames, which are kept if there is room. What ffmpeg decodes is not: a task records its version."""
+        blocks: list[NDArray[np.float32]] = []
+        size = 0
+        with ffmpeg.recorded_versions() as used:
+            for block in frames:
+                size += block.nbytes
+                if size <= _MOST_BYTES:
+                    blocks.append(block)
+                yield block
+        if size <= _MOST_BYTES and not used:
+            self._kept[key] = _Kept(blocks, frames.result)
+            self._bytes += size
+            while self._bytes > _MOST_BYTES:
+                self._released(next(iter(self._kept)))
+        return frames.result
+
+    def _released(self, key: tuple[object, ...]) -> _Kept | None:
+        kept = self._kept.pop(key, None)
+        self._bytes -= 0 if kept is None else kept.bytes
+        return kept
+
+
+def _again(kept: _Kept) -> Generator[NDArray[np.float32], None, ReadResult]:
+    yield from kept.blocks
+    return kept.result

@@ -13,8 +13,9 @@ from swsdist.audio.formats import ffmpeg
 from swsdist.audio.reader import read_blocks
 from swsdist.features.extractors import create
 from swsdist.io.filesystem import Folder
-from swsdist.store import kept_frames, writing
-from swsdist.store.kept_frames import KeptFrames
+from swsdist.store import writing
+from swsdist.store import writing as kept_frames
+from swsdist.store.writing import KeptFrames
 from swsdist.store.writing import ReadResult, WithResult, read_recording, read_with_speech
 
 PLAIN: Any = create("mfcc", {})
