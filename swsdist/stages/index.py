@@ -45,7 +45,7 @@ from swsdist.store.manifest import Libraries, made_with
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, NewTrack, Shard, commit, frozen_statistics
 from swsdist.store.statistics import cut
 from swsdist.store.parquet import SpooledDocuments
-from swsdist.store.stored_frames import reuse_frames
+from swsdist.store.writing import reuse_frames
 from swsdist.store.manifest import Unfinished
 from swsdist.store.writing import (
     documents_name,

@@ -3,6 +3,16 @@
 Each document fills consecutive rows of one shard; a row holds at most BLOCK_FRAMES frames, a row group a few rows. An
 unusable document is rejected with its reason, and the rest continue; its rows already written are dead, like those of
 documents removed later: the documents table lists the live rows.
+
+Frames that a store already has: of a recording that was renamed or copied after indexing, with the same bytes.
+
+The row of such a document names their place under `held`, plain JSON::
+
+    state       fingerprint of the state of the store
+    shard       that contains them
+    doc_id      of the stored document; its channel is the row's
+    tracks      of the store, whose columns side by side are those of the extractor
+    sha256      of the recording; None if its identity determines its bytes (S3)
 """
 
 from __future__ import annotations
@@ -15,17 +25,18 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.audio import commands, places
 from swsdist.audio.formats import ffmpeg
-from swsdist.audio.marks import Listener, pack_marks
+from swsdist.audio.marks import Listener, pack_marks, unpack_marks
 from swsdist.audio.reader import probe, read_blocks
 from swsdist.audio.streams import Digest, digested, digesting, sha256
 from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import storage as storage_codes
 from swsdist.core.codes import store as codes
-from swsdist.core.errors import CutOffError, DataError, ForeignError, StorageError
+from swsdist.core.errors import CutOffError, DataError, ForeignError, StorageError, StoreError
 from swsdist.core.types import DOCUMENTS, FRAMES
 from swsdist.features.blocks import in_blocks, streamed
 from swsdist.features.extractors import identity, recipe_fingerprint
@@ -47,6 +58,7 @@ from swsdist.store import parquet
 from swsdist.store.manifest import REJECTED_DOCUMENTS
 from swsdist.store.memory import keep
 from swsdist.store.precomputed import precomputed_frames
+from swsdist.store.reading import Store
 from swsdist.store.voices import Stretching
 
 #: What a generator returns.
@@ -535,3 +547,45 @@ class KeptFrames:
 def _again(kept: _Kept) -> Generator[NDArray[np.float32], None, ReadResult]:
     yield from kept.blocks
     return kept.result
+
+
+def reuse_frames(reading: Reading) -> Reading:
+    """The same reading, but copies frames that the store has."""
+
+    def read(
+        document: dict[str, Any], extractor: Extractor | Precomputed, folder: Folder
+    ) -> Generator[NDArray[np.float32], None, ReadResult]:
+        stored = document.get("held")
+        # A file may have changed since the work was planned.
+        if stored is None or stored["sha256"] != document.get("sha256", stored["sha256"]):
+            return (yield from reading(document, extractor, folder))
+        try:
+            return (yield from _copied(stored, document["channel"], folder))
+        except StoreError as error:  # the recording itself may be readable
+            raise codes.STORED_FRAMES_DAMAGED(where=error.where, error=error.message, advice=error.remedy) from error
+
+    return read
+
+
+def _copied(stored: dict[str, Any], channel: int, folder: Folder) -> Generator[NDArray[np.float32], None, ReadResult]:
+    store = Store.at(folder.root, stored["state"], storage=folder.storage)
+    columns = ["doc_id", "channel", "duration", "frames", "speech", "cut_off", "bandwidth"]
+    table = store.documents(stored["shard"], columns, stored["tracks"][0])
+    selected = pc.and_(pc.equal(table["doc_id"], stored["doc_id"]), pc.equal(table["channel"], channel))
+    (row,) = table.filter(selected).to_pylist()
+    for blocks in zip(*(_blocks(store, stored, channel, track) for track in stored["tracks"]), strict=True):
+        yield blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
+    speech = None if row["speech"] is None else unpack_marks(row["speech"], row["frames"])
+    return ReadResult(row["duration"], speech, cut_off=row["cut_off"], bandwidth=row["bandwidth"])
+
+
+def _blocks(store: Store, stored: dict[str, Any], channel: int, track: str) -> Iterator[NDArray[np.float32]]:
+    """Blocks of the document's frames in one track; a row group at a time."""
+    entry, name = store.manifest.track(track), store.manifest.shard(stored["shard"]).files[track].name
+    with parquet.reader(store.folder, name, keep=True) as file:
+        for group in parquet.row_groups_with(file, "doc_id", stored["doc_id"]):
+            rows = file.read_row_group(group, use_threads=False)
+            selected = pc.and_(pc.equal(rows["doc_id"], stored["doc_id"]), pc.equal(rows["channel"], channel))
+            for blob in rows["features"].filter(selected):
+                frames = np.frombuffer(blob.as_buffer(), parquet.numbers(entry.dtype)).reshape(-1, entry.dimension)
+                yield frames.astype(np.float32, copy=False)

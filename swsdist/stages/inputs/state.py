@@ -52,7 +52,7 @@ class ContentMatches(NamedTuple):
     Attributes:
         moved: positions of documents with unchanged names.
         held: for other documents, by key and by extractor (fingerprint): place of their frames
-            (`swsdist.store.stored_frames`).
+            (`swsdist.store.writing`).
     """
 
     moved: NDArray[np.int64]
