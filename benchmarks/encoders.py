@@ -19,10 +19,10 @@ import soundfile
 from benchmarks.corpora import ROOT, mboshi
 from benchmarks.rows import Row, at_most, say, show
 from benchmarks.systems import EXAMPLES, report_in, row, run_of
+from swsdist.features.interface import one_thread
 from swsdist.features.ssl.extractor import Ssl
 from swsdist.features.ssl.folder import read_encoder
 from swsdist.features.ssl.whisper import Whisper, of_torch
-from swsdist.features.interface import one_thread
 
 MODEL = ROOT.parent / "shared" / "models" / "whisper-base" / "encoder"
 _OPTIONS, _RATE = "features.options", 16000

@@ -19,9 +19,8 @@ import pyarrow as pa
 
 from benchmarks.rows import Row, at_most, show
 from swsdist.calibrate.fitting import Examples, count, counted_for, finished, gather, threshold_of, with_models
-from swsdist.calibrate.procedure import Procedure, make_steps
+from swsdist.calibrate.procedure import Procedure, decide, make_steps
 from swsdist.calibrate.steps.interface import TwvParameters
-from swsdist.calibrate.procedure import decide
 from swsdist.core.types import TRIALS
 from swsdist.kernels.regression import BITS, MOST
 from swsdist.score import Counts, atwv, total

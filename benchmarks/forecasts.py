@@ -25,8 +25,7 @@ from pathlib import Path
 
 from benchmarks.corpora import Corpus, base
 from benchmarks.rows import Row, at_least, at_most, main, say
-from swsdist.bench.results import Plan, Results, run_benchmark
-from swsdist.bench.results import strong_scaling
+from swsdist.bench.results import Plan, Results, run_benchmark, strong_scaling
 from swsdist.core.errors import UserError
 from tests.support.cluster.hosts import Cluster, cluster
 from tests.support.cluster.network import Host, run

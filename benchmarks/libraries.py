@@ -21,9 +21,9 @@ import pyarrow as pa
 from benchmarks.rows import Row, at_most, main, say
 from swsdist.core.fingerprint import fingerprint
 from swsdist.features.blocks import in_blocks
+from swsdist.features.interface import one_thread
 from swsdist.features.librosa import library
 from swsdist.features.mfcc import Mfcc
-from swsdist.features.interface import one_thread
 from swsdist.io.frames.ark import KALDI
 from swsdist.io.nist.systemlist_dialect import KWSLIST
 from swsdist.io.nist.systemlist_lines import read_lines

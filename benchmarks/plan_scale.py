@@ -37,8 +37,8 @@ from swsdist.pipeline.plan import ONLY, PlannedStep, load_plans, save_plans
 from swsdist.pipeline.records.lists import ReceiptList
 from swsdist.pipeline.records.receipts import Names, encoded
 from swsdist.pipeline.task import Cost, Part, Receipt
-from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.buckets import Extracted
+from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.store import parquet
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, Shard, Track, state_name, write_state
 

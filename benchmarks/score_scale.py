@@ -33,8 +33,8 @@ import pyarrow as pa
 from benchmarks.rows import Row, at_most, say, show
 from swsdist.accounts.journal import DriverJournal, pss_bytes
 from swsdist.config import config_from_dict
-from swsdist.core.needs import Needs
 from swsdist.core.fingerprint import bucket_of, slots_of
+from swsdist.core.needs import Needs
 from swsdist.core.types import DETECTIONS
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun, StepSelection, prepare_chain_run
@@ -56,8 +56,8 @@ from swsdist.score import (
     total,
     twv_curve,
 )
-from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.buckets import Bucket
+from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.store import parquet
 
 TERMS, DOCUMENTS, SECONDS = 2000, 3000, 600.0

@@ -27,9 +27,8 @@ from swsdist.core.types import DETECTIONS
 from swsdist.io.filesystem import Folder
 from swsdist.methods.create import create, identity
 from swsdist.methods.method import SPANS
-from swsdist.pipeline.chain import Chain, ChainInputs, Step
+from swsdist.pipeline.chain import Chain, ChainInputs, ExternalTable, Step
 from swsdist.pipeline.chain_run import ChainRun
-from swsdist.pipeline.chain import ExternalTable
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.pipeline.ledger import Ledger

@@ -30,8 +30,8 @@ from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.registry.entries import MethodEntry
 from swsdist.registry.registry import Entry
-from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.buckets import Extracted, Indexed
+from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.store import parquet
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, NewTrack, Shard, commit
 from swsdist.store.reading import Store

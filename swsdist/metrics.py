@@ -42,8 +42,8 @@ from swsdist.core.numbers import integer, number
 from swsdist.evaluation.evaluate import Evaluation
 from swsdist.evaluation.evaluate import evaluate as _evaluate
 from swsdist.evaluation.evaluate import values as _values
-from swsdist.evaluation.scoring_task import make_system
 from swsdist.evaluation.reading import make_task
+from swsdist.evaluation.scoring_task import make_system
 from swsdist.io.notices import Notices
 from swsdist.registry.registries import MEASURES
 from swsdist.score.measures.det import accepted_from

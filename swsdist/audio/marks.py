@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.audio import speech
-from swsdist.audio.speech import Bandwidth
-from swsdist.audio.speech import HOP, WINDOW, levels
+from swsdist.audio.speech import HOP, WINDOW, Bandwidth, levels
 
 #: Raised, with `swsdist.store.manifest.SCHEMA`, whenever the same samples give other marks, which a store contains.
 VERSION = 3

@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
-from swsdist.bench.results import FIGURES, Results
-from swsdist.bench.results import Ratio, ratio
+from swsdist.bench.results import FIGURES, Ratio, Results, ratio
 from swsdist.report.summary import short
 from swsdist.score.compare.paired import holm
 

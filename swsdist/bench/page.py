@@ -7,8 +7,7 @@ from itertools import cycle
 from pathlib import Path
 from statistics import median
 
-from swsdist.bench.results import FIGURES, Results
-from swsdist.bench.results import Estimate, Ratio, Scaling, strong_scaling, weak_scaling
+from swsdist.bench.results import FIGURES, Estimate, Ratio, Results, Scaling, strong_scaling, weak_scaling
 from swsdist.report.pictures import write_picture
 from swsdist.report.plots.run import Axes, Series, lines_svg
 from swsdist.report.summary import NOTHING, rendered, short

@@ -25,8 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swsdist.bench.measure import Measurement, Runner, measure_point, run_in_process
-from swsdist.bench.measure import BenchPoint, config_at, points_of
+from swsdist.bench.measure import BenchPoint, Measurement, Runner, config_at, measure_point, points_of, run_in_process
 from swsdist.config import Config, dump_config, without_secrets
 from swsdist.core.codes import cli as codes
 from swsdist.core.fingerprint import fingerprint

@@ -23,9 +23,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.calibrate.procedure import Procedure
+from swsdist.calibrate.procedure import Procedure, by_fold, check_folds, folds_of
 from swsdist.calibrate.steps.interface import Json, TwvParameters
-from swsdist.calibrate.procedure import by_fold, check_folds, folds_of
 from swsdist.core.errors import UserError
 from swsdist.core.types import TRIALS
 from swsdist.kernels.regression import LABELLED_ROWS, MOST, Labelled

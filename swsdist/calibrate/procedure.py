@@ -51,8 +51,8 @@ from swsdist.calibrate.statistics import CandidatePosteriors, ScoreHistogram, Ta
 from swsdist.calibrate.steps.interface import STEPS_SCHEMA, Floats, Json, Step, TwvParameters, scores_of
 from swsdist.config.calibration import Calibrate
 from swsdist.config.search import Search
-from swsdist.core.codes import score as codes
 from swsdist.core.codes import error_of
+from swsdist.core.codes import score as codes
 from swsdist.core.fingerprint import fingerprint, stable_hash
 from swsdist.core.plain import parse_json
 from swsdist.core.types import DETECTIONS

@@ -79,8 +79,8 @@ def calibrate(
     from swsdist.core.codes import cli as codes
     from swsdist.evaluation.calibration import CalibrationRequest
     from swsdist.evaluation.calibration import calibrate as work
-    from swsdist.evaluation.scoring_task import read_system, reader_of
     from swsdist.evaluation.reading import protocol_for
+    from swsdist.evaluation.scoring_task import read_system, reader_of
     from swsdist.evaluation.writing import write_list
     from swsdist.io.notices import Notices
 

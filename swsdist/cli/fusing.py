@@ -81,8 +81,8 @@ def fuse(systems: tuple[str, ...], out: str, kind: str | None, save: str | None,
     from swsdist.cli.calibrating import fitted_file
     from swsdist.core.codes import cli as codes
     from swsdist.evaluation.fusion import FusionRequest, fuse_lists
-    from swsdist.evaluation.scoring_task import named_paths, read_system
     from swsdist.evaluation.reading import protocol_for
+    from swsdist.evaluation.scoring_task import named_paths, read_system
     from swsdist.evaluation.writing import kinds_of, write_list
     from swsdist.io.notices import Notices
 

@@ -123,8 +123,8 @@ def _score_list(system: str, strict: bool, options: dict[str, Any]) -> int:
     notices = Notices(strict, options["force"])
     rules = protocol_for(options["protocol"], options["terms"], **{name: options[name] for name in _RULES})
     from swsdist.evaluation.evaluate import evaluate, more_values, values
-    from swsdist.evaluation.scoring_task import read_system
     from swsdist.evaluation.reading import read_task
+    from swsdist.evaluation.scoring_task import read_system
     from swsdist.report.evaluation import (
         alignment_table,
         evaluation_json,

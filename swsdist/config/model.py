@@ -17,8 +17,8 @@ from swsdist.config.names import NameIn
 from swsdist.config.search import Keep, Search
 from swsdist.config.section import ONE_OR_MORE, ChainOptions, IsPath, Section, error_for_pydantic, execution_only
 from swsdist.core.codes import config as codes
-from swsdist.core.needs import Needs
 from swsdist.core.fingerprint import SLOTS
+from swsdist.core.needs import Needs
 from swsdist.registry.entries import Configured, ExecutorEntry, is_chain
 from swsdist.registry.registries import CALIBRATION, CHAINS, EXECUTORS, EXPORTS, FEATURES, METHODS, TRANSFORMS
 

@@ -22,8 +22,7 @@ from __future__ import annotations
 import typing
 from collections.abc import Mapping
 
-from swsdist.core.text import redacted
-from swsdist.core.text import shown
+from swsdist.core.text import redacted, shown
 
 
 class SwsdistError(Exception):

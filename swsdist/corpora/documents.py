@@ -28,8 +28,7 @@ import pyarrow.compute as pc
 from swsdist.audio import commands
 from swsdist.audio.clips import MARKER
 from swsdist.audio.formats import ffmpeg
-from swsdist.audio.reader import probe_all
-from swsdist.audio.reader import AudioInfo
+from swsdist.audio.reader import AudioInfo, probe_all
 from swsdist.core.codes import corpora as codes
 from swsdist.core.text import shown
 from swsdist.core.types import CORPUS

@@ -42,9 +42,8 @@ from swsdist.corpora.queries import read_queries
 from swsdist.io.nist.ctm import ctm_batches
 from swsdist.io.notices import Notices
 from swsdist.io.tables import names_in, read_table
-from swsdist.stages.inputs.corpus import documents_of
+from swsdist.stages.inputs.corpus import documents_of, find_references
 from swsdist.stages.inputs.cross_corpus import corpus_of_queries, without_documents
-from swsdist.stages.inputs.corpus import find_references
 
 SpeakerLookup = Callable[[Mapping[str, Any]], tuple[str | None, str]]
 

@@ -9,8 +9,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 
-from swsdist.description.description import Description, DocumentGroup
-from swsdist.description.description import Occurrences, Query
+from swsdist.description.description import Description, DocumentGroup, Occurrences, Query
 from swsdist.report.summary import NOTHING, fixed, short
 from swsdist.report.tables import Table
 

@@ -15,8 +15,7 @@ from typing import Literal
 import numpy as np
 
 from swsdist.discovery.scene import Scene
-from swsdist.discovery.units import representatives
-from swsdist.discovery.units import Flags, Ints
+from swsdist.discovery.units import Flags, Ints, representatives
 
 #: Which pairs count: all, those of one talker, those of two.
 Talkers = Literal["all", "within", "across"]

@@ -22,9 +22,7 @@ import numpy as np
 
 from swsdist.discovery.cells import Block, Kinds
 from swsdist.discovery.edits import distances
-from swsdist.discovery.units import partnered
-from swsdist.discovery.units import ids
-from swsdist.discovery.units import Flags, Ints
+from swsdist.discovery.units import Flags, Ints, ids, partnered
 
 #: Cells of the tables of a batch.
 _CELLS = 1 << 17

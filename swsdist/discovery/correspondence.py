@@ -31,9 +31,8 @@ from swsdist.discovery.search.segments import Segments, directions, signatures, 
 from swsdist.features.fitting.interface import Document, Rounds, Step, Totals
 from swsdist.features.fitting.moments import Sums, products
 from swsdist.features.model import Model
-from swsdist.features.transforms.interface import Shape
+from swsdist.features.transforms.interface import Shape, spliced
 from swsdist.features.transforms.project import MOST_COLUMNS, FittedProjection, Projection, directed, projection
-from swsdist.features.transforms.interface import spliced
 from swsdist.kernels.alignment import aligned
 from swsdist.kernels.distances.create import create
 from swsdist.kernels.distances.interface import Distance

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from swsdist.discovery.units import Gold, touched
-from swsdist.discovery.units import Flags, Intervals, Ints
+from swsdist.discovery.units import Flags, Gold, Intervals, Ints, touched
 
 #: Ticks of which a part of a phone must have more, or less than which a boundary may be off.
 EDGE = 30_000

@@ -11,9 +11,8 @@ From files, or from tables (arrow, pandas, mappings of columns)::
 """
 
 from swsdist.evaluation.evaluate import Evaluation, evaluate, more_values, values
-from swsdist.evaluation.scoring_task import make_system, read_system
 from swsdist.evaluation.reading import make_task, read_task
-from swsdist.evaluation.scoring_task import ScoringTask, System
+from swsdist.evaluation.scoring_task import ScoringTask, System, make_system, read_system
 
 __all__ = [
     "Evaluation",

@@ -26,15 +26,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.calibrate.fitting import fit_models, fit_thresholds
-from swsdist.calibrate.thresholding import UNIT, PosteriorSums
-from swsdist.calibrate.procedure import AnyStep, Procedure, make_steps
+from swsdist.calibrate.procedure import (
+    ENTRY,
+    AnyStep,
+    Procedure,
+    fingerprint_references,
+    fit_kind,
+    make_steps,
+    read_fitted,
+)
 from swsdist.calibrate.steps.by_term import ByTerm
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.calibrate.steps.logistic import LogisticStep
-from swsdist.calibrate.thresholding import Thresholding
-from swsdist.calibrate.procedure import ENTRY, fingerprint_references, fit_kind, read_fitted
-from swsdist.core.codes import score as calibrate_codes
+from swsdist.calibrate.thresholding import UNIT, PosteriorSums, Thresholding
 from swsdist.core.codes import evaluation as codes
+from swsdist.core.codes import score as calibrate_codes
 from swsdist.core.fingerprint import fingerprint
 from swsdist.evaluation.scoring_task import ScoringTask, System
 from swsdist.registry.entries import misfit

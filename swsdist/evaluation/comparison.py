@@ -20,7 +20,6 @@ import pyarrow as pa
 from swsdist.accounts.hardware import versions
 from swsdist.core.codes import evaluation as codes
 from swsdist.core.codes import score as score_codes
-from swsdist.evaluation.scoring_task import named_paths
 from swsdist.evaluation.scored_system import (
     ScoredSystem,
     check_document_property,
@@ -28,7 +27,7 @@ from swsdist.evaluation.scored_system import (
     query_property,
     searched_documents,
 )
-from swsdist.evaluation.scoring_task import ScoringTask
+from swsdist.evaluation.scoring_task import ScoringTask, named_paths
 from swsdist.io.filesystem import Folder, locate
 from swsdist.score.compare.bootstrap import DocumentCounts, Interval, bootstrap_documents
 from swsdist.score.compare.breakdown import Aligned, breakdown, by_document, difference, grouped

@@ -9,8 +9,7 @@ import re
 
 import pyarrow as pa
 
-from swsdist.evaluation.scoring_task import DETECTED, ReadOptions, with_durations
-from swsdist.evaluation.scoring_task import System
+from swsdist.evaluation.scoring_task import DETECTED, ReadOptions, System, with_durations
 
 _NAME = pa.dictionary(pa.int32(), pa.string())
 _IDS = ("termid", "kwid")

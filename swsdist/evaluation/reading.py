@@ -34,8 +34,8 @@ from swsdist.lattices.words import spelled
 from swsdist.score.conventions import Conventions
 from swsdist.score.measures.protocol import FROM_DATA, Parts, Protocol, operating_point, protocol, registered
 from swsdist.score.tables import in_schema
-from swsdist.score.trials.segments import excerpt_documents, inside, named_documents, seconds
 from swsdist.score.trials.align import is_judged
+from swsdist.score.trials.segments import excerpt_documents, inside, named_documents, seconds
 
 if TYPE_CHECKING:
     from swsdist.evaluation.scoring_task import ScoringTask, System

@@ -13,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from swsdist.core.codes import evaluation as codes
-from swsdist.evaluation.scoring_task import KaldiOptions
-from swsdist.evaluation.scoring_task import ScoringTask, System
+from swsdist.evaluation.scoring_task import KaldiOptions, ScoringTask, System
 from swsdist.registry.registries import WRITERS
 
 _COLUMNS = ("query_id", "doc_id", "channel", "start", "end", "score", "decision")

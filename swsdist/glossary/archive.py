@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 from swsdist.core.codes import glossary as codes
 from swsdist.core.errors import DataError, UserError
 from swsdist.core.plain import parse_json
-from swsdist.glossary import words
-from swsdist.glossary import database
+from swsdist.glossary import database, words
 from swsdist.glossary.changes import IMPORT, UNDO, Row, keep_as_history
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place
@@ -54,7 +53,10 @@ class Content(NamedTuple):
     def incoming(self) -> Iterator[tuple[Row, Place, Row, bool]]:
         """Each token: fields of its entry, its place, its own columns, and whether it is an example."""
         fields = {
-            row["entry_id"]: {**{name: row[name] for name in database.ENTRY_TEXTS}, "variants": json.loads(row["variants"])}
+            row["entry_id"]: {
+                **{name: row[name] for name in database.ENTRY_TEXTS},
+                "variants": json.loads(row["variants"]),
+            }
             for row in self.entries
         }
         for row in self.tokens:

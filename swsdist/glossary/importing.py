@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 
 from swsdist.core.codes import glossary as codes
 from swsdist.core.errors import SwsdistError, UserError
-from swsdist.glossary import words
-from swsdist.glossary import database
+from swsdist.glossary import database, words
 from swsdist.glossary.archive import LIKE_A_PROJECT, fill, read_archive
 from swsdist.glossary.changes import IMPORT, Row
 from swsdist.glossary.documents import Document, document_of, documents_beside, lengths_of
@@ -261,7 +260,11 @@ def _annotated(
                     yield Incoming(None, place, {"text": form}, False)
                     continue
                 gloss, speaker = texts.pop("gloss", ""), (part or "").partition("@")[2]
-                row = {"verdict": words.UNSURE if unsure else words.YES, "score": None, **dict.fromkeys(database.TEXTS, "")}
+                row = {
+                    "verdict": words.UNSURE if unsure else words.YES,
+                    "score": None,
+                    **dict.fromkeys(database.TEXTS, ""),
+                }
                 yield Incoming({"form": form, "gloss": gloss}, place, {**row, **texts, "speaker": speaker}, examples)
 
 
@@ -299,7 +302,9 @@ def take_in(
         try:
             place = words.place(item.place)
             length = (lengths or {}).get((place.doc_id or "", place.channel))
-            row = {"text": words.line("text", item.row["text"])} if item.entry is None else database.entry_row(item.entry)
+            row = (
+                {"text": words.line("text", item.row["text"])} if item.entry is None else database.entry_row(item.entry)
+            )
             texts = {} if item.entry is None else database.token_row({name: item.row[name] for name in database.TEXTS})
             item = item._replace(row={**item.row, **texts})
             checked.append((item, row, words.within(place, length)))
@@ -344,7 +349,9 @@ def take_in(
                     tokens[entry_id].remove(database.place_of(old), old)
                     tokens[entry_id].add(database.place_of(old), {**old, **lacking})
                 continue
-            number = database.put_token(edit, entry_id, place, dict(item.row), item.example if old is None else None, old)
+            number = database.put_token(
+                edit, entry_id, place, dict(item.row), item.example if old is None else None, old
+            )
             if old is not None:
                 tokens[entry_id].remove(database.place_of(old), old)
             new_row = {"token_id": number, "entry_id": entry_id, **place._asdict(), **item.row, "example": item.example}

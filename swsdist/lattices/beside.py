@@ -17,8 +17,7 @@ from swsdist.lattices.collection import LatticeFile, find_files, read_file
 from swsdist.lattices.formats import elan, praat, table
 from swsdist.lattices.lattice import BREAK, Broken, LeftOut, Origin
 from swsdist.lattices.packed import Recipe, pack
-from swsdist.lattices.words import written
-from swsdist.lattices.words import Annotation, Annotations, key_of
+from swsdist.lattices.words import Annotation, Annotations, key_of, written
 
 #: Formats whose files have tiers.
 TIERED = ("elan", "textgrid", "table")

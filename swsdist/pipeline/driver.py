@@ -26,8 +26,7 @@ from swsdist.pipeline.lock import Lock, locked
 from swsdist.pipeline.operation.monitor import monitored, noted
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.plan import ONLY, PlannedStep, demand_run_folder
-from swsdist.pipeline.records.receipts import Names, names_of
-from swsdist.pipeline.records.receipts import Spool, together
+from swsdist.pipeline.records.receipts import Names, Spool, names_of, together
 from swsdist.pipeline.run_services import RunServices, open_services
 from swsdist.pipeline.task import Failure, Receipt, Task
 

@@ -17,8 +17,7 @@ import pyarrow.compute as pc
 
 from swsdist.config import Config
 from swsdist.core.codes import pipeline as codes
-from swsdist.pipeline.chain import ChainInputs, Source, Step, makers_of
-from swsdist.pipeline.chain import ExternalTable
+from swsdist.pipeline.chain import ChainInputs, ExternalTable, Source, Step, makers_of
 from swsdist.pipeline.inputs import Inputs, InputTable
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.records.lists import ReceiptList

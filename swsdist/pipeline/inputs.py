@@ -8,8 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from swsdist.config import Config
 from swsdist.core.codes import pipeline as codes
-from swsdist.core.fingerprint import Naming, fingerprint
-from swsdist.core.fingerprint import ALL_SLOTS
+from swsdist.core.fingerprint import ALL_SLOTS, Naming, fingerprint
 from swsdist.pipeline.ledger import Ledger, StepOutcome
 from swsdist.pipeline.records.lists import Parts, ReceiptList, together
 from swsdist.pipeline.task import P, Part, Receipt, Task, TaskResult

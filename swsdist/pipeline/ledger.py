@@ -25,8 +25,7 @@ from swsdist.core.errors import StorageError
 from swsdist.core.path_safety import demand_inside
 from swsdist.core.types import RECEIPTS
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.records.lists import Listing
-from swsdist.pipeline.records.lists import ReceiptList
+from swsdist.pipeline.records.lists import Listing, ReceiptList
 from swsdist.pipeline.records.receipts import Digits, Receipts, Rows, names_of, outputs_of
 from swsdist.pipeline.task import Failure, Receipt, Task
 from swsdist.store import parquet

@@ -19,8 +19,7 @@ from swsdist.io.failures import FULL, TEMPORARY
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.chain_run import Outcome
-from swsdist.pipeline.execution.executor import Executor, Serial
-from swsdist.pipeline.execution.executor import FOLDER, failure_file, remove_failures, save_failure
+from swsdist.pipeline.execution.executor import FOLDER, Executor, Serial, failure_file, remove_failures, save_failure
 from swsdist.pipeline.execution.worker import PartListener
 from swsdist.pipeline.plan import Plan, load_plans, save_plans
 from swsdist.pipeline.stage import Context

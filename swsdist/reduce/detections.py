@@ -18,8 +18,7 @@ import pyarrow as pa
 
 from swsdist.calibrate.statistics import Statistic, Tally, completed, load_statistics, summed, to_table
 from swsdist.methods.sample import in_sample
-from swsdist.reduce.spans import Merge, merge_overlaps
-from swsdist.reduce.spans import Best, Names, SpanFilter, spans_of
+from swsdist.reduce.spans import Best, Merge, Names, SpanFilter, merge_overlaps, spans_of
 from swsdist.reduce.speakers import Speakers
 
 

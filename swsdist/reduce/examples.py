@@ -54,8 +54,17 @@ from swsdist.kernels.scales import weighted
 from swsdist.methods.query.parts import PARTS
 from swsdist.methods.sample import sample_limit
 from swsdist.reduce.detections import Bucket, Reduced, Sums
-from swsdist.reduce.spans import Merge, claim_places, merge_overlaps
-from swsdist.reduce.spans import Best, Names, SpanFilter, Spans, scored_places, spans_of
+from swsdist.reduce.spans import (
+    Best,
+    Merge,
+    Names,
+    SpanFilter,
+    Spans,
+    claim_places,
+    merge_overlaps,
+    scored_places,
+    spans_of,
+)
 from swsdist.reduce.speakers import Speakers
 from swsdist.registry.registries import METHODS
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from swsdist.core.codes import config as codes
-from swsdist.registry.entries import Dependency, StepEntry
 from swsdist.registry.commands import COMMANDS as COMMANDS  # a light module
 from swsdist.registry.entries import (
     BackendEntry,
     ChainEntry,
+    Dependency,
     DiscoveryMeasureEntry,
     DistanceEntry,
     ExecutorEntry,
@@ -20,6 +20,7 @@ from swsdist.registry.entries import (
     ReaderEntry,
     RecogniserEntry,
     RecurrenceEntry,
+    StepEntry,
     WriterEntry,
 )
 from swsdist.registry.registry import Entry, Registry
@@ -73,9 +74,7 @@ CHAINS: Registry[Entry] = Registry(
         "search": ChainEntry(
             "swsdist.chains.search.chain:build", 1, "swsdist.chains.search.words:SearchOptions", searches=True
         ),
-        "fuse": ChainEntry(
-            "swsdist.chains.fuse.chain:build", 1, "swsdist.chains.fuse.inputs:FuseOptions", joined=True
-        ),
+        "fuse": ChainEntry("swsdist.chains.fuse.chain:build", 1, "swsdist.chains.fuse.inputs:FuseOptions", joined=True),
         "sweep": ChainEntry("swsdist.chains.sweep.chain:build", 1, of_points=True),
         "lattices": ChainEntry(
             "swsdist.chains.lattices.chain:build", 1, "swsdist.chains.lattices.options:LatticesOptions", searches=True

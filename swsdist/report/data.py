@@ -16,12 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PlainSerializer, PlainValidator
 
-from swsdist.accounts.factors import TypeCost
 from swsdist.accounts.costs import Costs
-from swsdist.accounts.factors import indexing_speed_factor, processing_load, query_cost, searching_speed_factor
+from swsdist.accounts.factors import (
+    TypeCost,
+    indexing_speed_factor,
+    processing_load,
+    query_cost,
+    searching_speed_factor,
+)
 from swsdist.core.plain import plain
-from swsdist.registry.entries import Dependency
-from swsdist.registry.entries import Quantity
+from swsdist.registry.entries import Dependency, Quantity
 from swsdist.registry.registries import quantities
 from swsdist.score.measures.curve import Curve
 from swsdist.score.measures.det import det_of

@@ -15,8 +15,8 @@ from swsdist.io.notices import Notice
 from swsdist.report.data import quantity_of
 from swsdist.report.summary import NOTHING, fixed, rejects_all, undefined_note, undefined_reasons
 from swsdist.report.tables import Table
-from swsdist.score.measures.twv import optimum, optimum_rows
 from swsdist.score.measures.curve import Ranking
+from swsdist.score.measures.twv import optimum, optimum_rows
 
 SCHEMA = "swsdist-score/1"
 

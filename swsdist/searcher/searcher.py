@@ -56,9 +56,9 @@ from swsdist.registry.registry import Entry
 from swsdist.searcher.passes import Passes
 from swsdist.searcher.queries import Skip, SpokenQueries, WrittenQueries, skipping, written_rows
 from swsdist.searcher.settings import DEFAULTS, scores_after, setup_of
+from swsdist.stages.buckets import Extracted
 from swsdist.stages.inputs.provenance import calibration_file
 from swsdist.stages.inputs.search_inputs import Among, QuestionInputs
-from swsdist.stages.buckets import Extracted
 from swsdist.store.document_keys import keys_of
 from swsdist.store.memory import Memory
 from swsdist.store.reading import Store

@@ -25,8 +25,7 @@ from swsdist.glossary import example_sounds
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place, Places, Token
 from swsdist.io.remote.scratch import scratch
-from swsdist.searcher.queries import WrittenQueries
-from swsdist.searcher.queries import Skip
+from swsdist.searcher.queries import Skip, WrittenQueries
 from swsdist.searcher.searcher import Searcher
 from swsdist.server.archive import Archive, Filters
 from swsdist.server.bodies import error_values

@@ -40,8 +40,7 @@ from swsdist.server.indexing import Indexing
 from swsdist.server.questions import Question, SearchCache, answer, examples_of
 from swsdist.server.sounds import Clips
 from swsdist.store.document_keys import keys_of
-from swsdist.store.manifest import load, locate_recordings, words_store
-from swsdist.store.manifest import Found, find_recordings
+from swsdist.store.manifest import Found, find_recordings, load, locate_recordings, words_store
 from swsdist.store.reading import Store
 
 _LOG = logging.getLogger(__name__)

@@ -19,12 +19,11 @@ from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.score.trials.align import is_judged
 from swsdist.score.trials.making import TrialRules, make_trials, segments_for
-from swsdist.stages.buckets import BucketStage, buckets_of
-from swsdist.stages.measure import population_at
+from swsdist.stages.buckets import Aligned, Bucket, BucketStage, buckets_of
 from swsdist.stages.inputs.corpus import spans_of
 from swsdist.stages.inputs.search_inputs import CorpusInputs
+from swsdist.stages.measure import population_at
 from swsdist.stages.score import trial_settings
-from swsdist.stages.buckets import Aligned, Bucket
 
 
 class Aligning(NamedTuple):

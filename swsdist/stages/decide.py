@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from swsdist.calibrate.procedure import Procedure, keep_order
-from swsdist.calibrate.procedure import decide
+from swsdist.calibrate.procedure import Procedure, decide, keep_order
 from swsdist.config import Config
 from swsdist.core.types import DETECTIONS
 from swsdist.pipeline.inputs import Inputs

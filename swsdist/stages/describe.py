@@ -13,9 +13,18 @@ from numpy.typing import NDArray
 
 from swsdist.audio.commands import are_permitted, permitted
 from swsdist.audio.reader import read_blocks
-from swsdist.calibrate.statistics import ExampleEntropies, ExampleGroup, ExampleSpeech, no_posteriors
 from swsdist.calibrate.procedure import required_statistics
-from swsdist.calibrate.statistics import Tally, from_table, load_statistics, summed, to_table
+from swsdist.calibrate.statistics import (
+    ExampleEntropies,
+    ExampleGroup,
+    ExampleSpeech,
+    Tally,
+    from_table,
+    load_statistics,
+    no_posteriors,
+    summed,
+    to_table,
+)
 from swsdist.core.codes import stages as codes
 from swsdist.core.errors import ConfigError
 from swsdist.core.types import QUERY_STATISTICS
@@ -26,8 +35,8 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.registry.registries import STATISTICS
-from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.buckets import Extracted
+from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.store.manifest import require
 from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks

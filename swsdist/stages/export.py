@@ -21,10 +21,9 @@ from swsdist.pipeline.records.receipts import names_of
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Part, Task, TaskOutput
 from swsdist.registry.registries import EXPORTS
-from swsdist.stages.buckets import BucketStage
+from swsdist.stages.buckets import BucketStage, Exported, Extracted, Formatted
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.summarise import best_hits
-from swsdist.stages.buckets import Exported, Extracted, Formatted
 from swsdist.store import parquet
 from swsdist.store.reading import Store
 

@@ -37,8 +37,7 @@ from swsdist.calibrate.procedure import Procedure, procedures
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.config.calibration import Calibrate
 from swsdist.core.codes import stages as codes
-from swsdist.core.fingerprint import fingerprint
-from swsdist.core.fingerprint import slot_of
+from swsdist.core.fingerprint import fingerprint, slot_of
 from swsdist.kernels.regression import MOST
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
@@ -46,11 +45,11 @@ from swsdist.pipeline.task import Part, Task, TaskOutput, Values
 from swsdist.score import score_limits
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.score.parts.events import CLASSES, EVENTS
+from swsdist.stages.buckets import Fitted
 from swsdist.stages.describe import query_covariates, read_covariates
 from swsdist.stages.inputs.provenance import calibration_file, named_calibration, provenance
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.score import point_of, scored_queries
-from swsdist.stages.buckets import Fitted
 
 
 class Fitting(NamedTuple):

@@ -26,13 +26,19 @@ from swsdist.core.errors import AudioError, FramesError
 from swsdist.core.needs import Needs
 from swsdist.corpora.documents import part_of
 from swsdist.features.blocks import positions
-from swsdist.features.fitting.files import read_documents, read_totals, summed, write_document, write_totals
+from swsdist.features.fitting.files import (
+    Labels,
+    read_documents,
+    read_labels,
+    read_totals,
+    summed,
+    write_document,
+    write_totals,
+)
 from swsdist.features.fitting.interface import Document, Rounds, Totals
-from swsdist.features.fitting.files import Labels, read_labels
-from swsdist.features.interface import Extractor
+from swsdist.features.interface import Extractor, one_thread
 from swsdist.features.model import FEWER, Model, load_model
 from swsdist.features.sources import Planned, needs_of_all
-from swsdist.features.interface import one_thread
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
@@ -43,8 +49,7 @@ from swsdist.stages.inputs.recordings import Row, document_seconds, parts_of
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.inputs.unfitted_models import UnfittedModel
 from swsdist.store import parquet
-from swsdist.store.writing import KeptFrames
-from swsdist.store.writing import WithResult, raise_transient
+from swsdist.store.writing import KeptFrames, WithResult, raise_transient
 
 #: Seconds of documents per task.
 _TASK_SECONDS = 300.0

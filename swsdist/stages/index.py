@@ -30,26 +30,34 @@ from swsdist.io.remote.scratch import scratch
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Part, Receipt, Task, TaskOutput
+from swsdist.stages.buckets import Indexed
 from swsdist.stages.inputs.corpus_documents import StoreContents, compare_tables, places_in, still_rejected
-from swsdist.stages.inputs.features import RunFeatures
-from swsdist.stages.inputs.features import row_for
+from swsdist.stages.inputs.features import RunFeatures, row_for
 from swsdist.stages.inputs.recordings import Row
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.inputs.state import StoreState, doubt_gone
 from swsdist.stages.inputs.unfitted_models import pinned_names, stem_of
-from swsdist.stages.buckets import Indexed
 from swsdist.store import digest, parquet
 from swsdist.store.document_keys import keys_of
-from swsdist.store.writing import KeptFrames
-from swsdist.store.manifest import Libraries, made_with
-from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, NewTrack, Shard, commit, frozen_statistics
-from swsdist.store.statistics import cut
+from swsdist.store.manifest import (
+    REJECTED_DOCUMENTS,
+    File,
+    Libraries,
+    Manifest,
+    NewTrack,
+    Shard,
+    Unfinished,
+    commit,
+    frozen_statistics,
+    made_with,
+)
 from swsdist.store.parquet import SpooledDocuments
-from swsdist.store.writing import reuse_frames
-from swsdist.store.manifest import Unfinished
+from swsdist.store.statistics import cut
 from swsdist.store.writing import (
+    KeptFrames,
     documents_name,
     rejected_name,
+    reuse_frames,
     shard_name,
     track_file,
     with_progress,

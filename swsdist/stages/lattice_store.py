@@ -20,13 +20,12 @@ from swsdist.lattices.packed import TICK, Packed
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Part, Task, TaskOutput
-from swsdist.stages.inputs.state import StoreState
 from swsdist.stages.buckets import Indexed
+from swsdist.stages.inputs.state import StoreState
 from swsdist.store import parquet
 from swsdist.store.lattice_shards import LATTICES, POSTINGS, LatticeShardWriter, lattices_name
-from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, NewTrack, Shard, commit, load
+from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, NewTrack, Shard, Unfinished, commit, load
 from swsdist.store.reading import Store
-from swsdist.store.manifest import Unfinished
 
 #: Kind of a store of lattices, and name of its only track.
 LATTICE_STORE = "lattices"

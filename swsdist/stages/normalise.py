@@ -29,13 +29,12 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.score.measures.protocol import protocol_of
-from swsdist.stages.buckets import BucketStage
+from swsdist.stages.buckets import BucketStage, Extracted
 from swsdist.stages.describe import query_covariates, read_covariates
-from swsdist.stages.measure import speakers_of
 from swsdist.stages.inputs.search_inputs import CorpusInputs
-from swsdist.stages.score import point_of
+from swsdist.stages.measure import speakers_of
 from swsdist.stages.queries import demand_examples, read_group
-from swsdist.stages.buckets import Extracted
+from swsdist.stages.score import point_of
 
 
 class Normalising(NamedTuple):

@@ -35,10 +35,9 @@ from swsdist.pipeline.inspection.digest import by_key
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Part, Receipt, Task, TaskOutput
 from swsdist.registry.registries import RECURRENCES
+from swsdist.stages.buckets import Extracted
 from swsdist.stages.inputs.search_inputs import CorpusInputs, SearchInputs
 from swsdist.stages.inputs.validation import seconds_of
-from swsdist.stages.buckets import Extracted
-from swsdist.store.manifest import made_with
 from swsdist.store.manifest import (
     GROUPS,
     REJECTED_DOCUMENTS,
@@ -46,6 +45,7 @@ from swsdist.store.manifest import (
     Shard,
     commit,
     load,
+    made_with,
     require,
     write_state,
 )

@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 
 from swsdist.calibrate.procedure import candidate_statistics
 from swsdist.calibrate.statistics import CandidatePosteriors, load_statistics
-from swsdist.core.fingerprint import Naming
-from swsdist.core.fingerprint import bucket_of, slots_of
+from swsdist.core.fingerprint import Naming, bucket_of, slots_of
 from swsdist.core.types import DETECTIONS, OUTPUT, QUERY_STATISTICS
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.records.lists import Parts
@@ -20,15 +19,13 @@ from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.reduce.detections import Reduced
 from swsdist.reduce.examples import reduce_examples, rules_of
-from swsdist.reduce.source_places import WHERE, in_recordings
-from swsdist.reduce.source_places import SourcePlaces, outside_places
+from swsdist.reduce.source_places import WHERE, SourcePlaces, in_recordings, outside_places
 from swsdist.reduce.spans import SpanFilter
 from swsdist.reduce.speakers import WHO
 from swsdist.registry.registries import METHODS, STATISTICS
-from swsdist.stages.buckets import BucketStage
-from swsdist.stages.measure import places_of, speakers_of
+from swsdist.stages.buckets import BucketStage, Extracted
 from swsdist.stages.inputs.search_inputs import CorpusInputs
-from swsdist.stages.buckets import Extracted
+from swsdist.stages.measure import places_of, speakers_of
 from swsdist.store import parquet
 from swsdist.store.document_keys import keys_of
 

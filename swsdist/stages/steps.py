@@ -28,8 +28,7 @@ from swsdist.registry.registries import CALIBRATION, FIRST_PASSES, METHODS
 from swsdist.registry.registry import Entry
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.align import Align
-from swsdist.stages.cohort import Cohort
-from swsdist.stages.cohort import CohortQueries
+from swsdist.stages.cohort import Cohort, CohortQueries
 from swsdist.stages.decide import Decide
 from swsdist.stages.describe import Describe
 from swsdist.stages.export import Export, Format
@@ -39,8 +38,7 @@ from swsdist.stages.index import Index
 from swsdist.stages.inputs.cross_corpus import takes_query_statistics
 from swsdist.stages.inputs.unfitted_models import is_fitted
 from swsdist.stages.measure import Measure
-from swsdist.stages.normalise import Normalise
-from swsdist.stages.normalise import PooledStatistics
+from swsdist.stages.normalise import Normalise, PooledStatistics
 from swsdist.stages.queries import Queries
 from swsdist.stages.query_statistics import QueryStatistics
 from swsdist.stages.reduce import Reduce

@@ -16,8 +16,7 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.inspection.digest import each_key, unlabelled
 from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Task, TaskOutput
-from swsdist.stages.buckets import BucketStage
-from swsdist.stages.buckets import Bucket, Measured, Summarised
+from swsdist.stages.buckets import Bucket, BucketStage, Measured, Summarised
 from swsdist.store.reading import Recording, Store
 
 _KEY = ("query_id", "doc_id", "channel", "start", "end")

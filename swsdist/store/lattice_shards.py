@@ -28,9 +28,8 @@ from swsdist.io.filesystem import Folder
 from swsdist.lattices.lattice import MILLISECOND, Word
 from swsdist.lattices.packed import Packed
 from swsdist.store import parquet
-from swsdist.store.memory import nearest
 from swsdist.store.manifest import File, Shard
-from swsdist.store.memory import Memory
+from swsdist.store.memory import Memory, nearest
 from swsdist.store.reading import Store
 
 #: A best word as it is written: times in ms, confidence 0 to 1.

@@ -20,8 +20,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.lattices.lattice import BREAK
 from swsdist.store import parquet
 from swsdist.store.lattice_shards import faults, postings_of, read_lattices, read_words, without
-from swsdist.store.manifest import File, Manifest, NewTrack, Shard, Track, commit
-from swsdist.store.manifest import relocated_paths
+from swsdist.store.manifest import File, Manifest, NewTrack, Shard, Track, commit, relocated_paths
 from swsdist.store.reading import Store
 from swsdist.store.statistics import cut
 from swsdist.store.writing import ShardWriter, shard_name

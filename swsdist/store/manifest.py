@@ -55,9 +55,8 @@ from swsdist.features.extractors import recipe_fingerprint
 from swsdist.features.interface import Dtype, Kind
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet, voices
-from swsdist.store.statistics import by_shard
 from swsdist.store.parquet import SpooledDocuments
-from swsdist.store.statistics import pinned
+from swsdist.store.statistics import by_shard, pinned
 
 #: Documents whose keys are Python objects at a time.
 _PIECE = 1 << 16

@@ -21,11 +21,9 @@ from swsdist.core.errors import StoreError
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
-from swsdist.store.memory import nearest
 from swsdist.store.document_keys import keys_of
-from swsdist.store.manifest import File, Manifest, require, state_name
-from swsdist.store.memory import Memory
-from swsdist.store.manifest import relocated_paths
+from swsdist.store.manifest import File, Manifest, relocated_paths, require, state_name
+from swsdist.store.memory import Memory, nearest
 
 #: Fewer than one document in so many of a shard are worth looking up.
 _FEW = 4

@@ -17,14 +17,14 @@ from click.testing import CliRunner
 
 from swsdist.cli.comparing import compare, resources
 from swsdist.cli.scoring import score
-from swsdist.core.codes import score as calibrate_codes
 from swsdist.core.codes import cli as codes
-from swsdist.core.codes import evaluation as evaluation_codes
 from swsdist.core.codes import discovery as report_codes
+from swsdist.core.codes import evaluation as evaluation_codes
+from swsdist.core.codes import score as calibrate_codes
 from swsdist.core.codes import score as score_codes
 from swsdist.core.errors import SwsdistError, UserError
-from swsdist.evaluation.scoring_task import read_system
 from swsdist.evaluation.reading import read_task
+from swsdist.evaluation.scoring_task import read_system
 from swsdist.io.tables import write_csv
 from swsdist.score.compare.paired import compare as compare_tables
 from swsdist.score.measures.twv import PER_TERM

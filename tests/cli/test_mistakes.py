@@ -9,8 +9,8 @@ import pytest
 
 from swsdist.core.codes import cli as codes
 from swsdist.core.codes import config as config_codes
-from swsdist.core.codes import pipeline as pipeline_codes
 from swsdist.core.codes import config as registry_codes
+from swsdist.core.codes import pipeline as pipeline_codes
 from swsdist.glossary.project import Project
 from tests.support.coded import raises, says
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 import swsdist
 from swsdist.config import config_from_dict
 from swsdist.config.section import IsPath, Section
-from swsdist.core.codes import lattices as codes
 from swsdist.core.codes import config as registry_codes
+from swsdist.core.codes import lattices as codes
 from swsdist.core.needs import LEAST, Needs
 from swsdist.lattices.lattice import Lattice, Word, transcript
 from swsdist.lattices.recognition import Text

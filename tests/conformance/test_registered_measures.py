@@ -14,8 +14,7 @@ from swsdist.registry.registries import MEASURES, quantities
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score.parts import evaluating
 from swsdist.score.parts.evaluating import measure, measure_parts, merge_tables, values
-from swsdist.score.parts.events import CLASSES
-from swsdist.score.parts.events import Parts, PartTable, Value
+from swsdist.score.parts.events import CLASSES, Parts, PartTable, Value
 from swsdist.testing.conformance.measures import check_measure, example, example_point, value_digest
 from tests.support.coded import raises
 

@@ -17,12 +17,22 @@ from numpy.typing import NDArray
 from swsdist.audio.reader import read_blocks
 from swsdist.core.codes import lattices as codes
 from swsdist.core.needs import LEAST
-from swsdist.lattices.whisper import joined_words, repeated, settled, variants
 from swsdist.lattices.lattice import Lattice, Word, confusion_network
 from swsdist.lattices.packed import Recipe, pack
 from swsdist.lattices.recognition import Recognition
+from swsdist.lattices.whisper import (
+    RATE,
+    Whisper,
+    _Hypothesis,
+    _model,
+    _Recording,
+    _Window,
+    joined_words,
+    repeated,
+    settled,
+    variants,
+)
 from swsdist.lattices.words import spelled
-from swsdist.lattices.whisper import RATE, Whisper, _Hypothesis, _model, _Recording, _Window
 from swsdist.testing.conformance import check_recogniser
 from swsdist.testing.conformance.lattices import check_lattice
 from tests.support.coded import raises

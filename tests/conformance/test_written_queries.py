@@ -13,8 +13,8 @@ import pytest
 
 from swsdist.config import Config, config_from_dict
 from swsdist.config.search import Search
-from swsdist.core.codes import methods as methods_codes
 from swsdist.core.codes import config as registry_codes
+from swsdist.core.codes import methods as methods_codes
 from swsdist.io.filesystem import Folder
 from swsdist.lattices.collection import find_files, read_file
 from swsdist.lattices.formats.subtitles import read as read_subtitles

@@ -14,8 +14,7 @@ from pydantic import BaseModel
 from swsdist.calibrate.steps.interface import STEPS_SCHEMA
 from swsdist.config import config_from_dict
 from swsdist.core.codes import every_code
-from swsdist.features.librosa import MfccFingerprint
-from swsdist.features.librosa import Librosa
+from swsdist.features.librosa import Librosa, MfccFingerprint
 from swsdist.features.mfcc import Mfcc
 from swsdist.features.phnrec.extractor import Phnrec
 from swsdist.features.plp import Plp

@@ -11,11 +11,19 @@ import pytest
 import swsdist
 from swsdist.bench.compare import as_json as comparison_json
 from swsdist.bench.compare import compare_results, comparison_lines
-from swsdist.bench.measure import Measurement
+from swsdist.bench.measure import BenchPoint, Measurement, config_at, multiplied, points_of
 from swsdist.bench.page import text_lines, write_page
-from swsdist.bench.measure import BenchPoint, config_at, multiplied, points_of
-from swsdist.bench.results import Plan, Results, read_results, run_benchmark, settings_of
-from swsdist.bench.results import mean, ratio, strong_scaling, weak_scaling
+from swsdist.bench.results import (
+    Plan,
+    Results,
+    mean,
+    ratio,
+    read_results,
+    run_benchmark,
+    settings_of,
+    strong_scaling,
+    weak_scaling,
+)
 from swsdist.config import load_config
 from swsdist.core.codes import cli as bench_codes
 from swsdist.core.errors import IncompleteError, UserError

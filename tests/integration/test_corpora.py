@@ -282,8 +282,8 @@ def test_a_run_is_scored_as_its_list_is(scene: Any, dialect: str, export: str) -
         ("q900", "text-query")
     ]
     from swsdist.evaluation.evaluate import evaluate, values
-    from swsdist.evaluation.scoring_task import read_system
     from swsdist.evaluation.reading import read_task
+    from swsdist.evaluation.scoring_task import read_system
 
     names = {"ecf": "ecf.xml", "terms": "terms.xml", "rttm": "words.rttm"}
     task = read_task(**{key: str(lists / name) for key, name in names.items()}, protocol=dialect)

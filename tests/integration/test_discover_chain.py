@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 import soundfile
 
-from swsdist.chains.discover.propose_pairs import AlignPairs
 from swsdist.chains.discover.frames import stretches
 from swsdist.chains.discover.inputs import DiscoverInputs
+from swsdist.chains.discover.propose_pairs import AlignPairs
 from swsdist.config import Config, config_from_dict
-from swsdist.core.codes import discovery as codes
 from swsdist.core.codes import config as registry_codes
+from swsdist.core.codes import discovery as codes
 from swsdist.io.filesystem import Folder
 from swsdist.kernels.local_alignment import align_locally
 from swsdist.kernels.query_distances import local_distances

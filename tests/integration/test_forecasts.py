@@ -11,8 +11,7 @@ import pytest
 from swsdist.core.codes import pipeline as codes
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun, StepSelection
-from swsdist.pipeline.forecast.costs import Cluster
-from swsdist.pipeline.forecast.costs import StepCost, costs_of, left_out
+from swsdist.pipeline.forecast.costs import Cluster, StepCost, costs_of, left_out
 from swsdist.pipeline.forecast.forecast import forecast, rules_of
 from swsdist.pipeline.inspection.loading import load_partial_run
 from tests.support.coded import raises

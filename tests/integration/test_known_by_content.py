@@ -19,8 +19,8 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.stages.index import Index
 from swsdist.stages.buckets import Indexed
+from swsdist.stages.index import Index
 from swsdist.store.digest import of_store
 from swsdist.store.maintaining import check
 from swsdist.store.reading import Store

@@ -27,12 +27,11 @@ from swsdist.pipeline.chain_run import Outcome
 from swsdist.pipeline.inspection import status as inspected
 from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.operation import run_status
 from swsdist.pipeline.operation import cleaning as cancelling
 from swsdist.pipeline.operation import monitor as watching
+from swsdist.pipeline.operation import run_status
 from swsdist.pipeline.operation.cleaning import clean
-from swsdist.pipeline.operation.monitor import EVENTS, Follower
-from swsdist.pipeline.operation.monitor import RunMonitor, monitored
+from swsdist.pipeline.operation.monitor import EVENTS, Follower, RunMonitor, monitored
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.operation.readers import readers_of
 from tests.support.coded import raises, says

@@ -12,9 +12,9 @@ import swsdist
 from swsdist.chains.lattices.index_lattices import IndexLattices
 from swsdist.config import Config, config_from_dict
 from swsdist.core.codes import chains as codes
+from swsdist.core.codes import config as registry_codes
 from swsdist.core.codes import lattices as lattice_codes
 from swsdist.core.codes import methods as methods_codes
-from swsdist.core.codes import config as registry_codes
 from swsdist.core.codes import searcher as searcher_codes
 from swsdist.core.codes import text as text_codes
 from swsdist.io.filesystem import Folder

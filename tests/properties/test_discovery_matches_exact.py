@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from swsdist.chains.discover.cut_segments import pairs_of
 from swsdist.chains.discover.frames import unit_of
 from swsdist.chains.discover.propose_pairs import Collection
-from swsdist.chains.discover.cut_segments import pairs_of
 from swsdist.config.search import Search
 from swsdist.discovery.search.matches import Match, Matching, Stretches, best, match
 from swsdist.discovery.search.neighbours import Places

@@ -13,9 +13,21 @@ from hypothesis import strategies as st
 
 from swsdist.audio.speech import stretches
 from swsdist.discovery.search import neighbours
-from swsdist.discovery.search.segments import DECIBEL, falls, minima, nearest, without_margins
-from swsdist.discovery.search.clusters import Edge, Side, bridges, centres, components, distinct, nodes_of
-from swsdist.discovery.search.clusters import moved, places, projected
+from swsdist.discovery.search.clusters import (
+    Edge,
+    Side,
+    Token,
+    bridges,
+    centres,
+    choose,
+    components,
+    distinct,
+    moved,
+    nodes_of,
+    places,
+    projected,
+    with_rest,
+)
 from swsdist.discovery.search.neighbours import (
     Grid,
     Neighbours,
@@ -29,8 +41,17 @@ from swsdist.discovery.search.neighbours import (
     ordered,
     unique,
 )
-from swsdist.discovery.search.clusters import Token, choose, with_rest
-from swsdist.discovery.search.segments import Segments, directions, signatures, starts
+from swsdist.discovery.search.segments import (
+    DECIBEL,
+    Segments,
+    directions,
+    falls,
+    minima,
+    nearest,
+    signatures,
+    starts,
+    without_margins,
+)
 from tests.oracles import discovery_search as oracle
 
 SEEDS = st.integers(0, 2**32 - 1)

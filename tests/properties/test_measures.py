@@ -12,9 +12,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from swsdist.core.types import TRIALS
-from swsdist.score.measures.cnxe import Trials, cnxe, cnxe_min, cnxe_pav, measure
+from swsdist.score.measures.cnxe import Trials, cnxe, cnxe_min, cnxe_pav, measure, pool_adjacent_violators
 from swsdist.score.measures.det import Squares, bands
-from swsdist.score.measures.cnxe import pool_adjacent_violators
 from swsdist.score.measures.quesst import Trials as QuesstTrials
 from swsdist.score.measures.quesst import score_trials
 from swsdist.score.measures.retrieval import equal_error_of, per_query

@@ -11,8 +11,8 @@ import pytest
 from kinds_of_corpora import KINDS, TRIALS, Made, run
 
 from swsdist.evaluation.evaluate import Evaluation, evaluate, more_values, values
-from swsdist.evaluation.scoring_task import read_system
 from swsdist.evaluation.reading import protocol_for, read_task
+from swsdist.evaluation.scoring_task import read_system
 
 
 def scored(made: Made, folder: Path, protocol: str, trials: str, references: Path | None = None) -> Evaluation:

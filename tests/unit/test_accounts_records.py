@@ -11,9 +11,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from swsdist.accounts.costs import Costs
+from swsdist.accounts.costs import Costs, NodeMemory
 from swsdist.accounts.journal import Journal
-from swsdist.accounts.costs import NodeMemory
 from swsdist.accounts.records import NAME, pack, records, table_of
 from swsdist.core.types import ACCOUNTS, NODES
 from swsdist.io.filesystem import Folder

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import soxr
 
-from swsdist.audio.speech import Bandwidth
-from swsdist.audio.speech import levels
+from swsdist.audio.speech import Bandwidth, levels
 from swsdist.core.codes import Code
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError

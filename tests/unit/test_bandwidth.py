@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import soxr
 
-from swsdist.audio.speech import Bandwidth
-from swsdist.audio.speech import levels
+from swsdist.audio.speech import Bandwidth, levels
 
 RATE = 16000
 

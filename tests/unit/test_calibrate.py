@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.calibrate.fitting import fit_procedure
-from swsdist.calibrate.procedure import Procedure
+from swsdist.calibrate.procedure import Procedure, decide, fold_of
 from swsdist.calibrate.steps.interface import STEPS_SCHEMA, TwvParameters
-from swsdist.calibrate.procedure import decide, fold_of
 from swsdist.core.codes import score as codes
 from swsdist.core.fingerprint import stable_hash
 from swsdist.core.types import DETECTIONS, TRIALS

@@ -15,17 +15,15 @@ import soundfile
 import swsdist
 from swsdist.api import RunResult
 from swsdist.calibrate.fitting import fit_procedure
-from swsdist.calibrate.thresholding import PosteriorSums
-from swsdist.calibrate.procedure import Procedure, make_steps
+from swsdist.calibrate.procedure import Procedure, by_fold, fold_of, make_steps
 from swsdist.calibrate.statistics import Tally
 from swsdist.calibrate.steps.interface import Options, Step, TwvParameters, scores_of
 from swsdist.calibrate.steps.logistic import Logistic, LogisticStep, fit_logistic
-from swsdist.calibrate.procedure import by_fold, fold_of
-from swsdist.calibrate.thresholding import Thresholding
+from swsdist.calibrate.thresholding import PosteriorSums, Thresholding
 from swsdist.config import config_from_dict
-from swsdist.core.codes import score as codes
 from swsdist.core.codes import config as config_codes
 from swsdist.core.codes import config as registry_codes
+from swsdist.core.codes import score as codes
 from swsdist.core.codes import stages as stages_codes
 from swsdist.core.types import DETECTIONS, REFERENCES, TRIALS
 from swsdist.io.nist.systemlist import read_systemlist

@@ -17,10 +17,9 @@ from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import ConfigError, UserError
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.chain import Chain, ChainInputs, Step
+from swsdist.pipeline.chain import Chain, ChainInputs, ExternalTable, Step, read
 from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_plans, run_stages
-from swsdist.pipeline.chain import ExternalTable, read
 from swsdist.pipeline.in_memory import Way
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.inspection.digest import digests

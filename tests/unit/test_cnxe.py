@@ -21,10 +21,10 @@ from swsdist.score.measures.cnxe import (
     effective_prior,
     log_cost,
     measure,
+    pool_adjacent_violators,
     prior_entropy,
     prior_of_beta,
 )
-from swsdist.score.measures.cnxe import pool_adjacent_violators
 from tests.support.coded import raises
 
 

@@ -15,8 +15,20 @@ from scipy import stats
 from swsdist.core.codes import score as codes
 from swsdist.core.types import TRIALS
 from swsdist.score.compare.bootstrap import DocumentCounts, bootstrap_documents, bootstrap_terms
-from swsdist.score.compare.paired import compare, compare_paired, completed, conditions, decided_at, paired
-from swsdist.score.compare.paired import benjamini_hochberg, cohen_d, holm, paired_t, rank_biserial, wilcoxon
+from swsdist.score.compare.paired import (
+    benjamini_hochberg,
+    cohen_d,
+    compare,
+    compare_paired,
+    completed,
+    conditions,
+    decided_at,
+    holm,
+    paired,
+    paired_t,
+    rank_biserial,
+    wilcoxon,
+)
 from swsdist.score.measures.twv import PER_TERM, per_term
 from tests.support.coded import raises
 

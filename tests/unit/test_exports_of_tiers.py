@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from praatio import textgrid as praatio
 
-from swsdist.core.codes import io as io_codes
 from swsdist.core.codes import discovery as codes
+from swsdist.core.codes import io as io_codes
 from swsdist.core.types import DETECTIONS
 from swsdist.exports.interface import Material
 from swsdist.exports.tiers import write_eaf, write_textgrid

@@ -24,8 +24,7 @@ from swsdist.features.fitting.files import write_document
 from swsdist.features.fitting.interface import Document
 from swsdist.io.failures import explain, storage_errors
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.execution.executor import error_action, failure_of
-from swsdist.pipeline.execution.executor import origin
+from swsdist.pipeline.execution.executor import error_action, failure_of, origin
 from swsdist.pipeline.task import Task
 
 TASK = Task("index", "0" * 32, "shard 1 of 1", 1.0, {})

@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from swsdist import api
 from swsdist.config.search import Search
-from swsdist.core.codes import methods as methods_codes
 from swsdist.core.codes import config as registry_codes
+from swsdist.core.codes import methods as methods_codes
 from swsdist.kernels.distances.create import create as distance
 from swsdist.kernels.lookup import GROUP
 from swsdist.methods.dtw.matches import Matches

@@ -10,9 +10,8 @@ import pyarrow as pa
 import pytest
 
 from swsdist.calibrate.fitting import count, fit_procedure, from_bytes, threshold_of, to_bytes
-from swsdist.calibrate.procedure import Procedure
+from swsdist.calibrate.procedure import Procedure, by_fold
 from swsdist.calibrate.steps.interface import TwvParameters
-from swsdist.calibrate.procedure import by_fold
 from swsdist.core.types import TRIALS
 from swsdist.kernels import regression
 from swsdist.kernels.regression import LABELLED_ROWS, Labelled

@@ -13,8 +13,7 @@ from swsdist.config.model import KeepDetections
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.needs import Needs
 from swsdist.pipeline.execution.policy import fit_on
-from swsdist.pipeline.forecast.costs import Cluster, Job, Kind, Load, Rules, cluster_of
-from swsdist.pipeline.forecast.costs import StepCost, line_of, pooled_costs
+from swsdist.pipeline.forecast.costs import Cluster, Job, Kind, Load, Rules, StepCost, cluster_of, line_of, pooled_costs
 from swsdist.pipeline.forecast.forecast import examples_of, forecast, loads_of
 from swsdist.pipeline.forecast.simulator import SimulatedRun, Simulator
 from tests.support.coded import raises

@@ -12,13 +12,12 @@ import pyarrow.compute as pc
 import pytest
 
 from swsdist.calibrate.fitting import fit_procedure
-from swsdist.calibrate.procedure import Procedure, make_steps
+from swsdist.calibrate.procedure import Procedure, by_fold, fold_of, make_steps
 from swsdist.calibrate.steps.fusion import fusions_in
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.calibrate.steps.logistic import fit_logistic
-from swsdist.calibrate.procedure import by_fold, fold_of
-from swsdist.core.codes import score as calibrate_codes
 from swsdist.core.codes import fuse as fusion_codes
+from swsdist.core.codes import score as calibrate_codes
 from swsdist.core.errors import UserError
 from swsdist.core.types import JOINED, JOINED_TRIALS
 from swsdist.fusion.joining import join_lists

@@ -8,8 +8,8 @@ import pytest
 
 from swsdist.accounts.factors import factors
 from swsdist.evaluation.evaluate import evaluate, more_values, values
-from swsdist.evaluation.scoring_task import make_system
 from swsdist.evaluation.reading import make_task
+from swsdist.evaluation.scoring_task import make_system
 from swsdist.registry.registries import MEASURES
 from swsdist.report.data import Measures, quantity_of
 from swsdist.report.evaluation import measures_table

@@ -15,8 +15,7 @@ from swsdist.features.extractors import create
 from swsdist.io.filesystem import Folder
 from swsdist.store import writing
 from swsdist.store import writing as kept_frames
-from swsdist.store.writing import KeptFrames
-from swsdist.store.writing import ReadResult, WithResult, read_recording, read_with_speech
+from swsdist.store.writing import KeptFrames, ReadResult, WithResult, read_recording, read_with_speech
 
 PLAIN: Any = create("mfcc", {})
 SPLICED: Any = create("mfcc", {}, transforms=[("splice", {"frames": 1})])

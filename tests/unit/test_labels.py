@@ -9,13 +9,12 @@ import pytest
 
 from swsdist.core.codes import features as codes
 from swsdist.core.codes import io as io_codes
-from swsdist.features.fitting.interface import Document, fit
 from swsdist.features.fitting.files import identity_of, read_labels
-from swsdist.features.fitting.mixture import Mixture, MixtureRounds
-from swsdist.features.fitting.mixture import PhoneRounds
+from swsdist.features.fitting.interface import Document, fit
+from swsdist.features.fitting.mixture import Mixture, MixtureRounds, PhoneRounds
 from swsdist.features.mfcc import Mfcc
-from swsdist.features.transforms.interface import Shape
 from swsdist.features.transforms.gmm import Phones
+from swsdist.features.transforms.interface import Shape
 from swsdist.io.filesystem import Folder
 from tests.support.coded import raises
 

@@ -15,10 +15,8 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline import ledger as module
 from swsdist.pipeline.ledger import Ledger, pack_name, receipt_name
 from swsdist.pipeline.records import receipts
-from swsdist.pipeline.records.lists import Listing
-from swsdist.pipeline.records.lists import ReceiptList
-from swsdist.pipeline.records.receipts import Names, Receipts, decoded, encoded, first_of_each, names_of
-from swsdist.pipeline.records.receipts import Queue, Spool
+from swsdist.pipeline.records.lists import Listing, ReceiptList
+from swsdist.pipeline.records.receipts import Names, Queue, Receipts, Spool, decoded, encoded, first_of_each, names_of
 from swsdist.pipeline.task import Cost, Part, Receipt, Task
 
 

@@ -13,11 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.calibrate.fitting import fit_models
-from swsdist.calibrate.procedure import Procedure, make_steps
+from swsdist.calibrate.procedure import Procedure, fold_of, make_steps
 from swsdist.calibrate.steps.logistic import Logistic, fit_logistic
-from swsdist.calibrate.procedure import fold_of
-from swsdist.core.codes import score as codes
 from swsdist.core.codes import methods as kernels_codes
+from swsdist.core.codes import score as codes
 from swsdist.core.errors import UserError
 from swsdist.core.types import TRIALS
 from swsdist.kernels.regression import PRIOR_DEVIATION, Labelled, exponential, sigmoid

@@ -18,12 +18,10 @@ from swsdist.core.types import DETECTIONS, REFERENCES
 from swsdist.evaluation.scoring_task import named_paths
 from swsdist.io.nist.speech import read_speech
 from swsdist.registry.registries import PROTOCOLS as NAMES
-from swsdist.score.measures.curve import Curve, best_point, concatenate
+from swsdist.score.measures.curve import Curve, Ranking, best_point, concatenate
 from swsdist.score.measures.det import det, det_of
-from swsdist.score.measures.retrieval import figure_of_merit
 from swsdist.score.measures.protocol import PROTOCOLS, OperatingPoint, operating_point, protocol, protocol_of
-from swsdist.score.measures.curve import Ranking
-from swsdist.score.measures.retrieval import equal_error_of
+from swsdist.score.measures.retrieval import equal_error_of, figure_of_merit
 from swsdist.score.measures.twv import Counts, twv_curve
 from swsdist.score.parts import merging
 from swsdist.score.parts.evaluating import measure_parts, merge_tables, values

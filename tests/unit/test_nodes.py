@@ -26,10 +26,10 @@ from swsdist.pipeline.execution.policy import (
     AvoidedHosts,
     FailedStarts,
     Slot,
+    lacking,
     usable_slots,
     version_mismatches,
 )
-from swsdist.pipeline.execution.policy import lacking
 from swsdist.pipeline.execution.ray_executor import RayExecutor
 from swsdist.pipeline.execution.ray_instance import await_nodes
 from swsdist.pipeline.ledger import receipt_name

@@ -15,15 +15,21 @@ from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
-from swsdist.calibrate.statistics import ExampleEntropies, ExampleLengths
 from swsdist.calibrate.fitting import fit_procedure
-from swsdist.calibrate.procedure import Procedure, check_steps, make_steps
-from swsdist.calibrate.statistics import BINS, CostSums, ScoreHistogram, Tally, histograms
+from swsdist.calibrate.procedure import Procedure, check_steps, decide, make_steps
+from swsdist.calibrate.statistics import (
+    BINS,
+    CostSums,
+    ExampleEntropies,
+    ExampleLengths,
+    ScoreHistogram,
+    Tally,
+    histograms,
+)
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.calibrate.steps.llr import _COVARIATES, Covariate
 from swsdist.calibrate.steps.m_norm import deviation_of, mode_of
 from swsdist.calibrate.steps.zt_norm import ALL, COHORT, cohort_of, cohort_sums, cohort_table
-from swsdist.calibrate.procedure import decide
 from swsdist.config.calibration import Calibrate
 from swsdist.core.codes import score as codes
 from swsdist.core.types import CANDIDATES, DETECTIONS, REFERENCES, TRIALS

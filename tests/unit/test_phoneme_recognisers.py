@@ -18,9 +18,9 @@ from swsdist.core.codes import features as codes
 from swsdist.core.errors import DataError
 from swsdist.features.extractors import create, from_recipe, identity, recipe, recipe_fingerprint
 from swsdist.features.interface import columns_of, kind_of
-from swsdist.features.phnrec.transcribe import decode
 from swsdist.features.phnrec.extractor import Phnrec
 from swsdist.features.phnrec.network import Net, fexp, softmax
+from swsdist.features.phnrec.transcribe import decode
 from swsdist.features.phnrec.weights import Weights, read_recogniser
 from swsdist.io.frames.htk import decoded, header, write_parameters
 from swsdist.io.mlf import read_mlf

@@ -376,8 +376,8 @@ def test_only_the_head_of_the_queue_is_looked_through() -> None:
 def test_what_a_worker_of_an_older_version_tells_can_be_read() -> None:
     """It had no cache to tell of: its node is told not to be used, and is not taken for broken."""
     from swsdist.accounts.hardware import versions
-    from swsdist.pipeline.execution.ray_instance import Ready
     from swsdist.pipeline.execution.policy import version_mismatches
+    from swsdist.pipeline.execution.ray_instance import Ready
 
     older = Ready("node", 1, "", "1", {"swsdist": "0.0.9"})
     assert version_mismatches(older.versions, versions())

@@ -17,8 +17,8 @@ from swsdist.core.errors import DataError
 from swsdist.core.types import EXCERPTS
 from swsdist.core.types import REFERENCES as REFERENCE_COLUMNS
 from swsdist.evaluation.evaluate import Evaluation, evaluate, values
-from swsdist.evaluation.scoring_task import make_system, read_system
 from swsdist.evaluation.reading import make_task
+from swsdist.evaluation.scoring_task import make_system, read_system
 from swsdist.io.nist.ecf import write_ecf
 from swsdist.io.quesst import SCORES, read_quesst_documents, read_quesst_references, write_quesst_list
 from swsdist.score.measures.protocol import protocol

@@ -17,8 +17,7 @@ from swsdist.io.failures import explain
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.pipeline.chain_run import Outcome
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.operation.monitor import EventLog
-from swsdist.pipeline.operation.monitor import RunMonitor
+from swsdist.pipeline.operation.monitor import EventLog, RunMonitor
 from swsdist.pipeline.operation.progress import Progress
 
 SIGNED = "https://b.s3.amazonaws.com/k?X-Amz-Algorithm=A&X-Amz-Credential=AKIA%2F1&X-Amz-Security-Token=t%2F2&X-Amz-Signature=0a1b"

@@ -16,13 +16,11 @@ from swsdist.core.errors import SwsdistError
 from swsdist.core.plain import parse_json
 from swsdist.core.types import CORPUS, QUERIES
 from swsdist.corpora.documents import read_documents
-from swsdist.corpora.kaldi import read_text
-from swsdist.corpora.kaldi import read_utterances
+from swsdist.corpora.kaldi import read_text, read_utterances
 from swsdist.corpora.nist import ecf_documents
 from swsdist.corpora.queries import read_queries
 from swsdist.corpora.references import read_references, read_verdicts
-from swsdist.discovery.formats.classes import read_classes
-from swsdist.discovery.formats.classes import read_talkers
+from swsdist.discovery.formats.classes import read_classes, read_talkers
 from swsdist.evaluation.comparison import from_table
 from swsdist.features.fitting.files import read_labels
 from swsdist.io.frames.archive import find_items

@@ -10,8 +10,7 @@ import pytest
 
 from swsdist.core.codes import score as codes
 from swsdist.core.types import TRIALS
-from swsdist.score.measures.curve import Curve
-from swsdist.score.measures.curve import Ranking
+from swsdist.score.measures.curve import Curve, Ranking
 from swsdist.score.measures.retrieval import (
     RETRIEVAL,
     EqualError,

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from swsdist.core.codes import score as codes
-from swsdist.score.compare.paired import max_t
-from swsdist.score.compare.paired import holm, paired_t
+from swsdist.score.compare.paired import holm, max_t, paired_t
 from tests.support.coded import raises
 
 

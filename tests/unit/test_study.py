@@ -16,17 +16,16 @@ import pytest
 from swsdist.calibrate.operating_points.rescoring import Rescoring
 from swsdist.calibrate.operating_points.study import ALPHAS, Study, StudyEntry, study
 from swsdist.calibrate.thresholding import Thresholding
+from swsdist.chains.sweep.reading import SweepPlace, grid_points, read_sweep
 from swsdist.chains.sweep.sweep import sweep_lists
-from swsdist.chains.sweep.reading import SweepPlace, grid_points
-from swsdist.chains.sweep.reading import read_sweep
 from swsdist.config.reading import Origin
 from swsdist.core.codes import score as calibrate_codes
 from swsdist.core.codes import score as score_codes
 from swsdist.core.types import TRIALS
 from swsdist.evaluation.calibration import CalibrationRequest, calibrate
 from swsdist.evaluation.evaluate import evaluate
-from swsdist.evaluation.scoring_task import make_system, named_paths, read_system
 from swsdist.evaluation.reading import protocol_for, read_task
+from swsdist.evaluation.scoring_task import make_system, named_paths, read_system
 from swsdist.io.notices import Notices
 from swsdist.report.plots.run import Axes, Series, bars_svg, dots_svg, lines_svg, side_by_side
 from swsdist.report.study import captioned_figures, figures, study_files, study_json, study_tables, text_lines

@@ -11,8 +11,7 @@ from swsdist.chains.sweep.reading import Objective
 from swsdist.chains.sweep.reading import Tests as Settings
 from swsdist.chains.sweep.running import PointResult
 from swsdist.config import config_from_dict
-from swsdist.score.compare.paired import sign_flips
-from swsdist.score.compare.paired import holm
+from swsdist.score.compare.paired import holm, sign_flips
 
 TESTS = Settings(resamples=200, permutations=200)
 

@@ -6,8 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from swsdist.chains.sweep.reading import SweepPlace, draw_points, grid_points, list_points
-from swsdist.chains.sweep.reading import read_sweep, refuse_unused_sets
+from swsdist.chains.sweep.reading import (
+    SweepPlace,
+    draw_points,
+    grid_points,
+    list_points,
+    read_sweep,
+    refuse_unused_sets,
+)
 from swsdist.config import load_config
 from swsdist.config.reading import Origin
 from swsdist.core.codes import sweep as sweep_codes

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 
 from swsdist.calibrate.operating_points.rescoring import Rescoring
-from swsdist.calibrate.thresholding import PosteriorSums, checked
-from swsdist.calibrate.thresholding import Thresholding, kst_threshold
+from swsdist.calibrate.thresholding import PosteriorSums, Thresholding, checked, kst_threshold
 from swsdist.core.codes import score as calibrate_codes
 from swsdist.core.codes import score as score_codes
 from swsdist.core.types import DETECTIONS, TRIALS

@@ -13,8 +13,8 @@ from swsdist.core.types import DOCUMENTS
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.store.manifest import REJECTED_DOCUMENTS, NewTrack, commit, frozen_statistics
-from swsdist.store.reading import Store
 from swsdist.store.parquet import SpooledDocuments
+from swsdist.store.reading import Store
 from swsdist.store.voices import STRETCH, Stretching, fitted, grouped, pinned, stretches_of
 
 #: Seconds a frame, so that 100 documents of 30 frames have enough hours for three voices.

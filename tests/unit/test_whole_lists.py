@@ -11,9 +11,8 @@ import pytest
 from swsdist.core.types import EXCERPTS, REFERENCES
 from swsdist.evaluation.calibration import LAST, CalibrationRequest, calibrate
 from swsdist.evaluation.fusion import FusionRequest, fuse_lists
-from swsdist.evaluation.scoring_task import make_system, read_system
 from swsdist.evaluation.reading import make_task
-from swsdist.evaluation.scoring_task import ScoringTask, System
+from swsdist.evaluation.scoring_task import ScoringTask, System, make_system, read_system
 from swsdist.evaluation.writing import write_list
 from swsdist.registry.registries import CALIBRATION, WRITERS
 

@@ -38,8 +38,7 @@ from swsdist.core.types import TRIALS
 from swsdist.kernels.coding import coded
 from swsdist.score import score_limits
 from swsdist.score.conventions import conventions_of
-from swsdist.score.measures.curve import TIE, Means
-from swsdist.score.measures.curve import Ranking
+from swsdist.score.measures.curve import TIE, Means, Ranking
 from swsdist.score.trials.contested import Contest, contested, split_contested
 
 Floats = NDArray[np.float64]

@@ -26,8 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from swsdist.calibrate.operating_points.rescoring import Rescoring, query_values
 from swsdist.calibrate.thresholding import Method, Thresholding
 from swsdist.core.codes import score as codes
-from swsdist.score.compare.paired import SignFlip, sign_flips
-from swsdist.score.compare.paired import TTest, Wilcoxon, paired_t, rank_biserial, wilcoxon
+from swsdist.score.compare.paired import SignFlip, TTest, Wilcoxon, paired_t, rank_biserial, sign_flips, wilcoxon
 from swsdist.score.measures.curve import TIE
 
 Floats = NDArray[np.float64]

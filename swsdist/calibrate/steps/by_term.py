@@ -14,10 +14,9 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field, PositiveFloat
 
-from swsdist.calibrate.thresholding import PosteriorSums
 from swsdist.calibrate.statistics import Tally, posterior_sums
 from swsdist.calibrate.steps.interface import Floats, Json, Options, Step, TwvParameters, scores_of
-from swsdist.calibrate.thresholding import ALPHA, Method, Thresholding
+from swsdist.calibrate.thresholding import ALPHA, Method, PosteriorSums, Thresholding
 from swsdist.kernels.coding import coded
 
 

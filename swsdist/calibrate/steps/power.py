@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field, PositiveFloat
 
-from swsdist.calibrate.thresholding import checked
 from swsdist.calibrate.statistics import Tally
 from swsdist.calibrate.steps.interface import Floats, Json, Options, Step, TwvParameters, scores_of
+from swsdist.calibrate.thresholding import checked
 from swsdist.kernels.regression import exponential, logarithm
 
 

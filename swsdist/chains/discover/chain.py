@@ -9,18 +9,13 @@
 from __future__ import annotations
 
 from swsdist.chains.check import check
-from swsdist.chains.discover.propose_pairs import AlignPairs
-from swsdist.chains.discover.cut_segments import CutSegments
-from swsdist.chains.discover.export_classes import ExportClasses
-from swsdist.chains.discover.group_matches import FindBoundaries
-from swsdist.chains.discover.group_matches import GroupMatches
+from swsdist.chains.discover.cut_segments import CutSegments, SearchSegments
+from swsdist.chains.discover.export_classes import KINDS, ExportClasses
+from swsdist.chains.discover.group_matches import FindBoundaries, GroupMatches
 from swsdist.chains.discover.inputs import DiscoverInputs
-from swsdist.chains.discover.propose_pairs import ProposePairs
+from swsdist.chains.discover.propose_pairs import AlignPairs, ProposePairs, SelectPairs
 from swsdist.chains.discover.report import FILES, notices, publish_report, summary
 from swsdist.chains.discover.score_discovery import ScoreDiscovery
-from swsdist.chains.discover.cut_segments import SearchSegments
-from swsdist.chains.discover.propose_pairs import SelectPairs
-from swsdist.chains.discover.export_classes import KINDS
 from swsdist.chains.report.notices import barrier, counts
 from swsdist.chains.report.reporting import rejected_rows
 from swsdist.config import Config

@@ -16,10 +16,8 @@ from swsdist.chains.discover.inputs import DiscoverInputs, DiscoverOptions
 from swsdist.chains.discover.propose_pairs import files_of
 from swsdist.config.search import Search
 from swsdist.discovery.search import clusters
+from swsdist.discovery.search.clusters import Edge, Side, Token, choose, places, with_rest
 from swsdist.discovery.search.segments import DECIBEL, falls, without_margins
-from swsdist.discovery.search.clusters import Edge, Side
-from swsdist.discovery.search.clusters import places
-from swsdist.discovery.search.clusters import Token, choose, with_rest
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput

@@ -8,11 +8,10 @@ from swsdist.chains.discover.frames import unit_of
 from swsdist.config import Config
 from swsdist.config.section import Section
 from swsdist.core.codes import discovery as codes
-from swsdist.discovery.search.segments import Boundaries
 from swsdist.discovery.search.clusters import Clustering
 from swsdist.discovery.search.matches import Matching
 from swsdist.discovery.search.neighbours import Neighbours
-from swsdist.discovery.search.segments import Segments
+from swsdist.discovery.search.segments import Boundaries, Segments
 from swsdist.kernels.scales import MAX_DISTANCE
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.entries import checked

@@ -32,8 +32,7 @@ from swsdist.methods.create import create
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Part, Task, TaskOutput
-from swsdist.stages.buckets import BucketStage
-from swsdist.stages.buckets import Bucket
+from swsdist.stages.buckets import Bucket, BucketStage
 from swsdist.store.reading import Store
 from swsdist.store.same_sound import Key
 

@@ -9,14 +9,14 @@ from dataclasses import asdict
 
 import pyarrow.compute as pc
 
-from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.chains.discover.export_classes import places
+from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.chains.report import notices as of_search
 from swsdist.core.codes import discovery as codes
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.text import counted
-from swsdist.discovery.units import document_name
 from swsdist.discovery.scene import Stretch, Word, alike, word_list
+from swsdist.discovery.units import document_name
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
 from swsdist.pipeline.chain_run import ChainRun, Outcome

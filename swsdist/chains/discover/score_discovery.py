@@ -9,15 +9,15 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from swsdist.chains.discover.export_classes import places
 from swsdist.chains.discover.group_matches import MEMBERS
 from swsdist.chains.discover.inputs import DiscoverInputs
-from swsdist.chains.discover.export_classes import places
 from swsdist.chains.discover.propose_pairs import files_of
 from swsdist.discovery.formats.units import read_units
 from swsdist.discovery.reading import by_name, by_time, numbered
 from swsdist.discovery.results import curve, scores
-from swsdist.discovery.units import Corpus, Given, document_name
 from swsdist.discovery.scene import Stretch, fragments_of
+from swsdist.discovery.units import Corpus, Given, document_name
 from swsdist.io.filesystem import identify
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table

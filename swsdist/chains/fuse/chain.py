@@ -17,11 +17,10 @@ import pyarrow as pa
 
 from swsdist.calibrate.procedure import required_statistics
 from swsdist.calibrate.statistics import load_statistics
-from swsdist.chains.fuse.rescore import DescribeExamples
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.chains.fuse.merge_lists import TABLES, DropOverlaps, FindOverlaps, ImputeScores, MergeLists
 from swsdist.chains.fuse.report import notices, publish
-from swsdist.chains.fuse.rescore import Rescore
+from swsdist.chains.fuse.rescore import DescribeExamples, Rescore
 from swsdist.chains.fuse.systems import CollectQueries, check, configs
 from swsdist.chains.report.notices import summary
 from swsdist.chains.report.publish import FILES
@@ -30,8 +29,7 @@ from swsdist.config import Config
 from swsdist.core.codes import fuse as codes
 from swsdist.core.types import JOINED_TRIALS
 from swsdist.fusion.parts import with_parts_of
-from swsdist.pipeline.chain import Chain, Step
-from swsdist.pipeline.chain import ExternalTable
+from swsdist.pipeline.chain import Chain, ExternalTable, Step
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Stage, Table
 from swsdist.stages.align import Align

@@ -17,16 +17,14 @@ from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.core.codes import fuse as codes
 from swsdist.core.fingerprint import slot_of, slots_of
 from swsdist.core.types import DETECTIONS, JOINED
-from swsdist.fusion.joining import complete_list, join_systems
-from swsdist.fusion.joining import best_of_overlaps
+from swsdist.fusion.joining import best_of_overlaps, complete_list, join_systems
 from swsdist.fusion.parts import KEY, row_keys
 from swsdist.fusion.weights import KNOWN
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Task, TaskOutput
-from swsdist.stages.buckets import BucketStage
-from swsdist.stages.buckets import Bucket
+from swsdist.stages.buckets import Bucket, BucketStage
 
 #: The table with a system's scores.
 TABLES = {"normalised": "normalised", "q-norm": "normalised", "final": "scored"}

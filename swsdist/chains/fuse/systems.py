@@ -22,9 +22,9 @@ from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.registry.entries import is_chain
 from swsdist.registry.registries import CHAINS
+from swsdist.stages.buckets import Extracted
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.inputs.settings import settings_of, stored
-from swsdist.stages.buckets import Extracted
 
 
 def configs(inputs: FuseInputs) -> dict[str, Config]:

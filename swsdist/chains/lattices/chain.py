@@ -30,8 +30,7 @@ from swsdist.core.codes import lattices as lattice_codes
 from swsdist.core.errors import UnusableError
 from swsdist.core.needs import LEAST
 from swsdist.lattices.terms import TermReader
-from swsdist.pipeline.chain import Chain, Step
-from swsdist.pipeline.chain import Finding
+from swsdist.pipeline.chain import Chain, Finding, Step
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Stage
 from swsdist.registry.registries import METHODS

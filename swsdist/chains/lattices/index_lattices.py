@@ -14,12 +14,11 @@ from swsdist.core.needs import Needs
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage
 from swsdist.pipeline.task import Receipt, Task, TaskOutput
+from swsdist.stages.buckets import Indexed
 from swsdist.stages.inputs.state import doubt_gone
 from swsdist.stages.lattice_store import LATTICE_TABLES, commit_lattices, demand_lattices, write_lattices
-from swsdist.stages.buckets import Indexed
 from swsdist.store import digest
-from swsdist.store.manifest import load
-from swsdist.store.manifest import Unfinished
+from swsdist.store.manifest import Unfinished, load
 
 
 class IndexLattices(Stage[Documents]):

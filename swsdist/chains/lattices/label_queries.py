@@ -25,10 +25,10 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.registry.registries import METHODS
+from swsdist.stages.buckets import Extracted
 from swsdist.stages.inputs.recordings import Row
 from swsdist.stages.lattice_store import rejection
 from swsdist.stages.queries import demand_examples, read_group
-from swsdist.stages.buckets import Extracted
 from swsdist.store.writing import raise_transient
 
 #: Written queries that are searched together: one pass over the lattices for all of them.

@@ -38,8 +38,8 @@ from swsdist.lattices.packed import Recipe, pack
 from swsdist.lattices.recognition import Recognition
 from swsdist.lattices.terms import TermReader, cheapest
 from swsdist.pipeline.stage import Context
-from swsdist.stages.inputs.state import AFTER_SIZE
 from swsdist.stages.inputs.recordings import Row
+from swsdist.stages.inputs.state import AFTER_SIZE
 from swsdist.stages.lattice_store import LatticeRow, recognised
 from swsdist.store.statistics import MOST_DOCUMENTS, cut
 from swsdist.store.writing import WithResult, demand_file, raise_transient, samples_of

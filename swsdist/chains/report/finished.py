@@ -19,10 +19,10 @@ from swsdist.report.schema import read_report_json
 from swsdist.score.compare.results import SystemInfo
 from swsdist.score.measures.det import Det, ppndf
 from swsdist.score.measures.protocol import OperatingPoint, protocol_of
+from swsdist.stages.buckets import Bucket, Measured
 from swsdist.stages.inputs.corpus import COLUMNS, spans_of
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.inputs.settings import settings_of
-from swsdist.stages.buckets import Bucket, Measured
 from swsdist.store.digest import combined
 
 

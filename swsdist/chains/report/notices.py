@@ -21,15 +21,15 @@ from swsdist.registry.registries import METHODS
 from swsdist.report.data import LeftOutRow
 from swsdist.report.summary import heard_rows
 from swsdist.stages.align import Align
+from swsdist.stages.buckets import Aligned, Exported, Extracted, Fitted, Measured
 from swsdist.stages.inputs.corpus_documents import places_in
+from swsdist.stages.inputs.provenance import note_supervision, supervisions
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.inputs.state import StoreState
-from swsdist.stages.inputs.provenance import note_supervision, supervisions
 from swsdist.stages.lattice_store import LATTICE_STORE
 from swsdist.stages.queries import bandwidths_in, seconds_in
-from swsdist.stages.buckets import Aligned, Exported, Extracted, Fitted, Measured
-from swsdist.store import parquet
 from swsdist.store import manifest as totals
+from swsdist.store import parquet
 from swsdist.store.document_keys import keys_of
 from swsdist.store.lattice_shards import postings_of
 from swsdist.store.manifest import made_with

@@ -13,13 +13,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.accounts.factors import by_type
 from swsdist.accounts.costs import GB, Costs
+from swsdist.accounts.factors import by_type
 from swsdist.accounts.hardware import versions
 from swsdist.accounts.records import records
-from swsdist.chains.report.scored import best_hits
 from swsdist.chains.report.notices import heard, makers_of_queries
-from swsdist.chains.report.scored import mtwv_interval, scored_rows
+from swsdist.chains.report.scored import best_hits, mtwv_interval, scored_rows
 from swsdist.config import dump_config, without_secrets
 from swsdist.core.types import DETECTIONS, REJECTED
 from swsdist.pipeline.chain_run import ChainRun, Outcome
@@ -28,10 +27,10 @@ from swsdist.pipeline.task import Receipt
 from swsdist.registry.entries import Dependency, decision_dependencies
 from swsdist.report import data as report
 from swsdist.score.measures.protocol import protocol_of
+from swsdist.stages.buckets import Bucket, Extracted, Fitted, Measured, Searched
 from swsdist.stages.inputs.cross_corpus import takes_query_statistics
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.query_statistics import Summed
-from swsdist.stages.buckets import Bucket, Extracted, Fitted, Measured, Searched
 from swsdist.store.digest import combined
 
 #: Tables of the result digest: the last ones, which are quick to read.

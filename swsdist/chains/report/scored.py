@@ -15,10 +15,10 @@ from swsdist.report.data import Hit
 from swsdist.score.compare.bootstrap import bootstrap_terms
 from swsdist.score.compare.results import Settings
 from swsdist.stages import summarise
+from swsdist.stages.buckets import Bucket, Extracted, Measured, Summarised
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.queries import seconds_in
 from swsdist.stages.summarise import edges_of
-from swsdist.stages.buckets import Bucket, Extracted, Measured, Summarised
 
 
 def scored_rows(

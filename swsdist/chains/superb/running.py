@@ -14,8 +14,8 @@ from swsdist.config import Config
 from swsdist.core.codes import superb as codes
 from swsdist.corpora.quesst import GroundTruth, QuesstDatabase, Split
 from swsdist.evaluation.evaluate import evaluate, values
-from swsdist.evaluation.scoring_task import make_system
 from swsdist.evaluation.reading import read_task
+from swsdist.evaluation.scoring_task import make_system
 from swsdist.io.filesystem import Folder
 from swsdist.io.quesst import SCORES
 from swsdist.pipeline.chain_run import ChainRun, StepSelection

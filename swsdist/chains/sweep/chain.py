@@ -39,15 +39,13 @@ from swsdist.config.calibration import Calibrate
 from swsdist.core.codes import sweep as codes
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import TRIALS
-from swsdist.pipeline.chain import Chain, ChainInputs, Step
-from swsdist.pipeline.chain import ExternalTable
+from swsdist.pipeline.chain import Chain, ChainInputs, ExternalTable, Step
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput, Values
-from swsdist.stages.buckets import BucketStage
+from swsdist.stages.buckets import Bucket, BucketStage, Fitted
 from swsdist.stages.inputs.provenance import calibration_file
-from swsdist.stages.buckets import Bucket, Fitted
 
 
 class Compacting(NamedTuple):

@@ -20,8 +20,7 @@ from typing import Literal
 
 from swsdist.calibrate.procedure import first_takes_sums, required_statistics
 from swsdist.calibrate.thresholding import Method
-from swsdist.chains.sweep.reading import Keys
-from swsdist.chains.sweep.reading import CONFIG, SweepSpec, refuse_unused_sets
+from swsdist.chains.sweep.reading import CONFIG, Keys, SweepSpec, refuse_unused_sets
 from swsdist.config import Config, config_from_dict, load_config
 from swsdist.config.calibration import Calibrate
 from swsdist.config.files import folder_of

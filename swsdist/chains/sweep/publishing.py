@@ -40,8 +40,7 @@ from swsdist.report.study import captioned_figures, study_files, study_tables
 from swsdist.report.summary import span
 from swsdist.report.sweep import Ranking, SweepData, plots, render_sweep
 from swsdist.score.compare.bootstrap import bootstrap_terms
-from swsdist.score.compare.paired import max_t, sign_flips
-from swsdist.score.compare.paired import holm, rank_biserial, wilcoxon
+from swsdist.score.compare.paired import holm, max_t, rank_biserial, sign_flips, wilcoxon
 
 #: Points whose draws are in memory at once.
 _AT_ONCE = 500

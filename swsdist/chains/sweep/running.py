@@ -15,8 +15,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.calibrate.operating_points.rescoring import query_values
-from swsdist.chains.sweep.planning import FITTED, RESCORED, PlannedPoint, Plans, PointGroup, SweepPoint, alpha_of
 from swsdist.chains.sweep.chain import ScorePoints, point_id
+from swsdist.chains.sweep.planning import FITTED, RESCORED, PlannedPoint, Plans, PointGroup, SweepPoint, alpha_of
 from swsdist.config import Config
 from swsdist.core.errors import DataError, LockedError, StorageError, UserError
 from swsdist.evaluation.scored_system import finite_threshold, values_at
@@ -26,12 +26,12 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.task import Receipt, Values
 from swsdist.registry.registries import quantities
-from swsdist.score.measures.twv import optimum, optimum_rows
-from swsdist.score.measures.protocol import OperatingPoint, protocol_of
 from swsdist.score.measures.curve import Ranking
+from swsdist.score.measures.protocol import OperatingPoint, protocol_of
+from swsdist.score.measures.twv import optimum, optimum_rows
+from swsdist.stages.buckets import Fitted, Measured
 from swsdist.stages.inputs.provenance import named_calibration
 from swsdist.stages.score import point_of, scored_queries
-from swsdist.stages.buckets import Fitted, Measured
 
 Ints = NDArray[np.int64]
 

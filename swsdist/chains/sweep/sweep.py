@@ -30,10 +30,8 @@ from swsdist.chains.sweep.planning import (
     of_point,
     plan_sweep,
 )
-from swsdist.chains.sweep.reading import Keys
-from swsdist.chains.sweep.publishing import alphas_of, data_of, place_of, publish, study_of
-from swsdist.chains.sweep.publishing import RankedPoints, rank_points
-from swsdist.chains.sweep.reading import CONFIG, SweepSpec, read_sweep
+from swsdist.chains.sweep.publishing import RankedPoints, alphas_of, data_of, place_of, publish, rank_points, study_of
+from swsdist.chains.sweep.reading import CONFIG, Keys, SweepSpec, read_sweep
 from swsdist.chains.sweep.running import PointResult, run_sweep, values_by_query
 from swsdist.config import Config
 from swsdist.config.calibration import Calibrate
@@ -47,9 +45,8 @@ from swsdist.core.text import suggestion
 from swsdist.evaluation.calibration import CalibrationRequest, as_text, calibrate, list_procedure, score_undecided
 from swsdist.evaluation.evaluate import Evaluation, evaluate
 from swsdist.evaluation.evaluate import values as values_of
-from swsdist.evaluation.scoring_task import read_system
 from swsdist.evaluation.reading import protocol_for, read_task
-from swsdist.evaluation.scoring_task import ScoringTask, System
+from swsdist.evaluation.scoring_task import ScoringTask, System, read_system
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
 from swsdist.pipeline.operation.progress import Progress

@@ -10,10 +10,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from swsdist.discovery.cells import Block, Cell
-from swsdist.discovery.completion import SHORTEST
-from swsdist.discovery.measures.evaluating import Parts
-from swsdist.discovery.measures.evaluating import Value, ratio
-from swsdist.discovery.completion import repeated
+from swsdist.discovery.completion import SHORTEST, repeated
+from swsdist.discovery.measures.evaluating import Parts, Value, ratio
 from swsdist.discovery.units import Flags
 
 

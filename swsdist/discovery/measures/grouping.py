@@ -7,11 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from swsdist.discovery.cells import Block, Cell
-from swsdist.discovery.measures.evaluating import OfCounts, Parts
-from swsdist.discovery.measures.evaluating import Value
 from swsdist.discovery.completion import in_pairs
-from swsdist.discovery.units import ids
-from swsdist.discovery.units import Ints
+from swsdist.discovery.measures.evaluating import OfCounts, Parts, Value
+from swsdist.discovery.units import Ints, ids
 
 
 class Grouping(OfCounts):

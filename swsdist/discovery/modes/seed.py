@@ -17,9 +17,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from swsdist.discovery.folds import by_talker, restricted
-from swsdist.discovery.measures.evaluating import evaluated
-from swsdist.discovery.measures.evaluating import Measure
-from swsdist.discovery.measures.evaluating import Value
+from swsdist.discovery.measures.evaluating import Measure, Value, evaluated
 from swsdist.discovery.scene import Scene
 from swsdist.discovery.summary import summarised
 from swsdist.discovery.units import Corpus, EvaluationSetup, Fragments, Intervals

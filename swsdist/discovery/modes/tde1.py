@@ -20,13 +20,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from swsdist.discovery.folds import inside
+from swsdist.discovery.measures.evaluating import f_score, ratio
 from swsdist.discovery.modes.pairs import distinct
 from swsdist.discovery.modes.tde1_corpus import InRuns, Members, cut
 from swsdist.discovery.modes.tde1_overlap import CLOSE
 from swsdist.discovery.modes.tde1_pairs import PairMeasures
 from swsdist.discovery.modes.tde1_types import Ratios
-from swsdist.discovery.measures.evaluating import f_score, ratio
-from swsdist.discovery.units import string_ids
 from swsdist.discovery.units import (
     BEYOND,
     SILENCES,
@@ -38,6 +37,7 @@ from swsdist.discovery.units import (
     Intervals,
     Ints,
     places,
+    string_ids,
 )
 
 #: A figure of each fold that has it, and mean, population standard deviation and range over these folds.

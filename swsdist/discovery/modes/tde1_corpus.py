@@ -6,10 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swsdist.discovery.units import touched
 from swsdist.discovery.modes.tde1_overlap import common_seconds, in_run, overlapped
-from swsdist.discovery.units import ids, representatives
-from swsdist.discovery.units import Flags, Fragments, Intervals, Ints, Units, places
+from swsdist.discovery.units import Flags, Fragments, Intervals, Ints, Units, ids, places, representatives, touched
 
 #: Neighbours less than this apart are in one run, in ticks.
 _GAP = 10

@@ -13,8 +13,7 @@ import numpy as np
 from swsdist.discovery.modes.pairs import Pairs, among, distinct
 from swsdist.discovery.modes.tde1_corpus import Members
 from swsdist.discovery.modes.tde1_types import PairsByType, Ratios
-from swsdist.discovery.units import string_ids
-from swsdist.discovery.units import Ints, Units
+from swsdist.discovery.units import Ints, Units, string_ids
 
 #: Fewest and most phones of a part; the program's 20 is the open end of a range.
 _LEAST, _MOST = 3, 19

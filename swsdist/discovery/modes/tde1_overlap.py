@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from swsdist.discovery.units import touched
-from swsdist.discovery.units import TICKS, Flags, Intervals, Ints
+from swsdist.discovery.units import TICKS, Flags, Intervals, Ints, touched
 
 #: Common time or distance that counts, s.
 CLOSE = 0.03

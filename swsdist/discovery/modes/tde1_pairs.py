@@ -16,8 +16,7 @@ from swsdist.discovery.modes.tde1_corpus import Members
 from swsdist.discovery.modes.tde1_matching import Completion
 from swsdist.discovery.modes.tde1_overlap import overlap
 from swsdist.discovery.modes.tde1_types import PairsByType, Ratios
-from swsdist.discovery.units import representatives, string_ids
-from swsdist.discovery.units import Flags, Intervals, Ints, Units
+from swsdist.discovery.units import Flags, Intervals, Ints, Units, representatives, string_ids
 
 
 class PairMeasures:

@@ -15,13 +15,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from swsdist.discovery.units import touched
+from swsdist.discovery.measures.evaluating import ratio
 from swsdist.discovery.modes.pairs import distinct
 from swsdist.discovery.modes.tdev2_lines import Lines, Measure, f_or_error, with_f
 from swsdist.discovery.modes.tdev2_pairs import ned_and_grouping
 from swsdist.discovery.modes.tdev2_phones import shared_seconds
-from swsdist.discovery.measures.evaluating import ratio
-from swsdist.discovery.units import SILENCES, TICKS, Corpus, EvaluationSetup, Flags, Fragments, Ints, Units, places
+from swsdist.discovery.units import (
+    SILENCES,
+    TICKS,
+    Corpus,
+    EvaluationSetup,
+    Flags,
+    Fragments,
+    Ints,
+    Units,
+    places,
+    touched,
+)
 
 
 def score(corpus: Corpus, classes: Fragments, setup: EvaluationSetup) -> dict[str, object]:

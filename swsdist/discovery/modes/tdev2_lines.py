@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swsdist.discovery.modes.tdev2_phones import spans
 from swsdist.discovery.measures.evaluating import Value, f_score
-from swsdist.discovery.units import ids, representatives, string_ids
-from swsdist.discovery.units import Fragments, Intervals, Ints, Units, places
+from swsdist.discovery.modes.tdev2_phones import spans
+from swsdist.discovery.units import Fragments, Intervals, Ints, Units, ids, places, representatives, string_ids
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from swsdist.discovery.edits import Strings
-from swsdist.discovery.units import partnered
+from swsdist.discovery.measures.evaluating import Value, ratio
 from swsdist.discovery.modes.pairs import PairCounts, distinct, pairs_of_rows
 from swsdist.discovery.modes.tdev2_lines import Lines, Measure, with_f
-from swsdist.discovery.measures.evaluating import Value, ratio
-from swsdist.discovery.units import ids, representatives, string_ids
-from swsdist.discovery.units import Flags, Ints
+from swsdist.discovery.units import Flags, Ints, ids, partnered, representatives, string_ids
 
 #: Silence is no phone of a string for NED; other symbols are.
 _SILENCE = "SIL"

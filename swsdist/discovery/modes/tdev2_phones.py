@@ -10,8 +10,7 @@ import math
 
 import numpy as np
 
-from swsdist.discovery.units import touched
-from swsdist.discovery.units import TICKS, Flags, Intervals, Ints, Units
+from swsdist.discovery.units import TICKS, Flags, Intervals, Ints, Units, touched
 
 #: Durations are rounded as Python rounds, by the exact value of the float: the least that becomes 60 ms.
 _LONG = 0.0595 if round(0.0595, 3) >= 0.06 else math.nextafter(0.0595, 1)

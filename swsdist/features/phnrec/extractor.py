@@ -22,12 +22,10 @@ from swsdist.config.section import IsPath
 from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import Rounds
 from swsdist.features.fitting.moments import OfMean
-from swsdist.features.interface import Kind
+from swsdist.features.interface import Kind, one_thread
 from swsdist.features.model import Model, read_model
-from swsdist.features.phnrec.network import log_energies
-from swsdist.features.phnrec.network import REACH, Networks, softmax
+from swsdist.features.phnrec.network import REACH, Networks, log_energies, softmax
 from swsdist.features.phnrec.weights import STATES, Recogniser, read_recogniser
-from swsdist.features.interface import one_thread
 from swsdist.io.remote.copies import local_file
 
 #: The column that non-speech phones are merged into.

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.core.codes import features as codes
-from swsdist.features.ssl.folder import Encoder
 from swsdist.features.interface import one_thread
+from swsdist.features.ssl.folder import Encoder
 from swsdist.kernels.gelu import gelu
 
 #: Samples of a window of the spectrum, from one to the next; log10 of the least power, and below the greatest.

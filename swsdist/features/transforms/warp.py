@@ -29,8 +29,7 @@ from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import Rounds
 from swsdist.features.fitting.moments import OfMean, moments_of
 from swsdist.features.model import Model
-from swsdist.features.transforms.interface import FittedTransform, Hours
-from swsdist.features.transforms.interface import Shape
+from swsdist.features.transforms.interface import FittedTransform, Hours, Shape
 
 
 class _Corpus(NamedTuple):

@@ -26,8 +26,7 @@ from swsdist.methods.lattice.places import by_buckets, span_columns
 from swsdist.methods.lattice.query_lattices import packed_of
 from swsdist.methods.lattice.shared import demand_unset, shard_units
 from swsdist.methods.method import Result, Unit
-from swsdist.registry.entries import checked
-from swsdist.registry.entries import Options
+from swsdist.registry.entries import Options, checked
 from swsdist.registry.registries import METHODS
 from swsdist.store.lattice_shards import Lattices, postings_of, read_lattices
 from swsdist.store.reading import Store

@@ -31,7 +31,6 @@ from swsdist.config.model import Executor as Settings
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import StorageError, UserError
 from swsdist.core.needs import Needs
-from swsdist.pipeline.execution.ray_instance import Actor, Ready
 from swsdist.pipeline.execution.executor import KILLED, error_action, failure_of, note_retry
 from swsdist.pipeline.execution.node_caches import NodeCaches
 from swsdist.pipeline.execution.policy import (
@@ -39,16 +38,23 @@ from swsdist.pipeline.execution.policy import (
     REST,
     AvoidedHosts,
     FailedStarts,
+    Policy,
     Slot,
+    at_least,
+    lacking,
+    matched,
+    nothing_fits,
     one_line,
+    pause,
     usable_slots,
     version_mismatches,
+    workers_for,
 )
-from swsdist.pipeline.execution.policy import at_least, lacking, matched, nothing_fits, workers_for
-from swsdist.pipeline.execution.policy import Policy, pause
 from swsdist.pipeline.execution.ray_instance import (
+    Actor,
     Head,
     Instance,
+    Ready,
     alive_nodes,
     ask_for,
     await_end,

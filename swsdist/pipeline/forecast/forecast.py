@@ -15,8 +15,7 @@ from swsdist.config.model import Executor
 from swsdist.config.search import Keep
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.plain import plain
-from swsdist.pipeline.forecast.costs import Cluster, Load, Rules
-from swsdist.pipeline.forecast.costs import StepCost
+from swsdist.pipeline.forecast.costs import Cluster, Load, Rules, StepCost
 from swsdist.pipeline.forecast.simulator import SimulatedRun, Simulator, StepTime
 
 #: Default seconds of the driver for each finished task.

@@ -20,8 +20,7 @@ from math import inf
 
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.needs import LEAST, Needs
-from swsdist.pipeline.execution.policy import at_least, fit_on, kind_on
-from swsdist.pipeline.execution.policy import Policy
+from swsdist.pipeline.execution.policy import Policy, at_least, fit_on, kind_on
 from swsdist.pipeline.forecast.costs import Cluster, Job, Kind, Load, Rules
 
 

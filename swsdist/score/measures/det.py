@@ -24,8 +24,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.core.codes import score as codes
-from swsdist.score.measures.curve import Block, Curve, CurvePoint, best_point, by_score
-from swsdist.score.measures.curve import Ranking
+from swsdist.score.measures.curve import Block, Curve, CurvePoint, Ranking, best_point, by_score
 from swsdist.score.measures.twv import Counts, by_key, twv_curve
 
 Floats = NDArray[np.float64]

@@ -46,8 +46,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.core.codes import score as codes
-from swsdist.score.measures.curve import Curve
-from swsdist.score.measures.curve import Ranking, query_index
+from swsdist.score.measures.curve import Curve, Ranking, query_index
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -15,8 +15,18 @@ from swsdist.score.measures.curve import Block, Ranking, by_score, curve_blocks
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score.measures.retrieval import FIGURE, RETRIEVAL, areas, equal_error_of, figure_of_merit, means, per_query
 from swsdist.score.measures.twv import Counts
-from swsdist.score.parts.events import CLASSES, EVENTS, Sums, curve_of, event_blocks, pooled_blocks, trials_of
-from swsdist.score.parts.events import Parts, PartTable, Value
+from swsdist.score.parts.events import (
+    CLASSES,
+    EVENTS,
+    Parts,
+    PartTable,
+    Sums,
+    Value,
+    curve_of,
+    event_blocks,
+    pooled_blocks,
+    trials_of,
+)
 
 #: N of P@N.
 RANK = 10

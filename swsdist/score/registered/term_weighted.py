@@ -10,8 +10,17 @@ from swsdist.score.measures.curve import CurvePoint, Means, Ranking, best_point,
 from swsdist.score.measures.det import pooled_by_detection, pooled_maximum
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score.measures.twv import OPTIMUM, optimum, optimum_rows
-from swsdist.score.parts.events import CLASSES, EVENTS, Sums, curve_of, event_blocks, pooled_blocks
-from swsdist.score.parts.events import Parts, PartTable, Value
+from swsdist.score.parts.events import (
+    CLASSES,
+    EVENTS,
+    Parts,
+    PartTable,
+    Sums,
+    Value,
+    curve_of,
+    event_blocks,
+    pooled_blocks,
+)
 
 
 def point_values(name: str, point: CurvePoint | None, *, threshold: bool = False) -> dict[str, Value]:

@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from swsdist.audio import commands
-from swsdist.audio.formats import ffmpeg
-from swsdist.audio.formats import views
-from swsdist.audio.reader import probe_all
-from swsdist.audio.reader import AudioInfo
+from swsdist.audio.formats import ffmpeg, views
+from swsdist.audio.reader import AudioInfo, probe_all
 from swsdist.core.errors import StorageError
 from swsdist.io.failures import as_file_fault
 from swsdist.io.filesystem import Folder, Info, identify, is_remote, locate

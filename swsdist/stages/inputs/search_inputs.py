@@ -25,14 +25,11 @@ from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.registries import BACKENDS, DISTANCES, METHODS
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.score.trials.segments import seconds as excerpt_seconds
-from swsdist.stages.inputs.corpus import Corpus
+from swsdist.stages.inputs.corpus import Corpus, depends_on_score, excerpts_of, population_of, seconds_of_channel_1
 from swsdist.stages.inputs.corpus_documents import CorpusDocuments, corpus_documents_of
 from swsdist.stages.inputs.cross_corpus import speakers_meet
-from swsdist.stages.inputs.features import RunFeatures
-from swsdist.stages.inputs.corpus import population_of, seconds_of_channel_1
-from swsdist.stages.inputs.features import add_items_of_examples
+from swsdist.stages.inputs.features import RunFeatures, add_items_of_examples
 from swsdist.stages.inputs.recordings import document_seconds, identities
-from swsdist.stages.inputs.corpus import depends_on_score, excerpts_of
 from swsdist.stages.inputs.settings import scores_of
 from swsdist.stages.inputs.state import StoreState
 from swsdist.stages.inputs.validation import (

@@ -11,8 +11,8 @@ from swsdist.core.codes import stages as codes
 from swsdist.core.errors import ConfigError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.features.extractors import create, create_transform, identity, recipe_fingerprint
-from swsdist.features.fitting.interface import Fitted, Learning, Supervision
 from swsdist.features.fitting.files import identity_of
+from swsdist.features.fitting.interface import Fitted, Learning, Supervision
 from swsdist.features.sources import Planned
 from swsdist.io.filesystem import Folder
 from swsdist.registry.registries import FEATURES, TRANSFORMS

@@ -16,9 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.audio.speech import SHORTEST
-from swsdist.calibrate.procedure import procedures
+from swsdist.calibrate.procedure import check_folds, fold_of, procedures
 from swsdist.calibrate.steps.interface import TwvParameters
-from swsdist.calibrate.procedure import check_folds, fold_of
 from swsdist.config import Config
 from swsdist.config.calibration import Calibrate
 from swsdist.core.codes import stages as codes
@@ -31,8 +30,8 @@ from swsdist.io.tables import place
 from swsdist.reduce.source_places import SourcePlaces
 from swsdist.registry.registries import CALIBRATION
 from swsdist.score.measures.protocol import protocol_of
-from swsdist.stages.inputs.corpus_documents import places_in
 from swsdist.stages.inputs.corpus import agree
+from swsdist.stages.inputs.corpus_documents import places_in
 from swsdist.store.document_keys import keys_of
 
 #: Seconds, by document and channel.

@@ -22,9 +22,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
-from swsdist.calibrate.statistics import ExampleGroup
 from swsdist.calibrate.procedure import AnyStep
-from swsdist.calibrate.statistics import Tally, load_statistics
+from swsdist.calibrate.statistics import ExampleGroup, Tally, load_statistics
 from swsdist.calibrate.steps.interface import Floats, Json, Options, TwvParameters
 from swsdist.calibrate.steps.q_norm import QNorm
 from swsdist.calibrate.steps.zt_norm import ALL, COHORT, cohort_sums

@@ -9,8 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from swsdist.core.errors import DataError, UserError
-from swsdist.evaluation.scoring_task import HEAD, KaldiOptions, ReadOptions, make_system, reader_of
-from swsdist.evaluation.scoring_task import System
+from swsdist.evaluation.scoring_task import HEAD, KaldiOptions, ReadOptions, System, make_system, reader_of
 from swsdist.evaluation.writing import ListContext
 from swsdist.registry.registries import READERS, WRITERS
 from swsdist.score.conventions import STDEVAL

@@ -9,8 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from swsdist.config.search import Search
-from swsdist.core.fingerprint import fingerprint
-from swsdist.core.fingerprint import SLOTS, slot_of
+from swsdist.core.fingerprint import SLOTS, fingerprint, slot_of
 from swsdist.core.types import CANDIDATES
 from swsdist.methods.create import create
 from swsdist.methods.method import SPANS, Method

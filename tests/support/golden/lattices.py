@@ -15,8 +15,7 @@ import numpy as np
 
 from swsdist.lattices.formats import htk, kaldi
 from swsdist.lattices.lattice import Broken, Floats, Ints, Lattice, Origin
-from swsdist.lattices.packed import Recipe, pack
-from swsdist.lattices.packed import best, connect, forward_backward
+from swsdist.lattices.packed import Recipe, best, connect, forward_backward, pack
 from tests.support.golden.runner import Case, place, values
 from tests.support.lattices import places_of
 

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.evaluation.evaluate import evaluate
-from swsdist.evaluation.scoring_task import read_system
 from swsdist.evaluation.reading import read_task
+from swsdist.evaluation.scoring_task import read_system
 from swsdist.io.compressed import lines
 from swsdist.score.measures.curve import Curve
 from swsdist.score.measures.protocol import protocol

@@ -10,7 +10,6 @@ from swsdist.chains.discover import cut_segments, group_matches, propose_pairs
 from swsdist.chains.discover import group_matches as find_boundaries
 from swsdist.chains.discover import propose_pairs as align_pairs
 from swsdist.core import types
-from swsdist.discovery import scene
 from swsdist.io.tables import NOBODY
 
 _HEAD = """\
