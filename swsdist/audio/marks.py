@@ -113,8 +113,8 @@ def _speech(
         least_strong, least_weak = speech.thresholds(quiet, loud)
         strong[part], weak[part] = power[part] >= least_strong, power[part] >= least_weak
     marks = np.zeros(count, np.bool_)
-    stretches = list(speech.stretches(weak))
-    spoken = [stretch for stretch in stretches if speech.is_spoken(*stretch, strong, voiced)]
+    parts = list(speech.stretches(weak))
+    spoken = [stretch for stretch in parts if speech.is_spoken(*stretch, strong, voiced)]
     if not spoken:  # a voice in short bursts only: uncertain
         marks[:] = np.count_nonzero(strong & voiced) >= speech.VOICED_FRAMES
     margin = round(_MARGIN / HOP)

@@ -13,7 +13,7 @@ from swsdist.bench.results import FIGURES, Ratio, Results, ratio
 from swsdist.report.summary import short
 from swsdist.score.compare.paired import holm
 
-SCHEMA = "swsdist-bench-comparison/1"
+COMPARISON_SCHEMA = "swsdist-bench-comparison/1"
 _ALPHA = 0.05
 
 
@@ -103,5 +103,5 @@ def as_json(comparison: Comparison) -> str:
         for difference in comparison.differences
     ]
     return json.dumps(
-        {"schema": SCHEMA, "differences": rows, "notices": comparison.notices}, indent=1, ensure_ascii=False
+        {"schema": COMPARISON_SCHEMA, "differences": rows, "notices": comparison.notices}, indent=1, ensure_ascii=False
     )

@@ -51,7 +51,6 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from swsdist.core.codes import score as codes
-from swsdist.core.codes import score as score_codes
 from swsdist.core.types import DETECTIONS
 from swsdist.kernels.coding import coded
 
@@ -197,7 +196,7 @@ class Thresholding:
             raise codes.UNKNOWN_THRESHOLDING(method=self.method, methods=", ".join(METHODS))
         for name in ("trials", "beta", "alpha"):
             if not 0 < getattr(self, name) < math.inf:
-                raise score_codes.VALUE_NOT_POSITIVE(name=name, value=getattr(self, name))
+                raise codes.VALUE_NOT_POSITIVE(name=name, value=getattr(self, name))
 
     @property
     def threshold(self) -> float:

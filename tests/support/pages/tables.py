@@ -7,9 +7,8 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from swsdist.chains.discover import cut_segments, group_matches, propose_pairs
-from swsdist.chains.discover import group_matches as find_boundaries
-from swsdist.chains.discover import propose_pairs as align_pairs
 from swsdist.core import types
+from swsdist.discovery import scene
 from swsdist.io.tables import NOBODY
 
 _HEAD = """\
@@ -438,7 +437,7 @@ SECTIONS = {
 
 def schemas() -> dict[str, pa.Schema]:
     """The schemas by name."""
-    places = types, cut_segments, propose_pairs, align_pairs, find_boundaries, group_matches, words
+    places = types, cut_segments, propose_pairs, group_matches, scene
     return {name: value for place in places for name, value in vars(place).items() if isinstance(value, pa.Schema)}
 
 
