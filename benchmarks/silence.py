@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.corpora import ROOT, mboshi
 from benchmarks.rows import Row, at_least, main, say
 from swsdist import api
-from swsdist.audio.marks import Listener, unpack_marks
+from swsdist.audio.speech import Listener, unpack_marks
 from swsdist.audio.reader import read_blocks
 from swsdist.config import load_config
 from swsdist.core.numbers import seconds_to_frame

@@ -27,7 +27,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.audio import commands, places
-from swsdist.audio.marks import Listener
+from swsdist.audio.speech import Listener
 from swsdist.audio.reader import probe, read_blocks
 from swsdist.audio.speech import BINS, HOP, WINDOW, Counts, Meter, signal_to_noise
 from swsdist.config import Config
@@ -178,7 +178,7 @@ class Acoustics:
 
     Attributes:
         seconds: its duration.
-        speech: seconds of speech, by `swsdist.audio.marks`; None: not measured.
+        speech: seconds of speech, by `swsdist.audio.speech`; None: not measured.
         powers: histogram of window powers (`swsdist.audio.speech`); None: not measured.
     """
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.audio.marks import unpack_marks
+from swsdist.audio.speech import unpack_marks
 from swsdist.io.filesystem import Folder
 from swsdist.store.manifest import WORDS, load
 from swsdist.store.reading import Store

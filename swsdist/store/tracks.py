@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.audio.marks import pack_marks, unpack_marks
+from swsdist.audio.speech import pack_marks, unpack_marks
 from swsdist.core.types import DOCUMENTS
 from swsdist.features.statistics import Statistics
 from swsdist.store.reading import Block, Store

@@ -12,7 +12,7 @@ import pytest
 import soundfile
 
 import swsdist
-from swsdist.audio.marks import unpack_marks
+from swsdist.audio.speech import unpack_marks
 from swsdist.config import config_from_dict
 from swsdist.core.codes import config as codes
 from swsdist.core.errors import StoreError

@@ -10,7 +10,7 @@ from test_speech import AROUND, RATE, SPEECHLESS, noise, silence
 from test_speech import same_noise as same_noise  # the fixtures
 from test_speech import words as words
 
-from swsdist.audio.marks import Listener, pack_marks, unpack_marks
+from swsdist.audio.speech import Listener, pack_marks, unpack_marks
 
 HOP, LENGTH = 160, 400
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdist.audio.marks import pack_marks
+from swsdist.audio.speech import pack_marks
 from swsdist.store.same_sound import Copies, _is_same, copies
 
 COLUMNS = 13

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 import soundfile
 
-from swsdist.audio.marks import pack_marks, unpack_marks
+from swsdist.audio.speech import pack_marks, unpack_marks
 from swsdist.config.search import Search
 from swsdist.core.codes import store as store_codes
 from swsdist.features.blocks import BLOCK_FRAMES

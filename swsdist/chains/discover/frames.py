@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.audio.marks import unpack_marks
+from swsdist.audio.speech import unpack_marks
 from swsdist.config.search import Search
 from swsdist.discovery.search.matches import Stretches
 from swsdist.kernels.distances.interface import Distance, Side

@@ -52,7 +52,7 @@ class Rounds(Protocol):
     """The fitting procedure of a model.
 
     Attributes:
-        speech: whether it is fitted on speech frames only (`swsdist.audio.marks`).
+        speech: whether it is fitted on speech frames only (`swsdist.audio.speech`).
     """
 
     speech: bool
