@@ -32,7 +32,7 @@ from benchmarks.corpora import ROOT, mboshi
 from benchmarks.rows import Row, at_least, say, show
 from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.statistics import from_table
-from swsdist.calibrate.steps.q_norm import moments
+from swsdist.calibrate.steps.norms import moments
 from swsdist.config import load_config
 from swsdist.config.model import Reduce
 from swsdist.config.search import Search

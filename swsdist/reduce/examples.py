@@ -45,7 +45,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.calibrate.statistics import CandidatePosteriors, CostSums, Tally, load_statistics
-from swsdist.calibrate.steps.q_norm import example_moments, standardised
+from swsdist.calibrate.steps.norms import example_moments, standardised
 from swsdist.config.model import Reduce
 from swsdist.config.search import Search
 from swsdist.core.codes import chains as codes

@@ -326,7 +326,7 @@ CALIBRATION: Registry[StepEntry] = Registry(
     "calibrate.steps",
     {
         "q-norm": StepEntry(
-            f"{_S}.q_norm:QNorm",
+            f"{_S}.norms:QNorm",
             1,
             statistics=("cost-sums",),
             first=True,

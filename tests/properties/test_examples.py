@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from swsdist.calibrate.statistics import from_table
 from swsdist.calibrate.steps.interface import Options
-from swsdist.calibrate.steps.q_norm import QNorm
+from swsdist.calibrate.steps.norms import QNorm
 from swsdist.config import config_from_dict
 from swsdist.core.codes import config as config_codes
 from swsdist.core.fingerprint import slot_of

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.statistics import from_table
-from swsdist.calibrate.steps.q_norm import moments
+from swsdist.calibrate.steps.norms import moments
 from swsdist.core.types import DETECTIONS, QUERY_STATISTICS
 from tests.oracles import reduce as oracle
 

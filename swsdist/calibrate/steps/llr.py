@@ -42,7 +42,7 @@ from pydantic import Field, field_validator
 
 from swsdist.calibrate.statistics import CostSums, ExampleEntropies, ExampleLengths, ExampleSpeech, Tally, ratios
 from swsdist.calibrate.steps.interface import Floats, Json, Options, Step, TwvParameters, scores_of
-from swsdist.calibrate.steps.q_norm import moments
+from swsdist.calibrate.steps.norms import moments
 from swsdist.calibrate.thresholding import UNIT as SUM_UNIT
 from swsdist.calibrate.thresholding import checked, sums
 from swsdist.core.codes import score as codes

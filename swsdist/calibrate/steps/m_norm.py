@@ -26,7 +26,7 @@ from pydantic import Field
 
 from swsdist.calibrate.statistics import BINS, ScoreHistogram, Tally, histograms
 from swsdist.calibrate.steps.interface import Floats, Json, Options, Step, TwvParameters, scores_of
-from swsdist.calibrate.steps.q_norm import standardised
+from swsdist.calibrate.steps.norms import standardised
 from swsdist.kernels.coding import coded
 
 Ints = NDArray[np.int64]

@@ -29,7 +29,7 @@ from pydantic import Field, PositiveFloat
 
 from swsdist.calibrate.statistics import Key, Tally
 from swsdist.calibrate.steps.interface import Floats, Json, Options, Step, TwvParameters
-from swsdist.calibrate.steps.q_norm import QNorm
+from swsdist.calibrate.steps.norms import QNorm
 from swsdist.core.types import COHORT_SUMS
 from swsdist.kernels.coding import coded
 
