@@ -333,7 +333,7 @@ CALIBRATION: Registry[StepEntry] = Registry(
             says="comparable between queries by mean and deviation",
         ),
         "m-norm": StepEntry(
-            f"{_S}.m_norm:MNorm", 1, statistics=("score-histogram",), first=True, says="the same by the mode"
+            f"{_S}.norms:MNorm", 1, statistics=("score-histogram",), first=True, says="the same by the mode"
         ),
         "speaker-norm": StepEntry(
             f"{_S}.speaker_norm:SpeakerNorm",
