@@ -347,7 +347,7 @@ CALIBRATION: Registry[StepEntry] = Registry(
             f"{_S}.rank_norm:RankNorm", 1, statistics=("score-histogram",), first=True, says="by rank"
         ),
         "zt-norm": StepEntry(
-            f"{_S}.zt_norm:ZtNorm",
+            f"{_S}.norms:ZtNorm",
             1,
             statistics=("cost-sums",),
             first=True,

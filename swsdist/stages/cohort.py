@@ -17,7 +17,7 @@ import pyarrow as pa
 from swsdist.calibrate.statistics import CostSums, from_table
 from swsdist.calibrate.steps.interface import Options
 from swsdist.calibrate.steps.norms import QNorm
-from swsdist.calibrate.steps.zt_norm import cohort_sums, cohort_table
+from swsdist.calibrate.steps.norms import cohort_sums, cohort_table
 from swsdist.core.codes import stages as codes
 from swsdist.core.numbers import frames_to_seconds
 from swsdist.core.types import COHORT_SUMS

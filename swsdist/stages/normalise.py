@@ -20,7 +20,7 @@ import pyarrow as pa
 from swsdist.calibrate.procedure import keep_order, procedures
 from swsdist.calibrate.statistics import from_table, summed
 from swsdist.calibrate.steps.interface import TwvParameters
-from swsdist.calibrate.steps.zt_norm import ALL, COHORT, cohort_of
+from swsdist.calibrate.steps.norms import ALL, COHORT, cohort_of
 from swsdist.config import Config
 from swsdist.config.calibration import Calibrate
 from swsdist.core.types import DETECTIONS, STATISTICS

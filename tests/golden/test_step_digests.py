@@ -14,7 +14,7 @@ import pytest
 
 from swsdist.calibrate.procedure import make_steps
 from swsdist.calibrate.statistics import to_table
-from swsdist.calibrate.steps.zt_norm import COHORT
+from swsdist.calibrate.steps.norms import COHORT
 from swsdist.registry.registries import CALIBRATION, STATISTICS
 from swsdist.testing.conformance.calibration import POINT, cohort_for, kind_for, lists, statistics_of
 
