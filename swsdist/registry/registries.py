@@ -336,7 +336,7 @@ CALIBRATION: Registry[StepEntry] = Registry(
             f"{_S}.norms:MNorm", 1, statistics=("score-histogram",), first=True, says="the same by the mode"
         ),
         "speaker-norm": StepEntry(
-            f"{_S}.speaker_norm:SpeakerNorm",
+            f"{_S}.norms:SpeakerNorm",
             1,
             statistics=("cost-sums", "speaker-cost-sums"),
             first=True,

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from swsdist.calibrate.statistics import from_table
-from swsdist.calibrate.steps.speaker_norm import SpeakerNorm, SpeakerNormOptions
+from swsdist.calibrate.steps.norms import SpeakerNorm, SpeakerNormOptions
 from swsdist.core.codes import chains as chains_codes
 from swsdist.core.codes import config as config_codes
 from swsdist.core.errors import StoreError
