@@ -344,7 +344,7 @@ CALIBRATION: Registry[StepEntry] = Registry(
             says="by mean and deviation in each speaker's documents",
         ),
         "rank-norm": StepEntry(
-            f"{_S}.rank_norm:RankNorm", 1, statistics=("score-histogram",), first=True, says="by rank"
+            f"{_S}.norms:RankNorm", 1, statistics=("score-histogram",), first=True, says="by rank"
         ),
         "zt-norm": StepEntry(
             f"{_S}.norms:ZtNorm",
