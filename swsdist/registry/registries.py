@@ -374,7 +374,7 @@ CALIBRATION: Registry[StepEntry] = Registry(
             columns=("parts",),
             says="of several systems' scores, in the chain fuse: its default where there are references",
         ),
-        "power": StepEntry(f"{_S}.power:Power", 1, takes="posterior", gives="posterior", says="of probabilities"),
+        "power": StepEntry(f"{_S}.logistic:Power", 1, takes="posterior", gives="posterior", says="of probabilities"),
         "llr": StepEntry(
             f"{_S}.llr:Llr",
             2,

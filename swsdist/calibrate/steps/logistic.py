@@ -18,6 +18,12 @@ alike.
 
 Source: Rodriguez-Fuentes and Penagarikano 2013, "MediaEval 2013 Spoken Web Search task: system performance measures", eqs. 30,
 31 and 36, and section 4.2.3 on 1 / |V|.
+
+power: raises probabilities to a power, which flattens or sharpens a query's list before its sum.
+
+``p^gamma``; before `sto` this is ``p^gamma / sum p^gamma``, the form that Mamou et al. 2013 normalise by. 0 stays 0.
+
+Source: Mamou et al., "System combination and score normalization for spoken term detection", ICASSP 2013.
 """
 
 from __future__ import annotations
@@ -31,13 +37,24 @@ from typing import Annotated, Literal
 import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, PositiveFloat, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from swsdist.calibrate.statistics import Tally
 from swsdist.calibrate.steps.interface import Floats, Json, Options, Step, TwvParameters, scores_of
+from swsdist.calibrate.thresholding import checked
 from swsdist.core.codes import score as codes
 from swsdist.core.codes import warning_text
-from swsdist.kernels.regression import Fitted, Labelled, linear, log_odds, logarithm, maximise, prior_weights, sigmoid
+from swsdist.kernels.regression import (
+    Fitted,
+    Labelled,
+    exponential,
+    linear,
+    log_odds,
+    logarithm,
+    maximise,
+    prior_weights,
+    sigmoid,
+)
 
 
 @dataclass(frozen=True)
@@ -178,3 +195,36 @@ class AtPrior(Step[AtPriorOptions]):
         if self.options.prior == "point":
             return -point.bayes_threshold
         return log_odds(self.options.prior)
+
+
+class PowerOptions(Options):
+    """The exponent."""
+
+    gamma: PositiveFloat = Field(1.0, description="exponent; below 1 it flattens, above 1 it sharpens")
+
+
+class Power(Step[PowerOptions]):
+    """Applied to each score."""
+
+    name = "power"
+    version = 1
+    model = PowerOptions
+
+    def apply(
+        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
+    ) -> Floats:
+        """Probabilities.
+
+        Raises:
+            UserError: a score is not a probability.
+        """
+        scores = scores_of(table)
+        missing = np.isnan(scores)
+        probabilities = checked(np.where(missing, 0.0, scores))
+        if self.options.gamma == 1.0:
+            return scores
+        some = probabilities > 0
+        raised = np.zeros(len(probabilities))
+        raised[some] = np.minimum(exponential(self.options.gamma * logarithm(probabilities[some])), 1.0)
+        result: Floats = np.where(missing, np.nan, raised)
+        return result
