@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.calibrate.procedure import Procedure, read_fitted
-from swsdist.calibrate.steps.fusion import fusions_in, mean_of
+from swsdist.calibrate.steps.logistic import fusions_in, mean_of
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.core.codes import evaluation as codes
 from swsdist.core.codes import fuse as fusion_codes

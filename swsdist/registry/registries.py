@@ -364,7 +364,7 @@ CALIBRATION: Registry[StepEntry] = Registry(
             says="probabilities",
         ),
         "fusion": StepEntry(
-            f"{_S}.fusion:FusionStep",
+            f"{_S}.logistic:FusionStep",
             2,
             gives="llr",
             fits=True,

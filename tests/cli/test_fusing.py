@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from commands import Command
 
-from swsdist.calibrate.steps.fusion import fusions_in
+from swsdist.calibrate.steps.logistic import fusions_in
 from swsdist.chains.fuse.inputs import FuseOptions
 from swsdist.core.codes import fuse as codes
 from swsdist.evaluation.fusion import FusionRequest

@@ -13,7 +13,7 @@ import pytest
 
 from swsdist.calibrate.fitting import fit_procedure
 from swsdist.calibrate.procedure import Procedure, by_fold, fold_of, make_steps
-from swsdist.calibrate.steps.fusion import fusions_in
+from swsdist.calibrate.steps.logistic import fusions_in
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.calibrate.steps.logistic import fit_logistic
 from swsdist.core.codes import fuse as fusion_codes

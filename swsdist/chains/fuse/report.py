@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from dataclasses import replace
 
-from swsdist.calibrate.steps.fusion import fusions_in, mean_of
+from swsdist.calibrate.steps.logistic import fusions_in, mean_of
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.chains.report import notices as of_search
 from swsdist.chains.report.finished import scored_of
