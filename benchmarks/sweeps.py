@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from benchmarks.rows import Row, at_most, main, say
-from swsdist.calibrate.operating_points.rescoring import Rescoring, compact_list, rescore_fitted
+from swsdist.calibrate.rescoring import Rescoring, compact_list, rescore_fitted
 from swsdist.calibrate.thresholding import Method, Thresholding
 from swsdist.core.types import TRIALS
 from swsdist.score import Counts, align, atwv, score_limits

@@ -12,7 +12,7 @@ import json
 import numpy as np
 import pyarrow as pa
 
-from swsdist.calibrate.operating_points.rescoring import Rescoring, compact_list, rescore_fitted
+from swsdist.calibrate.rescoring import Rescoring, compact_list, rescore_fitted
 from swsdist.chains.sweep.chain import ScorePoints, SortScores
 from swsdist.core.types import DETECTIONS, REFERENCES
 from swsdist.score import align, score_limits

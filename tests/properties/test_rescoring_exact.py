@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdist.calibrate.operating_points.rescoring import Rescoring, compact_list, query_values
+from swsdist.calibrate.rescoring import Rescoring, compact_list, query_values
 from swsdist.calibrate.thresholding import METHODS, Thresholding
 from swsdist.core.codes import score as codes
 from swsdist.core.types import DETECTIONS, REFERENCES

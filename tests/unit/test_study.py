@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from swsdist.calibrate.operating_points.rescoring import Rescoring
+from swsdist.calibrate.rescoring import Rescoring
 from swsdist.calibrate.operating_points.study import ALPHAS, Study, StudyEntry, study
 from swsdist.calibrate.thresholding import Thresholding
 from swsdist.chains.sweep.reading import SweepPlace, grid_points, read_sweep

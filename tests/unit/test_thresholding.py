@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from swsdist.calibrate.operating_points.rescoring import Rescoring
+from swsdist.calibrate.rescoring import Rescoring
 from swsdist.calibrate.thresholding import PosteriorSums, Thresholding, checked, kst_threshold
 from swsdist.core.codes import score as calibrate_codes
 from swsdist.core.codes import score as score_codes

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from swsdist.calibrate.operating_points.rescoring import Rescoring, query_values
+from swsdist.calibrate.rescoring import Rescoring, query_values
 from swsdist.calibrate.thresholding import Method, Thresholding
 from swsdist.core.codes import score as codes
 from swsdist.score.compare.paired import SignFlip, TTest, Wilcoxon, paired_t, rank_biserial, sign_flips, wilcoxon

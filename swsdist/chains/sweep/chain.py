@@ -22,7 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.calibrate.fitting import fit_models
-from swsdist.calibrate.operating_points.rescoring import (
+from swsdist.calibrate.rescoring import (
     RANKS,
     TERMS_OF,
     CompactList,
@@ -65,7 +65,7 @@ class Compacting(NamedTuple):
 
 
 class SortScores(BucketStage[Compacting]):
-    """See `swsdist.calibrate.operating_points.rescoring`."""
+    """See `swsdist.calibrate.rescoring`."""
 
     name = "sort-scores"
     version = 1

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.calibrate.operating_points.rescoring import query_values
+from swsdist.calibrate.rescoring import query_values
 from swsdist.chains.sweep.chain import ScorePoints, point_id
 from swsdist.chains.sweep.planning import FITTED, RESCORED, PlannedPoint, Plans, PointGroup, SweepPoint, alpha_of
 from swsdist.config import Config

@@ -4,7 +4,7 @@ A sweep over lists of any program: each system's list is read and aligned once, 
 
 Keys of such points are config keys that affect lists: `calibrate.steps`, registered steps that work on a list;
 `calibrate.alpha`, `calibrate.options`; and `score.beta`. If the last step is kst or sto, and no other step depends on the
-operating point, all points are scored from one sorted list (`swsdist.calibrate.operating_points.rescoring`). Any other point is
+operating point, all points are scored from one sorted list (`swsdist.calibrate.rescoring`). Any other point is
 calibrated and scored, as by `swsdist calibrate` and `swsdist score`.
 """
 
@@ -18,7 +18,7 @@ from functools import cached_property
 
 import pyarrow.compute as pc
 
-from swsdist.calibrate.operating_points.rescoring import Rescoring
+from swsdist.calibrate.rescoring import Rescoring
 from swsdist.calibrate.operating_points.study import Study, StudyEntry, study
 from swsdist.calibrate.thresholding import Method
 from swsdist.chains.sweep.planning import (
