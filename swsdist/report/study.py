@@ -11,7 +11,7 @@ from importlib.metadata import version
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.calibrate.operating_points.study import Breakdown, Study, SystemStudy, Tests
+from swsdist.calibrate.study import Breakdown, Study, SystemStudy, Tests
 from swsdist.calibrate.thresholding import Method, Thresholding
 from swsdist.core.plain import plain
 from swsdist.report.plots.run import Axes, Series, bars_svg, dots_svg, lines_svg, side_by_side

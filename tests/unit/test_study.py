@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from swsdist.calibrate.rescoring import Rescoring
-from swsdist.calibrate.operating_points.study import ALPHAS, Study, StudyEntry, study
+from swsdist.calibrate.study import ALPHAS, Study, StudyEntry, study
 from swsdist.calibrate.thresholding import Thresholding
 from swsdist.chains.sweep.reading import SweepPlace, grid_points, read_sweep
 from swsdist.chains.sweep.sweep import sweep_lists

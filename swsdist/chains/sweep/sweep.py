@@ -19,7 +19,7 @@ from functools import cached_property
 import pyarrow.compute as pc
 
 from swsdist.calibrate.rescoring import Rescoring
-from swsdist.calibrate.operating_points.study import Study, StudyEntry, study
+from swsdist.calibrate.study import Study, StudyEntry, study
 from swsdist.calibrate.thresholding import Method
 from swsdist.chains.sweep.planning import (
     RESCORED,
