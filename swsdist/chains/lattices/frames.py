@@ -10,7 +10,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.chains.lattices.source import Labeller, Part, Source, Speech
+from swsdist.chains.lattices.options import Labeller, Part, Source, Speech
 from swsdist.core.codes import lattices as codes
 from swsdist.core.codes import store as store_codes
 from swsdist.core.fingerprint import fingerprint

@@ -21,7 +21,7 @@ from swsdist.audio.places import caching
 from swsdist.audio.reader import read_blocks
 from swsdist.audio.streams import sha256
 from swsdist.chains.lattices.files import READING, FileSource, not_ignored
-from swsdist.chains.lattices.source import Labeller, Part, Source, Speech
+from swsdist.chains.lattices.options import Labeller, Part, Source, Speech
 from swsdist.config import Config
 from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import DataError, TermError, UserError
