@@ -36,7 +36,7 @@ from benchmarks.perturbations import Sound, changed, faster, noisy
 from benchmarks.rows import Row, at_least, at_most, main, say
 from swsdist import api
 from swsdist.accounts.records import records
-from swsdist.chains.discover.frames import stretches, unit_of
+from swsdist.chains.discover.inputs import stretches, unit_of
 from swsdist.chains.discover.inputs import DiscoverOptions
 from swsdist.config import Config, config_from_dict, dump_config, load_config
 from swsdist.discovery.folds import restricted

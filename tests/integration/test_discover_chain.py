@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from swsdist.chains.discover.frames import stretches
+from swsdist.chains.discover.inputs import stretches
 from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.chains.discover.propose_pairs import AlignPairs
 from swsdist.config import Config, config_from_dict

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.chains.discover.cut_segments import pairs_of
-from swsdist.chains.discover.frames import unit_of
+from swsdist.chains.discover.inputs import unit_of
 from swsdist.chains.discover.propose_pairs import Collection
 from swsdist.config.search import Search
 from swsdist.discovery.search.matches import Match, Matching, Stretches, best, match

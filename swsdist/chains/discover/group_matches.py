@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.audio.speech import stretches
-from swsdist.chains.discover.frames import speech, unit_of
+from swsdist.chains.discover.inputs import speech, unit_of
 from swsdist.chains.discover.inputs import DiscoverInputs, DiscoverOptions
 from swsdist.chains.discover.propose_pairs import files_of
 from swsdist.config.search import Search

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.chains.discover.frames import stretches, unit_of
+from swsdist.chains.discover.inputs import stretches, unit_of
 from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.config.search import Search
 from swsdist.core.fingerprint import SLOTS, slot_of
