@@ -15,7 +15,7 @@ from swsdist.chains.discover.group_matches import FindBoundaries, GroupMatches
 from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.chains.discover.propose_pairs import AlignPairs, ProposePairs, SelectPairs
 from swsdist.chains.discover.report import FILES, notices, publish_report, summary
-from swsdist.chains.discover.score_discovery import ScoreDiscovery
+from swsdist.chains.discover.report import ScoreDiscovery
 from swsdist.chains.report.notices import barrier, counts
 from swsdist.chains.report.reporting import rejected_rows
 from swsdist.config import Config
