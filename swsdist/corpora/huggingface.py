@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from swsdist.audio.commands import require_file
 from swsdist.core.codes import corpora as codes
-from swsdist.core.plain import parse_json
+from swsdist.core.fingerprint import parse_json
 from swsdist.core.types import QUERIES
 
 STATE, INFO, SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from swsdist.audio.commands import is_command
 from swsdist.core.codes import corpora as codes
-from swsdist.core.plain import parse_json
+from swsdist.core.fingerprint import parse_json
 from swsdist.core.types import CORPUS, LEXEMES, PLACED, QUERIES
 from swsdist.io.compressed import lines
 from swsdist.io.filesystem import is_remote, locate

@@ -21,7 +21,7 @@ from swsdist.calibrate.steps.logistic import fusions_in, mean_of
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.core.codes import evaluation as codes
 from swsdist.core.codes import fuse as fusion_codes
-from swsdist.core.plain import parse_json
+from swsdist.core.fingerprint import parse_json
 from swsdist.core.types import DETECTIONS
 from swsdist.evaluation.calibration import check_step_names, fit_label, fit_or_read, make_list_steps, score_undecided
 from swsdist.evaluation.evaluate import Evaluation

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from swsdist.core.codes import glossary as codes
-from swsdist.core.plain import plain
+from swsdist.core.fingerprint import plain
 from swsdist.core.text import kept
 
 T = TypeVar("T")

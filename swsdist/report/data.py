@@ -24,7 +24,7 @@ from swsdist.accounts.factors import (
     query_cost,
     searching_speed_factor,
 )
-from swsdist.core.plain import plain
+from swsdist.core.fingerprint import plain
 from swsdist.registry.entries import Dependency, Quantity
 from swsdist.registry.registries import quantities
 from swsdist.score.measures.curve import Curve

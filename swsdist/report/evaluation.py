@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.core.plain import plain
+from swsdist.core.fingerprint import plain
 from swsdist.evaluation.evaluate import Evaluation, Part
 from swsdist.io.notices import Notice
 from swsdist.report.data import quantity_of

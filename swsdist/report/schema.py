@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict, create_model
 from pydantic.fields import FieldInfo
 
 from swsdist.core.codes import discovery as codes
-from swsdist.core.plain import fields as dataclass_values
-from swsdist.core.plain import plain
+from swsdist.core.fingerprint import fields as dataclass_values
+from swsdist.core.fingerprint import plain
 from swsdist.io.filesystem import Folder
 from swsdist.report.data import ReportData, thin_det
 

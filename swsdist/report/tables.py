@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from swsdist.core.codes import discovery as codes
-from swsdist.core.plain import plain
+from swsdist.core.fingerprint import plain
 from swsdist.core.text import shown, suggestion
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import pytest
 
 from swsdist.config import load_config
 from swsdist.core.errors import SwsdistError
-from swsdist.core.plain import parse_json
+from swsdist.core.fingerprint import parse_json
 from swsdist.core.types import CORPUS, QUERIES
 from swsdist.corpora.documents import read_documents
 from swsdist.corpora.kaldi import read_text, read_utterances

@@ -24,7 +24,7 @@ from pydantic import Field, FiniteFloat, NonNegativeInt, PositiveFloat, field_va
 from swsdist.config.section import IsPath
 from swsdist.core.codes import features as codes
 from swsdist.core.needs import Needs
-from swsdist.core.plain import parse_json
+from swsdist.core.fingerprint import parse_json
 from swsdist.features.interface import Kind
 from swsdist.features.ssl.folder import WHISPER, Encoder, Head, read_encoder, read_head
 from swsdist.features.ssl.network import Network

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError, SwsdistError
-from swsdist.core.plain import parse_json
+from swsdist.core.fingerprint import parse_json
 from swsdist.io.failures import as_file_fault
 from swsdist.io.hub_cache import cached_repositories, way_to
 from swsdist.io.local import retry_local

@@ -26,7 +26,7 @@ import numpy as np
 
 from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import DataError
-from swsdist.core.plain import unique
+from swsdist.core.fingerprint import unique
 from swsdist.io.compressed import lines, short
 from swsdist.io.fields import integer, number, time
 from swsdist.lattices.formats.parts import demand_costs, demand_forward, log_cost, numbered, single, stem

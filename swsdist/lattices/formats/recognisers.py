@@ -32,7 +32,7 @@ from typing import Any
 
 from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import DataError
-from swsdist.core.plain import unique
+from swsdist.core.fingerprint import unique
 from swsdist.io.compressed import demand_utf8, read_all, short
 from swsdist.lattices.lattice import Broken, Lattices, LeftOut, Origin, Word
 from swsdist.lattices.words import demand_kept, key_of, seconds_of, transcribed, words_of

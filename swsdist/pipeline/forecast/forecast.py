@@ -14,7 +14,7 @@ from typing import Literal
 from swsdist.config.model import Executor
 from swsdist.config.search import Keep
 from swsdist.core.codes import pipeline as codes
-from swsdist.core.plain import plain
+from swsdist.core.fingerprint import plain
 from swsdist.pipeline.forecast.costs import Cluster, Load, Rules, StepCost
 from swsdist.pipeline.forecast.simulator import SimulatedRun, Simulator, StepTime
 

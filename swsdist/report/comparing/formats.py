@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from swsdist.core.plain import fields, plain
+from swsdist.core.fingerprint import fields, plain
 from swsdist.score.compare.results import ComparisonData
 from swsdist.score.measures.det import accepted_from
 

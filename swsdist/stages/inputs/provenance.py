@@ -10,7 +10,7 @@ from swsdist.calibrate.procedure import ENTRY, fingerprint_references, overlaps,
 from swsdist.config import Config
 from swsdist.core.codes import stages as codes
 from swsdist.core.fingerprint import fingerprint
-from swsdist.core.plain import parse_json
+from swsdist.core.fingerprint import parse_json
 from swsdist.features.interface import files_of as interface_files_of
 from swsdist.features.model import load_model
 from swsdist.features.transforms.interface import Transformed
