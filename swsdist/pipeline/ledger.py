@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from swsdist.core.errors import StorageError
-from swsdist.core.path_safety import demand_inside
+from swsdist.io.filesystem import demand_inside
 from swsdist.core.types import RECEIPTS
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.records.lists import Listing, ReceiptList

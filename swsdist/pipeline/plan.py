@@ -15,7 +15,7 @@ from typing import Any
 
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import StoreError
-from swsdist.core.path_safety import demand_inside
+from swsdist.io.filesystem import demand_inside
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.records.lists import ReceiptList

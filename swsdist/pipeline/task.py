@@ -19,7 +19,7 @@ from typing_extensions import TypeVar
 
 from swsdist.core.errors import StorageError
 from swsdist.core.fingerprint import ALL_SLOTS, SLOTS
-from swsdist.core.path_safety import demand_inside
+from swsdist.io.filesystem import demand_inside
 
 #: A value of JSON, by key.
 Values = dict[str, Any]

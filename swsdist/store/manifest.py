@@ -49,7 +49,7 @@ from swsdist.accounts.hardware import versions
 from swsdist.audio.streams import sha256
 from swsdist.core.codes import store as codes
 from swsdist.core.fingerprint import Naming, fingerprint
-from swsdist.core.path_safety import demand_inside
+from swsdist.io.filesystem import demand_inside
 from swsdist.core.types import DOCUMENTS, REJECTED
 from swsdist.features.extractors import recipe_fingerprint
 from swsdist.features.interface import Dtype, Kind

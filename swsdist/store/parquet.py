@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from swsdist.core.codes import store as store_codes
 from swsdist.core.errors import DamagedTransferError, StoreError
-from swsdist.core.path_safety import demand_no_detour
+from swsdist.io.filesystem import demand_no_detour
 from swsdist.core.threads import in_threads
 from swsdist.core.types import DOCUMENTS
 from swsdist.features.interface import Dtype

@@ -13,7 +13,7 @@ import pytest
 
 from swsdist.core.codes import store as store_codes
 from swsdist.core.errors import StoreError, UserError
-from swsdist.core.path_safety import demand_inside
+from swsdist.io.filesystem import demand_inside
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.plan import SCHEMA as PLAN
