@@ -587,11 +587,11 @@ DISCOVERY_MEASURES: Registry[DiscoveryMeasureEntry] = Registry(
         "matching": DiscoveryMeasureEntry(f"{_DM}.matching:Matching", 1, of=("classes", "pairs")),
         "matching_from_two": DiscoveryMeasureEntry(f"{_DM}.matching:MatchingFromTwo", 1, of=("classes", "pairs")),
         "grouping": DiscoveryMeasureEntry(f"{_DM}.coverage:Grouping", 1),
-        "type": DiscoveryMeasureEntry(f"{_DM}.words:Type", 1, of=("classes", "parse"), pairs=False, words=True),
-        "token": DiscoveryMeasureEntry(f"{_DM}.words:Token", 1, of=("classes", "parse"), pairs=False, words=True),
-        "boundary": DiscoveryMeasureEntry(f"{_DM}.words:Boundary", 1, of=("classes", "parse"), pairs=False, words=True),
+        "type": DiscoveryMeasureEntry(f"{_DM}.coverage:Type", 1, of=("classes", "parse"), pairs=False, words=True),
+        "token": DiscoveryMeasureEntry(f"{_DM}.coverage:Token", 1, of=("classes", "parse"), pairs=False, words=True),
+        "boundary": DiscoveryMeasureEntry(f"{_DM}.coverage:Boundary", 1, of=("classes", "parse"), pairs=False, words=True),
         "boundary_one_wrong": DiscoveryMeasureEntry(
-            f"{_DM}.words:BoundaryOneWrong", 1, of=("classes", "parse"), pairs=False, words=True
+            f"{_DM}.coverage:BoundaryOneWrong", 1, of=("classes", "parse"), pairs=False, words=True
         ),
     },
     DiscoveryMeasureEntry,
