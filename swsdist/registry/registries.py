@@ -579,13 +579,13 @@ DISCOVERY_MEASURES: Registry[DiscoveryMeasureEntry] = Registry(
     "swsdist.discovery_measures",
     "score-discovery",
     {
-        "ned": DiscoveryMeasureEntry(f"{_DM}.matching:Ned", 1, ("ned",), ("classes", "pairs")),
+        "ned": DiscoveryMeasureEntry(f"{_DM}.coverage:Ned", 1, ("ned",), ("classes", "pairs")),
         "coverage": DiscoveryMeasureEntry(f"{_DM}.coverage:Coverage", 1, ("coverage",), ("classes", "pairs")),
         "coverage_time": DiscoveryMeasureEntry(
             f"{_DM}.coverage:CoverageInTime", 1, ("coverage",), ("classes", "pairs")
         ),
-        "matching": DiscoveryMeasureEntry(f"{_DM}.matching:Matching", 1, of=("classes", "pairs")),
-        "matching_from_two": DiscoveryMeasureEntry(f"{_DM}.matching:MatchingFromTwo", 1, of=("classes", "pairs")),
+        "matching": DiscoveryMeasureEntry(f"{_DM}.coverage:Matching", 1, of=("classes", "pairs")),
+        "matching_from_two": DiscoveryMeasureEntry(f"{_DM}.coverage:MatchingFromTwo", 1, of=("classes", "pairs")),
         "grouping": DiscoveryMeasureEntry(f"{_DM}.coverage:Grouping", 1),
         "type": DiscoveryMeasureEntry(f"{_DM}.coverage:Type", 1, of=("classes", "parse"), pairs=False, words=True),
         "token": DiscoveryMeasureEntry(f"{_DM}.coverage:Token", 1, of=("classes", "parse"), pairs=False, words=True),
