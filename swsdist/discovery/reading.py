@@ -10,7 +10,7 @@ import numpy as np
 
 from swsdist.core.codes import discovery as codes
 from swsdist.discovery.formats.classes import read_classes, read_folds, read_list, read_split, read_talkers
-from swsdist.discovery.formats.units import read_units
+from swsdist.discovery.formats.classes import read_units
 from swsdist.discovery.modes import MODES
 from swsdist.discovery.units import Corpus, EvaluationSetup, Fragments, Given, Intervals, Ints
 from swsdist.io.notices import Notices
@@ -23,7 +23,7 @@ class Files(NamedTuple):
 
     Attributes:
         fragments: classes, pairs, or a parse.
-        phones: file or folder (`swsdist.discovery.formats.units`).
+        phones: file or folder (`swsdist.discovery.formats.classes`).
         words: likewise; None: not given, so type, token and boundary are undefined.
         talkers: a line `DOC TALKER` a document.
         folds: sets of folds by name.

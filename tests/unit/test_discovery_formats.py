@@ -13,7 +13,7 @@ from swsdist.core.codes import io as io_codes
 from swsdist.discovery.evaluate import score_files
 from swsdist.discovery.folds import by_talker, equal_parts
 from swsdist.discovery.formats.classes import read_classes, read_folds, read_list, read_talkers, write_classes
-from swsdist.discovery.formats.units import read_units
+from swsdist.discovery.formats.classes import read_units
 from swsdist.discovery.reading import Files, read_evaluation
 from swsdist.io.notices import Notices
 from tests.support.coded import raises
