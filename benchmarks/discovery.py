@@ -39,7 +39,7 @@ from swsdist.accounts.records import records
 from swsdist.chains.discover.inputs import stretches, unit_of
 from swsdist.chains.discover.inputs import DiscoverOptions
 from swsdist.config import Config, config_from_dict, dump_config, load_config
-from swsdist.discovery.folds import restricted
+from swsdist.discovery.summary import restricted
 from swsdist.discovery.measures.evaluating import Value, evaluated
 from swsdist.discovery.reading import Files, read_evaluation
 from swsdist.discovery.results import halves

@@ -11,7 +11,7 @@ import pytest
 from swsdist.core.codes import discovery as codes
 from swsdist.core.codes import io as io_codes
 from swsdist.discovery.evaluate import score_files
-from swsdist.discovery.folds import by_talker, equal_parts
+from swsdist.discovery.summary import by_talker, equal_parts
 from swsdist.discovery.formats.classes import read_classes, read_folds, read_list, read_talkers, write_classes
 from swsdist.discovery.formats.classes import read_units
 from swsdist.discovery.reading import Files, read_evaluation

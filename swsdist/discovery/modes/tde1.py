@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from swsdist.discovery.folds import inside
+from swsdist.discovery.summary import inside
 from swsdist.discovery.measures.evaluating import f_score, ratio
 from swsdist.discovery.modes.pairs import distinct
 from swsdist.discovery.modes.tde1_corpus import InRuns, Members, cut
