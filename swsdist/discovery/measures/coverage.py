@@ -21,7 +21,7 @@ from swsdist.discovery.completion import LONGEST, SHORTEST, Batch, batches, comp
 from swsdist.discovery.edits import Strings
 from swsdist.discovery.measures.evaluating import OfCounts, Parts, Value, WithoutPairs, ratio
 from swsdist.discovery.scene import Spans
-from swsdist.discovery.spans import EDGE
+from swsdist.discovery.scene import EDGE
 from swsdist.discovery.units import BEYOND, Flags, Intervals, Ints, ids, places
 
 
