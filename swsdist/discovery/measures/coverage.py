@@ -18,7 +18,7 @@ import numpy as np
 
 from swsdist.discovery.cells import Block, Cell, Kinds
 from swsdist.discovery.completion import LONGEST, SHORTEST, Batch, batches, completed, in_pairs, repeated
-from swsdist.discovery.edits import Strings
+from swsdist.discovery.cells import Strings
 from swsdist.discovery.measures.evaluating import OfCounts, Parts, Value, WithoutPairs, ratio
 from swsdist.discovery.scene import Spans
 from swsdist.discovery.scene import EDGE

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from swsdist.discovery.edits import Strings
+from swsdist.discovery.cells import Strings
 from swsdist.discovery.modes.pairs import PairCounts, Pairs, distinct, pairs_of_items
 from swsdist.discovery.modes.tde1_corpus import Members
 from swsdist.discovery.modes.tde1_matching import Completion

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from swsdist.discovery.edits import Strings
+from swsdist.discovery.cells import Strings
 from swsdist.discovery.measures.evaluating import Value, ratio
 from swsdist.discovery.modes.pairs import PairCounts, distinct, pairs_of_rows
 from swsdist.discovery.modes.tdev2_lines import Lines, Measure, with_f
