@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from swsdist.core.codes import features as codes
-from swsdist.discovery.search.matches import Match, Matching, Stretches, best, match
+from swsdist.discovery.search.neighbours import Match, Matching, Stretches, best, match
 from swsdist.discovery.search.neighbours import Neighbours, Places, both_ways, joined, most_alike, near, ordered, unique
 from swsdist.discovery.search.segments import Segments, directions, signatures, starts
 from swsdist.features.fitting.interface import Document, Rounds, Step, Totals

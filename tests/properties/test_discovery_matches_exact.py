@@ -14,7 +14,7 @@ from swsdist.chains.discover.cut_segments import pairs_of
 from swsdist.chains.discover.inputs import unit_of
 from swsdist.chains.discover.propose_pairs import Collection
 from swsdist.config.search import Search
-from swsdist.discovery.search.matches import Match, Matching, Stretches, best, match
+from swsdist.discovery.search.neighbours import Match, Matching, Stretches, best, match
 from swsdist.discovery.search.neighbours import Places
 from swsdist.kernels.distances.create import create
 from swsdist.kernels.query_distances import local_distances

@@ -14,7 +14,7 @@ from swsdist.config.search import Search
 from swsdist.config.section import Section
 from swsdist.core.codes import discovery as codes
 from swsdist.discovery.search.clusters import Clustering
-from swsdist.discovery.search.matches import Matching, Stretches
+from swsdist.discovery.search.neighbours import Matching, Stretches
 from swsdist.discovery.search.neighbours import Neighbours
 from swsdist.discovery.search.segments import Boundaries, Segments
 from swsdist.kernels.distances.interface import Distance, Side

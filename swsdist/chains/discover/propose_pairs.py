@@ -15,7 +15,7 @@ from swsdist.chains.discover.inputs import stretches, unit_of
 from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.config.search import Search
 from swsdist.core.fingerprint import SLOTS, slot_of
-from swsdist.discovery.search.matches import Match, Matching, Stretches, best, match
+from swsdist.discovery.search.neighbours import Match, Matching, Stretches, best, match
 from swsdist.discovery.search.neighbours import (
     Neighbours,
     Pairs,
