@@ -57,7 +57,7 @@ TRANSFORMS: Registry[Entry] = Registry(
         "log": Entry(f"{_T}.interface:Log", 1),
         "correspondence": Entry("swsdist.discovery.correspondence:Correspondence", 1),
         "mean-variance": Entry(f"{_T}.mean_variance:MeanVariance", 1),
-        "pca": Entry(f"{_T}.pca:Pca", 1),
+        "pca": Entry(f"{_T}.projections:Pca", 1),
         "phones": Entry(f"{_T}.gmm:Phones", 1),
         "project": Entry(f"{_T}.project:Project", 1),
         "splice": Entry(f"{_T}.interface:Splice", 1),
