@@ -52,8 +52,8 @@ TRANSFORMS: Registry[Entry] = Registry(
     {
         "columns": Entry(f"{_T}.interface:Columns", 1),
         "gmm": Entry(f"{_T}.gmm:Gmm", 1),
-        "hlda": Entry(f"{_T}.discriminants:Hlda", 2),
-        "lda": Entry(f"{_T}.discriminants:Lda", 1),
+        "hlda": Entry(f"{_T}.projections:Hlda", 2),
+        "lda": Entry(f"{_T}.projections:Lda", 1),
         "log": Entry(f"{_T}.interface:Log", 1),
         "correspondence": Entry("swsdist.discovery.correspondence:Correspondence", 1),
         "mean-variance": Entry(f"{_T}.mean_variance:MeanVariance", 1),
