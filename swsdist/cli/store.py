@@ -49,7 +49,7 @@ def info(folder: str, documents: bool, as_json: bool) -> None:
     from collections import Counter
     from dataclasses import asdict
 
-    from swsdist.features.fitting.band import band_of
+    from swsdist.features.fitting.interface import band_of
     from swsdist.features.model import load_model
     from swsdist.searcher.settings import setup_of
     from swsdist.stages.inputs.settings import describe
