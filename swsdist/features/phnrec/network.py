@@ -78,7 +78,7 @@ def log_softmax(logits: _Frames, out: _Frames | None = None) -> _Frames:
 
 def _softmax(logits: _Frames) -> tuple[_Frames, bool]:
     """Softmax, and whether it may contain zeros."""
-    from swsdist.features.phnrec.loops import exponentials  # compiles
+    from swsdist.features.phnrec.weights import exponentials  # compiles
 
     logits = np.ascontiguousarray(logits)
     bits = np.empty(logits.shape, np.int32)
@@ -127,7 +127,7 @@ def _sigmoids(steps: _Frames) -> _Frames:
     becomes 0. Trained networks have such units (RU's right one does), so this must be reproduced. Beyond, the result is
     undefined.
     """
-    from swsdist.features.phnrec.loops import sigmoids  # compiles
+    from swsdist.features.phnrec.weights import sigmoids  # compiles
 
     row, beyond = np.empty(steps.shape[1], np.float32), np.empty(len(steps), np.bool_)
     sigmoids(steps, _FARTHEST, row, row.view(np.int32), beyond)
@@ -239,7 +239,7 @@ def log_energies(samples: NDArray[np.floating], banks: Banks) -> NDArray[np.floa
     """
     from scipy.fft import rfft
 
-    from swsdist.features.phnrec.loops import powers, windowed  # compiles
+    from swsdist.features.phnrec.weights import powers, windowed  # compiles
 
     length = banks.frame_length
     if len(samples) < length:
