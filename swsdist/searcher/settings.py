@@ -13,7 +13,7 @@ from swsdist.config.search import Search
 from swsdist.core.codes import line_of
 from swsdist.core.codes import searcher as codes
 from swsdist.core.codes import store as store_codes
-from swsdist.features.ssl.settings import search_of
+from swsdist.features.ssl.extractor import search_of
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Chain, ChainInputs, Step
 from swsdist.pipeline.inspection.loading import config_of
