@@ -1,6 +1,6 @@
 """Fuses the scores of several systems for the same detections into a log-likelihood ratio.
 
-Linear logistic fusion of joined lists (`swsdist.fusion.joining`)::
+Linear logistic fusion of joined lists (`swsdist.fusion.fusion`)::
 
     llr = w_0 + sum_k w_k s_k (+ sum_k m_k [system k made no detection there])
 
