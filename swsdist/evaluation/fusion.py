@@ -1,6 +1,6 @@
 """Fuses lists of several systems into one (`swsdist fuse`): joins, imputes, weighs, decides.
 
-It shares the functions of the chain fuse (`swsdist.fusion.fusion`, `swsdist.fusion.weights`). A list does not contain all
+It shares the functions of the chain fuse (`swsdist.fusion.fusion`, `swsdist.fusion.fusion`). A list does not contain all
 candidates, so scores are standardised by mean and standard deviation of each query's detections in the list. Without
 references and without a fitted fusion, all systems have the same weight.
 """
@@ -28,7 +28,7 @@ from swsdist.evaluation.evaluate import Evaluation
 from swsdist.evaluation.scoring_task import ScoringTask, System, with_durations
 from swsdist.fusion.fusion import Meeting, complete_list, join_systems, without_overlaps
 from swsdist.fusion.parts import count_common_places, parts_of, warn_disjoint_systems, with_parts_of
-from swsdist.fusion.weights import Missing
+from swsdist.fusion.fusion import Missing
 from swsdist.io.notices import Notices
 from swsdist.registry.entries import misfit
 from swsdist.registry.registries import CALIBRATION

@@ -22,7 +22,7 @@ from swsdist.core.errors import UserError
 from swsdist.core.types import JOINED, JOINED_TRIALS
 from swsdist.fusion.fusion import join_lists
 from swsdist.fusion.parts import parts_of, with_parts, with_parts_of
-from swsdist.fusion.weights import fit_fusion, impute_scores, label_rows, standardise_lists, with_rescored
+from swsdist.fusion.fusion import fit_fusion, impute_scores, label_rows, standardise_lists, with_rescored
 from swsdist.kernels.regression import Labelled
 from tests.support.coded import raises
 
