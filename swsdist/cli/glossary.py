@@ -93,7 +93,7 @@ def export(
     from swsdist.core.codes import glossary as codes
     from swsdist.core.text import suggestion
     from swsdist.glossary.exports import write_export
-    from swsdist.glossary.lift import Languages
+    from swsdist.glossary.exports import Languages
     from swsdist.io.notices import Notices
 
     notices = Notices()

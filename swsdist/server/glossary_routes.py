@@ -17,7 +17,7 @@ from starlette.routing import Route
 from swsdist.core.codes import server as codes
 from swsdist.glossary.exports import write_export
 from swsdist.glossary.importing import Counts, import_file, import_files
-from swsdist.glossary.lift import Languages
+from swsdist.glossary.exports import Languages
 from swsdist.glossary.words import Token
 from swsdist.server import sounds
 from swsdist.server.bodies import to_file

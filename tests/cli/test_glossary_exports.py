@@ -23,7 +23,7 @@ from swsdist.core.errors import DataError, SwsdistError, UserError
 from swsdist.glossary import changes
 from swsdist.glossary.exports import EXPORTS, WORDS, write_export
 from swsdist.glossary.importing import _annotated, import_file, take_in
-from swsdist.glossary.lift import AUDIO, Languages
+from swsdist.glossary.exports import AUDIO, Languages
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place
 from swsdist.io.filesystem import Folder
