@@ -129,7 +129,7 @@ def pack_for_others(project: str, out: str, store_folder: str | None) -> None:
     `swsdist serve FOLDER` opens it, on any machine, also without the recordings.
     """
     from swsdist.core.codes import glossary as codes
-    from swsdist.glossary.packing import pack
+    from swsdist.glossary.exports import pack
 
     with opened_project(project) as opened:
         if (store := _store(opened, store_folder)) is None:

@@ -293,7 +293,7 @@ def _archive(target: str, texts: bool | None) -> tuple[str, str | None]:
         UserError: several do, or none.
     """
     from swsdist.cli.run_folder import runs_of
-    from swsdist.glossary.packing import STORE
+    from swsdist.glossary.exports import STORE
     from swsdist.io.filesystem import Folder
     from swsdist.registry.registries import METHODS
     from swsdist.store.manifest import words_store

@@ -25,7 +25,7 @@ from typing_extensions import TypedDict
 
 from swsdist.audio.synthesis import demand_voice
 from swsdist.core.codes import server as codes
-from swsdist.glossary.packing import PROJECT, STORE
+from swsdist.glossary.exports import PROJECT, STORE
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.server import security as connections
 from swsdist.server.app import create_app
