@@ -15,7 +15,7 @@ from swsdist.core.codes import glossary as codes
 from swsdist.core.errors import DataError, UserError
 from swsdist.core.fingerprint import parse_json
 from swsdist.glossary import database, words
-from swsdist.glossary.changes import IMPORT, UNDO, Row, keep_as_history
+from swsdist.glossary.database import IMPORT, UNDO, Row, keep_as_history
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place
 

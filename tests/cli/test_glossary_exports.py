@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from praatio import textgrid as praatio
 
 from swsdist.core.errors import DataError, SwsdistError, UserError
-from swsdist.glossary import changes
+from swsdist.glossary import database
 from swsdist.glossary.exports import EXPORTS, WORDS, write_export
 from swsdist.glossary.importing import _annotated, import_file, take_in
 from swsdist.glossary.exports import AUDIO, Languages
@@ -332,7 +332,7 @@ def test_flex(project: Project, store: Store, tmp_path: Path, monkeypatch: pytes
         lambda: project.remove_token(1, person="Ann"),
         lambda: project.undo(person="Ann"),
     ):
-        monkeypatch.setattr(changes, "now", lambda: f"2999-01-01T00:00:{project.change:02}.000Z")
+        monkeypatch.setattr(database, "now", lambda: f"2999-01-01T00:00:{project.change:02}.000Z")
         change()
         assert dates() == [f"2999-01-01T00:00:{project.change - 1:02}Z"]
 
