@@ -41,7 +41,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.lattices.collection import read_file
 from swsdist.lattices.lattice import Lattice, Origin
 from swsdist.lattices.packed import Packed, Recipe, pack
-from swsdist.lattices.phone_loop import Decoder, PhoneArcs, packed_arcs, phone_arcs
+from swsdist.lattices.decoding import Decoder, PhoneArcs, packed_arcs, phone_arcs
 from swsdist.methods.lattice import search as lattice_search
 from swsdist.methods.lattice.automaton import Written, automaton, possible
 from swsdist.methods.lattice.options import LatticeOptions

@@ -17,9 +17,9 @@ from pydantic import ValidationError
 
 from swsdist.core.codes import lattices as codes
 from swsdist.kernels.phone_string import best_string
-from swsdist.lattices import phone_loop
+from swsdist.lattices import decoding as phone_loop
 from swsdist.lattices.decoding import Columns, Decoding, FrameDecoder, read_bigrams
-from swsdist.lattices.phone_loop import Decoder, PhoneArcs, packed_arcs, phone_arcs
+from swsdist.lattices.decoding import Decoder, PhoneArcs, packed_arcs, phone_arcs
 from tests.oracles.phone_pairs import arc_posteriors, paths
 from tests.support.coded import raises
 

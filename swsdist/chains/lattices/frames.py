@@ -103,7 +103,7 @@ class Frames(NamedTuple):
 
     def warm(self, context: Context) -> None:
         """Load the compiled kernels."""
-        from swsdist.lattices import phone_loop  # noqa: F401
+        from swsdist.lattices import decoding as phone_loop
 
     def rows(self, work: float, context: Context) -> Iterator[LatticeRow]:
         """Decode."""

@@ -15,7 +15,7 @@ import numpy as np
 from swsdist.lattices.collection import detect, read_file
 from swsdist.lattices.lattice import Broken, Lattice, Origin
 from swsdist.lattices.packed import FILLERS, TICK, Packed, Recipe, pack
-from swsdist.lattices.phone_loop import Decoder, packed_arcs, phone_arcs
+from swsdist.lattices.decoding import Decoder, packed_arcs, phone_arcs
 from tests.support.golden.runner import Case
 from tests.support.lattices import places_of
 
