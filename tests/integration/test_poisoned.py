@@ -13,7 +13,7 @@ import pytest
 import soundfile
 
 from swsdist.core.codes import pipeline as codes
-from swsdist.pipeline import run_services
+from swsdist.pipeline import driver
 from tests.support.coded import says
 
 on_ray = pytest.param("ray", marks=pytest.mark.ray)
@@ -149,7 +149,7 @@ def test_workers_that_cannot_start(
     saboteur = importlib.import_module("saboteur")
     monkeypatch.setattr(sys, "_is_driver", True, raising=False)
     monkeypatch.setenv("SABOTAGE", str(cluster.order))
-    monkeypatch.setattr(run_services, "Context", saboteur.Fussy)
+    monkeypatch.setattr(driver, "Context", saboteur.Fussy)
     cluster.order.write_text(json.dumps({"how": "start", "workers": workers}))
     if workers > 1:
         with pytest.raises(OSError, match="No space left on device"):
