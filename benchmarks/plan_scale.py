@@ -33,7 +33,7 @@ from swsdist.pipeline.chain_run import ChainRun, StepSelection, plan_rounds, pre
 from swsdist.pipeline.inspection.estimate import estimates
 from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.ledger import Ledger, StepOutcome, pack_name
-from swsdist.pipeline.plan import ONLY, PlannedStep, load_plans, save_plans
+from swsdist.pipeline.ledger import ONLY, PlannedStep, load_plans, save_plans
 from swsdist.pipeline.records.lists import ReceiptList
 from swsdist.pipeline.records.receipts import Names, encoded
 from swsdist.pipeline.task import Cost, Part, Receipt

@@ -34,7 +34,7 @@ from swsdist.pipeline.execution.executor import Executor
 from swsdist.pipeline.execution.ray_executor import RayExecutor
 from swsdist.pipeline.execution.worker import PartListener, Worker
 from swsdist.pipeline.ledger import Ledger, StepOutcome
-from swsdist.pipeline.plan import ONLY
+from swsdist.pipeline.ledger import ONLY
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
 

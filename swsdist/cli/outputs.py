@@ -183,7 +183,7 @@ def _of_runs(named: Iterable[str]) -> Iterator[str]:
     from swsdist.config.section import paths_in
     from swsdist.io.filesystem import Folder
     from swsdist.pipeline.inspection.loading import config_of
-    from swsdist.pipeline.plan import load_plans
+    from swsdist.pipeline.ledger import load_plans
 
     folders = [Path(item) for item in named if _exists(item) and Path(item).is_dir()]
     for place in dict.fromkeys(place for folder in folders for place in (folder, folder.absolute().parent)):

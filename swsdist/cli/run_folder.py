@@ -74,7 +74,7 @@ _CODES = {
 
 def _next(run: Folder, folder: str, run_status: Status) -> str:
     """What to do with an unfinished run; empty if it is finished or running."""
-    from swsdist.pipeline.plan import load_plans
+    from swsdist.pipeline.ledger import load_plans
     from swsdist.registry.registries import METHODS
 
     plans = load_plans(run).values() if run_status.state != "running" else ()
@@ -177,7 +177,7 @@ def what_is_there(error: StoreError) -> SwsdistError:
     from swsdist.io.filesystem import Folder, is_remote
     from swsdist.pipeline.inspection.loading import config_of
     from swsdist.pipeline.inspection.status import status as look
-    from swsdist.pipeline.plan import load_plans
+    from swsdist.pipeline.ledger import load_plans
 
     named = (store_codes.NO_STORE, store_codes.UNFINISHED_STORE, pipeline_codes.NOT_A_RUN)
     if error.code not in {code.name for code in named} or error.where is None or is_remote(error.where):
@@ -208,7 +208,7 @@ def runs_of(folder: str) -> dict[str, Config]:
     from swsdist.cli.running import is_made_of, source_of
     from swsdist.io.filesystem import Folder, is_remote
     from swsdist.pipeline.inspection.loading import config_of
-    from swsdist.pipeline.plan import load_plans
+    from swsdist.pipeline.ledger import load_plans
 
     source = source_of(folder)
     beside = [] if is_remote(source) else [Path(source).parent]

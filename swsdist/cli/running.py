@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from swsdist.io.filesystem import Folder
     from swsdist.pipeline.chain_run import StepSelection
     from swsdist.pipeline.operation.progress import Progress
-    from swsdist.pipeline.plan import Plan
+    from swsdist.pipeline.ledger import Plan
 
 _CONFIG = click.argument("config", type=FILE)
 _STRICT = click.option("--strict", is_flag=True, help="Warnings and rejected inputs end with exit code 4.")
@@ -415,7 +415,7 @@ def demand_same(run: str, source: str, storage: Mapping[str, Any] = {}) -> None:
     """
     from swsdist.core.errors import StoreError
     from swsdist.io.filesystem import Folder
-    from swsdist.pipeline.plan import load_plans
+    from swsdist.pipeline.ledger import load_plans
 
     folder = Folder(run, storage)
     try:

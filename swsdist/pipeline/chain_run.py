@@ -20,7 +20,7 @@ from swsdist.pipeline import chain as external_table
 from swsdist.pipeline.chain import Chain, ExternalTable, Source, Step
 from swsdist.pipeline.inputs import Inputs, InputTable
 from swsdist.pipeline.ledger import Ledger, StepOutcome
-from swsdist.pipeline.plan import ONLY, Plan, PlannedStep, load_plans
+from swsdist.pipeline.ledger import ONLY, Plan, PlannedStep, load_plans
 from swsdist.pipeline.records.lists import ReceiptList
 from swsdist.pipeline.records.receipts import Digits, Names, Receipts, Rows, Spool, first_of_each, names_of
 from swsdist.pipeline.task import Failure, TaskResult

@@ -18,7 +18,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Chain, ChainInputs, Step
 from swsdist.pipeline.inspection.loading import config_of
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.plan import load_plans
+from swsdist.pipeline.ledger import load_plans
 from swsdist.registry.entries import is_chain
 from swsdist.registry.registries import CALIBRATION, CHAINS, METHODS
 from swsdist.stages.steps import steps as search_steps

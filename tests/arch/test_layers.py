@@ -126,7 +126,7 @@ def test_the_house_is_small() -> None:
 @pytest.mark.parametrize(
     ("name", "source", "complaint"),
     [
-        ("kernels/x.py", "from swsdist.pipeline.plan import Plan", "upward, from pipeline"),
+        ("kernels/x.py", "from swsdist.pipeline.ledger import Plan", "upward, from pipeline"),
         ("io/x.py", "from swsdist.registry.registries import EXPORTS", "upward, from registry"),
         ("store/x.py", "def f():\n    from swsdist import api", "upward, from api"),
         ("io/x.py", "import swsdist.features.mfcc", "upward, from features"),

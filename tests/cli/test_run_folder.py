@@ -12,7 +12,7 @@ from commands import Command
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.plan import demand_run_folder
+from swsdist.pipeline.ledger import demand_run_folder
 from tests.support.coded import raises, says
 
 SWEEP = "config: config.yaml\nrun: mine\npoints: {grid: {reduce.overlap: [0.5, 0.6]}}\n"

@@ -18,7 +18,7 @@ from swsdist.config import Config
 from swsdist.core.codes import pipeline as codes
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.loading import config_of
-from swsdist.pipeline.plan import load_plans, save_plans
+from swsdist.pipeline.ledger import load_plans, save_plans
 from swsdist.registry import registries
 from tests.support.coded import says
 

@@ -347,7 +347,7 @@ def test_check_tells_it_all(scene: Any) -> None:
     from swsdist.config import config_from_dict
     from swsdist.pipeline.chain_run import StepSelection, prepare_chain_run
     from swsdist.pipeline.ledger import Ledger
-    from swsdist.pipeline.plan import ONLY
+    from swsdist.pipeline.ledger import ONLY
 
     def told(values: dict[str, Any]) -> str:
         config = config_from_dict(values)

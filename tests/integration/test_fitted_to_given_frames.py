@@ -14,7 +14,7 @@ from swsdist.pipeline.chain_run import StepSelection, prepare_chain_run
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.plan import ONLY
+from swsdist.pipeline.ledger import ONLY
 from swsdist.registry.registries import TRANSFORMS
 from swsdist.store.reading import Store
 

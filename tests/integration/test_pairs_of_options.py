@@ -35,7 +35,7 @@ from swsdist.pipeline.chain_run import ChainRun, StepSelection, prepare_chain_ru
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.plan import ONLY
+from swsdist.pipeline.ledger import ONLY
 from swsdist.registry.registries import (
     BACKENDS,
     CALIBRATION,

@@ -24,7 +24,7 @@ from swsdist.pipeline.inspection.digest import digests
 from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.plan import ONLY
+from swsdist.pipeline.ledger import ONLY
 from swsdist.testing.conformance import check_chain
 from tests.support.coded import raises
 

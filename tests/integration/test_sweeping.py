@@ -25,7 +25,7 @@ from swsdist.core.codes import sweep as sweep_codes
 from swsdist.core.errors import ConfigError
 from swsdist.evaluation.comparison import ComparisonRequest, compare_systems, gather_systems
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.plan import load_plans
+from swsdist.pipeline.ledger import load_plans
 from swsdist.report.comparing.tables import measure_tables
 from swsdist.report.summary import summary_lines
 from swsdist.score.compare.results import Settings

@@ -15,7 +15,7 @@ from swsdist.chains.sweep.planning import plan_sweep
 from swsdist.chains.sweep.reading import read_sweep
 from swsdist.core.codes import sweep as sweep_codes
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.plan import load_plans
+from swsdist.pipeline.ledger import load_plans
 from tests.support.coded import raises
 
 FEW = ["atwv", "atwv_pmiss", "atwv_pfa"]

@@ -28,7 +28,7 @@ from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.ledger import Ledger, pack_name
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.plan import load_plans
+from swsdist.pipeline.ledger import load_plans
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.registry.registries import CHAINS

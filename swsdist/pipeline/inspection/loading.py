@@ -11,7 +11,7 @@ from swsdist.core.errors import StoreError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun, StepSelection, prepare_chain_run
 from swsdist.pipeline.ledger import Ledger, StepOutcome
-from swsdist.pipeline.plan import ONLY, Plan, another_version, load_plans, receipts_of
+from swsdist.pipeline.ledger import ONLY, Plan, another_version, load_plans, receipts_of
 from swsdist.pipeline.records.lists import ReceiptList
 
 

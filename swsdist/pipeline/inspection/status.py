@@ -21,7 +21,7 @@ from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.lock import STALE_AFTER, lives, read
 from swsdist.pipeline.operation import run_status
 from swsdist.pipeline.operation.run_status import RunStatus
-from swsdist.pipeline.plan import Plan, load_plans
+from swsdist.pipeline.ledger import Plan, load_plans
 from swsdist.store import parquet
 from swsdist.store.manifest import words_store
 from swsdist.store.reading import Store

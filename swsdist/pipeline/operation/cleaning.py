@@ -32,8 +32,8 @@ from swsdist.pipeline import lock
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation import run_status
 from swsdist.pipeline.operation.readers import readers_of
-from swsdist.pipeline.plan import NAME as PLAN
-from swsdist.pipeline.plan import Plan, load_plans
+from swsdist.pipeline.ledger import NAME as PLAN
+from swsdist.pipeline.ledger import Plan, load_plans
 from swsdist.store import manifest
 
 NAME = "cancel.json"

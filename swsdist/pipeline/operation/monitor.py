@@ -33,7 +33,7 @@ from swsdist.pipeline.chain_run import Outcome
 from swsdist.pipeline.operation import cleaning, run_status
 from swsdist.pipeline.operation.progress import ForwardingProgress, Progress
 from swsdist.pipeline.operation.readers import Reader
-from swsdist.pipeline.plan import NAME as PLAN
+from swsdist.pipeline.ledger import NAME as PLAN
 from swsdist.pipeline.task import Failure, Receipt, Task
 
 FOLDER = "events"
