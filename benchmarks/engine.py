@@ -194,7 +194,7 @@ def _second_life() -> Row:
 import time
 import numpy, pyarrow, ray
 clock = time.perf_counter()
-from swsdist.pipeline.execution.worker import limit_threads
+from swsdist.pipeline.execution.executor import limit_threads
 limit_threads(1)
 from swsdist.methods.dtw import search as engine
 engine.warm()

@@ -32,7 +32,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection, prepare_chain_run
 from swsdist.pipeline.execution.executor import Executor
 from swsdist.pipeline.execution.ray_executor import RayExecutor
-from swsdist.pipeline.execution.worker import PartListener, Worker
+from swsdist.pipeline.execution.executor import PartListener, Worker
 from swsdist.pipeline.ledger import Ledger, StepOutcome
 from swsdist.pipeline.ledger import ONLY
 from swsdist.pipeline.stage import Context

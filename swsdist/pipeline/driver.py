@@ -28,7 +28,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.chain_run import ChainRun, Outcome, StepRound, StepSelection, plan_rounds, prepare_chain_run
 from swsdist.pipeline.execution.executor import FOLDER, Executor, Serial, failure_file, remove_failures, save_failure
-from swsdist.pipeline.execution.worker import PartListener
+from swsdist.pipeline.execution.executor import PartListener
 from swsdist.pipeline.ledger import Ledger, StepOutcome
 from swsdist.pipeline.lock import Lock, locked
 from swsdist.pipeline.operation.monitor import monitored, noted

@@ -95,5 +95,5 @@ def test_reading_a_store_needs_no_search() -> None:
 
 def test_planning_and_running_serially_need_no_ray() -> None:
     assert loaded(
-        "import swsdist.pipeline.driver, swsdist.pipeline.execution.executor, swsdist.pipeline.execution.worker"
+        "import swsdist.pipeline.driver, swsdist.pipeline.execution.executor, swsdist.pipeline.execution.executor"
     ).isdisjoint({"ray", "s3fs", "rich"})

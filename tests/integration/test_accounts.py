@@ -249,7 +249,7 @@ import json, sys
 from pathlib import Path
 import swsdist
 from swsdist.pipeline.chain_run import StepSelection
-from swsdist.pipeline.execution.worker import Worker
+from swsdist.pipeline.execution.executor import Worker
 
 def io():
     lines = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())

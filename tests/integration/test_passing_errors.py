@@ -182,7 +182,7 @@ def test_a_server_that_does_not(scene: Any, monkeypatch: pytest.MonkeyPatch, und
 
 def failing(monkeypatch: pytest.MonkeyPatch, stages: set[str], names: tuple[str, ...], number: int) -> list[str]:
     """Let the system refuse to open some recordings as long as tasks of some stages are done."""
-    from swsdist.pipeline.execution.worker import Worker
+    from swsdist.pipeline.execution.executor import Worker
 
     done, real, opened = Worker.run, streams.open_path, []
     working: list[str] = []

@@ -16,7 +16,7 @@ from swsdist.accounts.journal import Journal, last_part
 from swsdist.cli.eventing import events_to
 from swsdist.cli.progress import Bars, Lines, _Pace, with_point_count
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.execution import worker
+from swsdist.pipeline.execution import executor
 from swsdist.pipeline.inspection.status import _process
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.task import Failure, Task
@@ -69,7 +69,7 @@ def sets(talk: Path) -> tuple[str, ...]:
 def test_a_long_recording_moves_the_bar(scene, talk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In one process, as often as one likes; the same tables come out."""
     scene.run(*sets(talk), run="quiet")
-    monkeypatch.setattr(worker, "REPORT_INTERVAL", 0.0)
+    monkeypatch.setattr(executor, "REPORT_INTERVAL", 0.0)
     heard = Heard()
     scene.run(*sets(talk), progress=heard)
     assert scene.digest() == scene.digest("quiet")
@@ -132,7 +132,7 @@ def test_what_is_told_is_little(scene, talk: Path) -> None:
     heard = Heard()
     scene.run(*sets(talk), progress=heard)
     seconds = sum(receipt.finished - receipt.started for receipt in scene.all_receipts())
-    assert sum(map(len, heard.parts.values())) <= seconds / worker.REPORT_INTERVAL + len(heard.parts)
+    assert sum(map(len, heard.parts.values())) <= seconds / executor.REPORT_INTERVAL + len(heard.parts)
 
 
 @pytest.mark.ray

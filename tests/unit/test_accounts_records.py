@@ -16,7 +16,7 @@ from swsdist.accounts.journal import Journal
 from swsdist.accounts.records import NAME, pack, records, table_of
 from swsdist.core.types import ACCOUNTS, NODES
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.execution.worker import Worker
+from swsdist.pipeline.execution.executor import Worker
 from swsdist.pipeline.task import Task, TaskOutput
 from tests.support.journals import read_journals
 

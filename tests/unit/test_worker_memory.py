@@ -7,7 +7,7 @@ import sys
 
 _PROGRAM = """
 import psutil
-from swsdist.pipeline.execution.worker import release_memory, use_system_memory
+from swsdist.pipeline.execution.executor import release_memory, use_system_memory
 
 use_system_memory()
 import pyarrow as pa

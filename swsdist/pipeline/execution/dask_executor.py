@@ -40,7 +40,7 @@ from swsdist.core.errors import StorageError
 from swsdist.core.needs import Needs
 from swsdist.pipeline.execution.executor import KILLED, Serial
 from swsdist.pipeline.execution.policy import at_least, nothing_fits, version_mismatches, workers_for
-from swsdist.pipeline.execution.worker import PartListener
+from swsdist.pipeline.execution.executor import PartListener
 from swsdist.pipeline.ledger import written_receipt
 from swsdist.pipeline.records.receipts import Queue
 from swsdist.pipeline.stage import Context

@@ -66,7 +66,7 @@ from swsdist.pipeline.execution.ray_instance import (
     node_resources,
     ready_calls,
 )
-from swsdist.pipeline.execution.worker import PartListener
+from swsdist.pipeline.execution.executor import PartListener
 from swsdist.pipeline.ledger import written_receipt
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Failure, Receipt, Task

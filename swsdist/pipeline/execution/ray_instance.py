@@ -441,7 +441,7 @@ class Actor:
         """
         from ray.util.metrics import Counter
 
-        from swsdist.pipeline.execution.worker import Worker
+        from swsdist.pipeline.execution.executor import Worker
         from swsdist.store.memory import cached_files
 
         self._counters = {
