@@ -29,7 +29,7 @@ from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation import cleaning as cancelling
 from swsdist.pipeline.operation import monitor as watching
-from swsdist.pipeline.operation import run_status
+from swsdist.pipeline.operation import progress as run_status
 from swsdist.pipeline.operation.cleaning import clean
 from swsdist.pipeline.operation.monitor import EVENTS, Follower, RunMonitor, monitored
 from swsdist.pipeline.operation.progress import Progress

@@ -15,7 +15,7 @@ from commands import expecting, in_this_process
 
 from swsdist.core.codes import pipeline as codes
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.operation import run_status
+from swsdist.pipeline.operation import progress
 from swsdist.pipeline.operation.monitor import Follower
 from tests.support.coded import says
 
@@ -95,7 +95,7 @@ def _said(run: Folder) -> Callable[[], bool]:
 
     def said() -> bool:
         with suppress(FileNotFoundError):
-            found = run_status.read(run)
+            found = progress.read(run)
             return found is not None and any(one.done for one in found.stages)
         return False
 

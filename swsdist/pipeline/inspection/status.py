@@ -19,8 +19,8 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.loading import config_of
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.lock import STALE_AFTER, lives, read
-from swsdist.pipeline.operation import run_status
-from swsdist.pipeline.operation.run_status import RunStatus
+from swsdist.pipeline.operation import progress as run_status
+from swsdist.pipeline.operation.progress import RunStatus
 from swsdist.pipeline.ledger import Plan, load_plans
 from swsdist.store import parquet
 from swsdist.store.manifest import words_store

@@ -30,7 +30,7 @@ from swsdist.io.failures import TEMPORARY
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import lock
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.operation import run_status
+from swsdist.pipeline.operation import progress
 from swsdist.pipeline.operation.readers import readers_of
 from swsdist.pipeline.ledger import NAME as PLAN
 from swsdist.pipeline.ledger import Plan, load_plans
@@ -76,7 +76,7 @@ def wait(run: Folder, token: str, seconds: float) -> str:
     while True:
         holder = lock.read(run)
         if holder is None or holder["token"] != token or not lock.lives(run, holder):
-            driver_status = run_status.read(run)
+            driver_status = progress.read(run)
             return driver_status.state if driver_status is not None and driver_status.token == token else "ended"
         if time.monotonic() > deadline:
             raise codes.STILL_RUNNING(where=run.path(), pid=holder["pid"], host=holder["host"])
