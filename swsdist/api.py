@@ -535,7 +535,7 @@ def digest(run: str, storage: Mapping[str, object] | None = None, plan: str = "r
     """
     from swsdist.io.filesystem import Folder
     from swsdist.pipeline.inspection.digest import digests
-    from swsdist.pipeline.inspection.loading import load_chain_run
+    from swsdist.pipeline.inspection.status import load_chain_run
     from swsdist.store.digest import combined
 
     parts = digests(load_chain_run(Folder(run, storage or {}), plan))

@@ -175,7 +175,7 @@ def what_is_there(error: StoreError) -> SwsdistError:
     from swsdist.core.codes import pipeline as pipeline_codes
     from swsdist.core.codes import store as store_codes
     from swsdist.io.filesystem import Folder, is_remote
-    from swsdist.pipeline.inspection.loading import config_of
+    from swsdist.pipeline.inspection.status import config_of
     from swsdist.pipeline.inspection.status import status as look
     from swsdist.pipeline.ledger import load_plans
 
@@ -207,7 +207,7 @@ def runs_of(folder: str) -> dict[str, Config]:
 
     from swsdist.cli.running import is_made_of, source_of
     from swsdist.io.filesystem import Folder, is_remote
-    from swsdist.pipeline.inspection.loading import config_of
+    from swsdist.pipeline.inspection.status import config_of
     from swsdist.pipeline.ledger import load_plans
 
     source = source_of(folder)

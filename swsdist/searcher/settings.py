@@ -16,7 +16,7 @@ from swsdist.core.codes import store as store_codes
 from swsdist.features.ssl.extractor import search_of
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Chain, ChainInputs, Step
-from swsdist.pipeline.inspection.loading import config_of
+from swsdist.pipeline.inspection.status import config_of
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.ledger import load_plans
 from swsdist.registry.entries import is_chain

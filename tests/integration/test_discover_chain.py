@@ -25,7 +25,7 @@ from swsdist.kernels.query_distances import local_distances
 from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.inspection.digest import digests
-from swsdist.pipeline.inspection.loading import load_chain_run
+from swsdist.pipeline.inspection.status import load_chain_run
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.store.reading import Store

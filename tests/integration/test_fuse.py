@@ -24,7 +24,7 @@ from swsdist.fusion.parts import parts_of
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.inspection.estimate import estimates
-from swsdist.pipeline.inspection.loading import load_chain_run
+from swsdist.pipeline.inspection.status import load_chain_run
 from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.ledger import Ledger
 from swsdist.searcher.settings import setup_of

@@ -24,7 +24,7 @@ from swsdist.pipeline.in_memory import Way
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.inspection.digest import digests
 from swsdist.pipeline.inspection.estimate import estimates
-from swsdist.pipeline.inspection.loading import load_chain_run
+from swsdist.pipeline.inspection.status import load_chain_run
 from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.ledger import Ledger, pack_name
 from swsdist.pipeline.operation.progress import Progress
