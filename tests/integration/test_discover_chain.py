@@ -24,7 +24,7 @@ from swsdist.kernels.local_alignment import align_locally
 from swsdist.kernels.query_distances import local_distances
 from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_stages
-from swsdist.pipeline.inspection.digest import digests
+from swsdist.pipeline.inspection.status import digests
 from swsdist.pipeline.inspection.status import load_chain_run
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.progress import Progress

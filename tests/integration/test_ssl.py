@@ -31,7 +31,7 @@ from swsdist.features.ssl.extractor import search_of, settings_of
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages
-from swsdist.pipeline.inspection.digest import digests
+from swsdist.pipeline.inspection.status import digests
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.searcher.settings import setup_of
 from swsdist.store.reading import Store
