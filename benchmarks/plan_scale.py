@@ -35,7 +35,7 @@ from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.ledger import Ledger, StepOutcome, pack_name
 from swsdist.pipeline.ledger import ONLY, PlannedStep, load_plans, save_plans
 from swsdist.pipeline.records.lists import ReceiptList
-from swsdist.pipeline.records.receipts import Names, encoded
+from swsdist.pipeline.records import Names, encoded
 from swsdist.pipeline.task import Cost, Part, Receipt
 from swsdist.stages.buckets import Extracted
 from swsdist.stages.inputs.search_inputs import SearchInputs

@@ -22,7 +22,7 @@ from swsdist.pipeline.inputs import Inputs, InputTable
 from swsdist.pipeline.ledger import Ledger, StepOutcome
 from swsdist.pipeline.ledger import ONLY, Plan, PlannedStep, load_plans
 from swsdist.pipeline.records.lists import ReceiptList
-from swsdist.pipeline.records.receipts import Digits, Names, Receipts, Rows, Spool, first_of_each, names_of
+from swsdist.pipeline.records import Digits, Names, Receipts, Rows, Spool, first_of_each, names_of
 from swsdist.pipeline.task import Failure, TaskResult
 from swsdist.registry.registries import CHAINS
 from swsdist.store import parquet

@@ -34,7 +34,7 @@ from swsdist.pipeline.lock import Lock, locked
 from swsdist.pipeline.operation.monitor import monitored, noted
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.ledger import ONLY, Plan, PlannedStep, demand_run_folder, load_plans, save_plans
-from swsdist.pipeline.records.receipts import Names, Spool, names_of, together
+from swsdist.pipeline.records import Names, Spool, names_of, together
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
 

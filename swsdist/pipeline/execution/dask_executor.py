@@ -42,7 +42,7 @@ from swsdist.pipeline.execution.executor import KILLED, Serial
 from swsdist.pipeline.execution.policy import at_least, nothing_fits, version_mismatches, workers_for
 from swsdist.pipeline.execution.executor import PartListener
 from swsdist.pipeline.ledger import written_receipt
-from swsdist.pipeline.records.receipts import Queue
+from swsdist.pipeline.records import Queue
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
 

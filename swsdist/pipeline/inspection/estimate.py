@@ -31,7 +31,7 @@ from swsdist.pipeline.forecast.costs import Cluster, Kind, Load, StepCost, cost_
 from swsdist.pipeline.forecast.forecast import Forecast, rules_of, simulate
 from swsdist.pipeline.ledger import Ledger, StepOutcome
 from swsdist.pipeline.ledger import ONLY
-from swsdist.pipeline.records.receipts import Receipts
+from swsdist.pipeline.records import Receipts
 from swsdist.registry import registries
 from swsdist.registry.registries import EXECUTORS, FEATURES, RECOGNISERS
 from swsdist.registry.registry import Entry, Registry

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.core.types import OUTPUT
-from swsdist.pipeline.records.receipts import Digits, Receipts, Rows, names_of, outputs_of
+from swsdist.pipeline.records import Digits, Receipts, Rows, names_of, outputs_of
 from swsdist.pipeline.task import Part, Receipt, TaskResult, result_as
 
 T = TypeVar("T", bound=TaskResult)
