@@ -24,7 +24,7 @@ from swsdist.core.types import COHORT_SUMS
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Task, TaskOutput
-from swsdist.reduce.source_places import outside_places
+from swsdist.reduce.spans import outside_places
 from swsdist.reduce.spans import Spans
 from swsdist.registry.registries import CALIBRATION
 from swsdist.stages.inputs.search_inputs import SearchInputs

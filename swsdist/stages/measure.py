@@ -17,7 +17,7 @@ from swsdist.corpora.places import Places, stored
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Task, TaskOutput, Values
-from swsdist.reduce.source_places import WHERE
+from swsdist.reduce.spans import WHERE
 from swsdist.reduce.speakers import WHO, Speakers
 from swsdist.score import PER_TERM, per_term
 from swsdist.score.measures.protocol import OperatingPoint

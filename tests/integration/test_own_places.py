@@ -10,7 +10,7 @@ import pytest
 
 import swsdist
 from swsdist.core.codes import chains as chains_codes
-from swsdist.reduce.source_places import outside_places, source_places
+from swsdist.reduce.spans import outside_places, source_places
 from swsdist.stages.buckets import Measured
 from tests.support.coded import raises
 

@@ -14,7 +14,7 @@ from swsdist.core.codes import searcher as searcher_codes
 from swsdist.core.types import DETECTIONS, DOCUMENTS
 from swsdist.corpora.documents import part_of, read_documents
 from swsdist.corpora.places import Places, by_document, searched_stretches, stored, stretches
-from swsdist.reduce.source_places import in_recordings
+from swsdist.reduce.spans import in_recordings
 from tests.support.coded import raises
 
 #: doc_id, recording, start (s), duration (s): three places of r1, one of r2, and a recording of its own.

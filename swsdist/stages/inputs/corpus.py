@@ -44,7 +44,7 @@ from swsdist.io.nist.ecf import read_ecf
 from swsdist.io.nist.termlist import read_termlist
 from swsdist.io.notices import Notices, sample
 from swsdist.lattices.beside import speakers_of
-from swsdist.reduce.source_places import SourcePlaces, outside_places, source_places
+from swsdist.reduce.spans import SourcePlaces, outside_places, source_places
 from swsdist.registry.registries import METHODS
 from swsdist.score.measures.protocol import Protocol, protocol_of
 from swsdist.stages.inputs.corpus_documents import places_in

@@ -27,7 +27,7 @@ from swsdist.corpora.kinds import kind_of
 from swsdist.corpora.places import is_placed
 from swsdist.io.notices import UNFIT, Notices
 from swsdist.io.tables import place
-from swsdist.reduce.source_places import SourcePlaces
+from swsdist.reduce.spans import SourcePlaces
 from swsdist.registry.registries import CALIBRATION
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.inputs.corpus import agree
