@@ -33,7 +33,7 @@ from swsdist.io.quesst import read_quesst_references
 from swsdist.lattices.words import spelled
 from swsdist.score.conventions import Conventions
 from swsdist.score.measures.protocol import FROM_DATA, Parts, Protocol, operating_point, protocol, registered
-from swsdist.score.tables import in_schema
+from swsdist.score.conventions import in_schema
 from swsdist.score.trials.align import is_judged
 from swsdist.score.trials.segments import excerpt_documents, inside, named_documents, seconds
 

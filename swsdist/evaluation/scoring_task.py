@@ -28,7 +28,7 @@ from swsdist.io.notices import Notices
 from swsdist.registry.registries import READERS
 from swsdist.score.conventions import STDEVAL, Conventions, conventions_of
 from swsdist.score.measures.protocol import OperatingPoint, Protocol
-from swsdist.score.tables import in_schema
+from swsdist.score.conventions import in_schema
 from swsdist.score.trials.segments import excerpt_documents, named_documents
 
 

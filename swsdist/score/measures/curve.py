@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from swsdist.core.codes import score as codes
 from swsdist.core.codes import warning_text
-from swsdist.score.tables import as_table
+from swsdist.score.conventions import as_table
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

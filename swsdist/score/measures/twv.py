@@ -65,7 +65,7 @@ from swsdist.score.measures.curve import (
     nontargets,
     query_index,
 )
-from swsdist.score.tables import as_table
+from swsdist.score.conventions import as_table
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -41,7 +41,7 @@ from numpy.typing import ArrayLike, NDArray
 from swsdist.core.codes import score as codes
 from swsdist.core.types import TRIALS
 from swsdist.score.conventions import Conventions, conventions_of
-from swsdist.score.tables import as_table
+from swsdist.score.conventions import as_table
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -79,7 +79,7 @@ def align(
 
     Args:
         detections: query_id, doc_id, channel, start, end (s), score; optionally decision and duration (s). More
-            columns are allowed. An arrow or pandas table, or a mapping of columns (`swsdist.score.tables`).
+            columns are allowed. An arrow or pandas table, or a mapping of columns (`swsdist.score.conventions`).
         references: query_id, doc_id, channel, start, end (s); likewise.
         tolerance: s, of the mid-point rule, inclusive.
         low: least score of the whole list; None (KWSEval): of each group.
