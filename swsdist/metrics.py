@@ -49,7 +49,7 @@ from swsdist.registry.registries import MEASURES
 from swsdist.score.measures.det import accepted_from
 from swsdist.score.measures.det import det as _det
 from swsdist.score.measures.protocol import Protocol
-from swsdist.score.parts.evaluating import measure_names, measures_of
+from swsdist.score.parts.events import measure_names, measures_of
 from swsdist.score.conventions import as_table
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from swsdist.reduce.spans import WHERE
 from swsdist.reduce.speakers import WHO, Speakers
 from swsdist.score import PER_TERM, per_term
 from swsdist.score.measures.protocol import OperatingPoint
-from swsdist.score.parts.evaluating import identities, measure_parts, measures_of
+from swsdist.score.parts.events import identities, measure_parts, measures_of
 from swsdist.stages.buckets import BucketStage, Counted
 from swsdist.stages.inputs.corpus import COLUMNS, POPULATION
 from swsdist.stages.inputs.search_inputs import CorpusInputs

@@ -24,7 +24,7 @@ from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Part, Task, TaskOutput, Values
 from swsdist.score.measures.det import DET, det_of
 from swsdist.score.measures.protocol import OperatingPoint, operating_point, protocol_of
-from swsdist.score.parts.evaluating import identities, measures_of, merge, values
+from swsdist.score.parts.events import identities, measures_of, merge, values
 from swsdist.score.parts.events import curve_of
 from swsdist.score.trials.making import check_needs, in_every_document, segments_for
 from swsdist.stages.buckets import Counted, Fitted, Measured
