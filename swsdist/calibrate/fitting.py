@@ -32,7 +32,7 @@ from swsdist.registry.registries import CALIBRATION
 from swsdist.score import score_limits
 from swsdist.score.measures.curve import Classes, best_point, curve_blocks
 from swsdist.score.parts.events import CLASSES, EVENTS, count_classes, count_events, event_blocks
-from swsdist.score.parts.merging import Merged, Source, check_part, of_table
+from swsdist.score.parts.events import Merged, Source, check_part, of_table
 
 Parts = Callable[[], Iterable[pa.Table]]
 
