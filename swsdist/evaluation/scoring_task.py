@@ -29,7 +29,7 @@ from swsdist.registry.registries import READERS
 from swsdist.score.conventions import STDEVAL, Conventions, conventions_of
 from swsdist.score.measures.protocol import OperatingPoint, Protocol
 from swsdist.score.conventions import in_schema
-from swsdist.score.trials.segments import excerpt_documents, named_documents
+from swsdist.score.trials.making import excerpt_documents, named_documents
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,25 +20,332 @@ both. With the number of documents as the number of trials of a query, all measu
 DET, cross entropy, precision and the rest.
 
 Sources: Rodriguez-Fuentes and Penagarikano 2013, section 2.2.1.
+
+Segment trials: one trial for each term and segment. KWSEval's option `-g`, of OpenKWS13.
+
+Segments of an excerpt come from the stretches of speech (`SPEAKER` records) that lie wholly inside it, by begin time: a
+gap before one is a segment of silence; one that begins exactly where the last segment ends is a new segment of speech;
+one that overlaps the last extends it; what is left over is a segment of silence. All segments are trials of every term.
+
+A term's target is a segment of speech in which it occurs, all its words lying in that segment, once or more. A detection
+belongs to the first segment whose span, borders included, holds its mid-point; of a term's detections in a segment the one
+with the highest score is kept, and detections in no segment are dropped. There is no tolerance and no kernel.
+
+Where a kept detection lies exactly on the border of two segments KWSEval may lose it, or another one, from its counts,
+depending on the order of a hash. Here it belongs to the earlier segment, for targets and false alarms.
+
+Source: F4DE 3.5, KWSEval; NIST, OpenKWS13 evaluation plan.
+
+Rules of an ECF: length of the audio, documents, and which times it includes.
+
+The two programs differ in all of them (each rule was read from the program's source, and confirmed by running it):
+
+STDEval 0.7
+    T is the sum of the durations of the excerpts whose channel is 1, each time they occur. Everything is scored, or, with
+    its option -E, only what lies wholly in an excerpt. A document's name is the last part of the path without `.sph`,
+    `.wav`, `.flac`; the excerpt ends at begin + duration.
+KWSEval (F4DE 3.5)
+    T is per file, all channels together, without overlaps: excerpts are sorted by begin, then end; each one's end is cut
+    down to the least begin of a later one that starts before that end; half for `splitcts`. What lies in no excerpt is
+    always left out. A document's name is the last part of the path without what follows its last dot; the excerpt ends at
+    begin + duration, rounded to 4 decimals.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from swsdist.core.codes import score as codes
-from swsdist.core.types import TRIALS
+from swsdist.core.types import PLACED, TRIALS
 from swsdist.corpora.places import Places, by_document
-from swsdist.score.conventions import Name, conventions_of
+from swsdist.score.conventions import KWSEVAL, Conventions, Name, conventions_of
 from swsdist.score.measures.protocol import Protocol
-from swsdist.score.trials.align import align
-from swsdist.score.trials.segments import align_segments, segments_of_documents
+from swsdist.score.trials.align import align, decimals
+
+Bools = NDArray[np.bool_]
+
+
+def seconds(excerpts: pa.Table, conventions: Conventions | str) -> float:
+    """T, s of counted audio.
+
+    Args:
+        excerpts: table EXCERPTS.
+        conventions: whose rules.
+    """
+    rules = conventions_of(conventions)
+    if rules.per_channel:
+        total = 0.0
+        for row in _rows(excerpts):
+            # Sequential, as the program adds: half a second may change the rounding of N.
+            total += row["duration"] if row["channel"] == 1 else 0.0
+        return total
+    files: dict[str, list[tuple[float, float, str]]] = defaultdict(list)
+    ends = _ends(excerpts, rules)
+    for row, end in zip(_rows(excerpts), ends, strict=True):
+        files[rules.excerpt_document(row["file"])].append((row["start"], float(end), row["source_type"]))
+    total = 0.0
+    for file in sorted(files):
+        total += _without_overlap(files[file])
+    return total
+
+
+def named_documents(excerpts: pa.Table, conventions: Conventions) -> list[str]:
+    """The documents that excerpts name, each once, in their order."""
+    return list(dict.fromkeys(conventions.excerpt_document(file) for file in excerpts["file"].to_pylist()))
+
+
+def _without_overlap(excerpts: list[tuple[float, float, str]]) -> float:
+    """Lengths of one file's excerpts without overlaps; excerpts are (begin, end, source type)."""
+    ordered = sorted(excerpts, key=lambda excerpt: excerpt[:2])
+    total = 0.0
+    for k, (start, end, kind) in enumerate(ordered):
+        # Begins ascend, so the next one is the least of the later ones.
+        cut = min(end, ordered[k + 1][0]) if k + 1 < len(ordered) else end
+        total += (cut - start) * (0.5 if kind == "splitcts" else 1.0)
+    return total
+
+
+def inside(
+    table: pa.Table,
+    excerpts: pa.Table,
+    conventions: Conventions | str,
+    *,
+    last: str = "end",
+    tail: NDArray[np.float64] | None = None,
+) -> Bools:
+    """Whether each row lies wholly in one excerpt of its document and channel: start >= tbeg and end <= its end.
+
+    Args:
+        table: doc_id, channel, start, and the column `last` (s).
+        excerpts: table EXCERPTS.
+        conventions: whose rules for names and ends.
+        last: the column that holds the ends.
+        tail: float64, the ends, instead of a column.
+
+    Returns:
+        bool (rows,).
+    """
+    spans: dict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
+    rules = conventions_of(conventions)
+    ends = _ends(excerpts, rules)
+    for row, end in zip(_rows(excerpts), ends, strict=True):
+        spans[rules.excerpt_document(row["file"]), row["channel"]].append((row["start"], float(end)))
+    result = np.zeros(table.num_rows, dtype=bool)
+    begin, end = table["start"].to_numpy(), table[last].to_numpy() if tail is None else tail
+    for key, rows in rows_by_document(table):
+        for low, high in spans.get(key, ()):
+            result[rows] |= (begin[rows] >= low) & (end[rows] <= high)
+    return result
+
+
+def rows_by_document(table: pa.Table) -> Iterable[tuple[tuple[str, int], NDArray[np.int64]]]:
+    """Each document (doc_id, channel) of a table, and its rows."""
+    if not table.num_rows:
+        return
+    names = table["doc_id"].cast(pa.dictionary(pa.int32(), pa.string())).combine_chunks()
+    channel = table["channel"].to_numpy().astype(np.int64)
+    code = names.indices.to_numpy().astype(np.int64) * (channel.max() + 1) + channel
+    order = np.argsort(code, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(code[order])) + 1):
+        yield (names.dictionary[int(names.indices[int(rows[0])].as_py())].as_py(), int(channel[rows[0]])), rows
+
+
+def _ends(excerpts: pa.Table, rules: Conventions) -> NDArray[np.float64]:
+    ends: NDArray[np.float64] = pc.add(excerpts["start"], excerpts["duration"]).to_numpy()
+    return ends if rules.sums_ends else decimals(ends, 4)
+
+
+def excerpt_documents(excerpts: pa.Table, conventions: Conventions | str) -> pa.Table:
+    """The excerpts as documents, in the columns of PLACED that `swsdist.corpora.places` reads.
+
+    Args:
+        excerpts: table EXCERPTS; one that is listed twice is one document.
+        conventions: whose rules for names and ends.
+    """
+    rules = conventions_of(conventions)
+    ends = zip(_rows(excerpts), _ends(excerpts, rules).tolist(), strict=True)
+    rows = sorted({(rules.excerpt_document(row["file"]), row["channel"], row["start"], end) for row, end in ends})
+    several = Counter(row[:2] for row in rows)
+    ids = [name if several[name, channel] == 1 else f"{name}:{start!r}-{end!r}" for name, channel, start, end in rows]
+    names = ("doc_id", "recording", "channel", "start", "end")
+    columns = [ids, *(zip(*rows, strict=True) if rows else [()] * 4)]
+    return pa.table([pa.array(c, PLACED.field(n).type) for n, c in zip(names, columns, strict=True)], names=names)
+
+
+def _rows(excerpts: pa.Table) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = excerpts.select(["file", "channel", "start", "duration", "source_type"]).to_pylist()
+    return rows
+
+
+Floats = NDArray[np.float64]
+
+#: Begins and ends (s) by document and channel.
+Spans = dict[tuple[str, int], list[tuple[float, float]]]
+
+#: One row per segment, by document, channel and begin.
+SEGMENTS = pa.schema(
+    [
+        pa.field("doc_id", pa.string(), False),
+        pa.field("channel", pa.int32(), False),
+        pa.field("start", pa.float64(), False),
+        pa.field("end", pa.float64(), False),
+        pa.field("speech", pa.bool_(), False),
+    ]
+)
+
+
+def segments(excerpts: pa.Table, speakers: pa.Table) -> pa.Table:
+    """The segments of all excerpts.
+
+    Args:
+        excerpts: table EXCERPTS.
+        speakers: table LEXEMES of the stretches of speech.
+
+    Returns:
+        table SEGMENTS.
+    """
+    ends = decimals(speakers["start"].to_numpy() + speakers["duration"].to_numpy(), 4)
+    keys = zip(*(speakers[name].to_pylist() for name in ("doc_id", "channel", "start")), strict=True)
+    talk: Spans = defaultdict(list)
+    for (doc_id, channel, start), end in zip(keys, ends.tolist(), strict=True):
+        talk[doc_id, channel].append((start, end))
+    close = decimals(excerpts["start"].to_numpy() + excerpts["duration"].to_numpy(), 4)
+    names = [KWSEVAL.excerpt_document(file) for file in excerpts["file"].to_pylist()]
+    return _cut(
+        zip(names, *(excerpts[name].to_pylist() for name in ("channel", "start")), close.tolist(), strict=True), talk
+    )
+
+
+def segments_of_documents(documents: pa.Table, speech: pa.Table) -> pa.Table:
+    """The segments of documents, or of searched parts of recordings: each is one excerpt.
+
+    Args:
+        documents: doc_id, channel, duration (s), and maybe start (s), which else is 0.
+        speech: doc_id, channel, start, end (s) of the stretches of speech; those that do not lie wholly in their document are
+            ignored, as those outside of an excerpt.
+
+    Returns:
+        table SEGMENTS.
+    """
+    talk: Spans = defaultdict(list)
+    for doc_id, channel, start, end in zip(
+        *(speech[name].to_pylist() for name in ("doc_id", "channel", "start", "end")), strict=True
+    ):
+        talk[doc_id, channel].append((start, end))
+    rows = documents.to_pylist()
+    cut = ((row["doc_id"], row["channel"], row.get("start", 0.0), row["duration"]) for row in rows)
+    return _cut(((doc_id, channel, start, start + duration) for doc_id, channel, start, duration in cut), talk)
+
+
+def _cut(excerpts: Iterable[tuple[str, int, float, float]], talk: Spans) -> pa.Table:
+    """Excerpts, as document, channel, begin and end, cut where speech begins and ends."""
+    rows = []
+    for doc_id, channel, begin, close in excerpts:
+        inner = sorted(span for span in talk[doc_id, channel] if span[0] >= begin and span[1] <= close)
+        parts: list[list[float]] = []  # begin, end, 1 for speech
+        at = begin
+        for start, end in inner:
+            if start > at:
+                parts.append([at, start, 0.0])
+                parts.append([start, end, 1.0])
+            elif start == at:
+                parts.append([start, end, 1.0])
+            else:
+                parts[-1][1] = max(parts[-1][1], end)
+            at = max(at, end)
+        if at < close:
+            parts.append([at, close, 0.0])
+        rows += [(doc_id, channel, start, end, bool(speech)) for start, end, speech in parts]
+    rows.sort()  # by document, in time order
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(SEGMENTS)
+    return pa.table([pa.array(column, field.type) for column, field in zip(columns, SEGMENTS, strict=True)], SEGMENTS)
+
+
+def align_segments(detections: pa.Table, references: pa.Table, spoken: pa.Table) -> pa.Table:
+    """Segment trials of detections and references.
+
+    Args:
+        detections: query_id, doc_id, channel, start, end, score; optionally decision and duration.
+        references: query_id, doc_id, channel, start, end; occurrences whose words may lie anywhere.
+        spoken: table SEGMENTS.
+
+    Returns:
+        table TRIALS: `ref_start`, `ref_end` are a target segment's; a row a (query, segment) that is a target or holds
+        a detection.
+    """
+    kept_detections = _kept(detections, spoken)
+    targets = _targets(references, spoken)
+    rows = []
+    for key in sorted(set(kept_detections) | targets):
+        query_id, segment = key
+        start, end, score, decision = kept_detections.get(key, (None, None, None, None))
+        ref = (spoken["start"][segment].as_py(), spoken["end"][segment].as_py()) if key in targets else (None, None)
+        doc_id, channel = spoken["doc_id"][segment].as_py(), spoken["channel"][segment].as_py()
+        rows.append((query_id, doc_id, channel, start, end, score, decision, *ref))
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(TRIALS)
+    return pa.table([pa.array(column, field.type) for column, field in zip(columns, TRIALS, strict=True)], TRIALS)
+
+
+def _of_point(time: Floats, start: Floats, end: Floats) -> NDArray[np.int64]:
+    """Index of the first segment that holds each time, -1 for none; segments by begin."""
+    first = np.searchsorted(end, time, side="left")  # segments do not overlap, so ends ascend with begins
+    inside = (first < len(start)) & (np.append(start, np.inf)[first] <= time)
+    return np.where(inside, first, -1)
+
+
+def _kept(detections: pa.Table, spoken: pa.Table) -> dict[tuple[str, int], tuple[float, float, float, bool | None]]:
+    start, end = detections["start"].to_numpy(), detections["end"].to_numpy()
+    duration = detections["duration"].to_numpy() if "duration" in detections.column_names else end - start
+    segment = _segment_of(detections, spoken, start + duration / 2)
+    queries = detections["query_id"].cast(pa.string()).to_pylist()
+    score = detections["score"].to_pylist()
+    decided = detections["decision"].to_pylist() if "decision" in detections.column_names else [None] * len(score)
+    kept: dict[tuple[str, int], tuple[float, float, float, bool | None]] = {}
+    for k in np.lexsort((start, -detections["score"].to_numpy())).tolist():
+        if segment[k] >= 0:
+            kept.setdefault((queries[k], int(segment[k])), (float(start[k]), float(end[k]), score[k], decided[k]))
+    return kept
+
+
+def _targets(references: pa.Table, spoken: pa.Table) -> set[tuple[str, int]]:
+    start, end = references["start"].to_numpy(), references["end"].to_numpy()
+    first = _segment_of(references, spoken, start)
+    speech, begins, ends = spoken["speech"].to_pylist(), spoken["start"].to_numpy(), spoken["end"].to_numpy()
+    document = list(zip(spoken["doc_id"].to_pylist(), spoken["channel"].to_pylist(), strict=True))
+    targets = set()
+    for k, query_id in enumerate(references["query_id"].to_pylist()):
+        segment = int(first[k])
+        # A word that begins on a border lies in the segment after it.
+        after = segment + 1
+        on_border = segment >= 0 and start[k] == ends[segment] and end[k] > start[k]
+        if on_border and after < len(ends) and document[after] == document[segment] and begins[after] == start[k]:
+            segment = after
+        if segment >= 0 and speech[segment] and begins[segment] <= start[k] and end[k] <= ends[segment]:
+            targets.add((query_id, segment))
+    return targets
+
+
+def _segment_of(table: pa.Table, spoken: pa.Table, time: Floats) -> NDArray[np.int64]:
+    """Row of the segment that holds each row's time."""
+    result = np.full(table.num_rows, -1, dtype=np.int64)
+    of_document = {key: np.sort(rows) for key, rows in rows_by_document(spoken)}
+    start, end = spoken["start"].to_numpy(), spoken["end"].to_numpy()
+    for key, rows in rows_by_document(table):
+        segment_rows = of_document.get(key)
+        if segment_rows is not None:
+            segment_rows = segment_rows[np.lexsort((end[segment_rows], start[segment_rows]))]
+            at = _of_point(time[rows], start[segment_rows], end[segment_rows])
+            result[rows] = np.where(at >= 0, segment_rows[at], -1)
+    return result
+
 
 KEY = ("query_id", "doc_id", "channel")
 
