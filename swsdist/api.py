@@ -363,7 +363,7 @@ def words(store: str | Store) -> pd.DataFrame:
     """
     import pandas as pd
 
-    from swsdist.searcher.settings import store_of_words
+    from swsdist.searcher.searcher import store_of_words
     from swsdist.store.lattice_shards import words_of_recordings
 
     opened = store_of_words(store) if isinstance(store, str) else store

@@ -18,7 +18,7 @@ from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inspection.status import load_chain_run, load_partial_run
 from swsdist.registry.registries import CALIBRATION, METHODS
 from swsdist.score.measures.protocol import protocol_of
-from swsdist.searcher.settings import scores_after
+from swsdist.searcher.searcher import scores_after
 from swsdist.stages.inputs.settings import as_text, score_differences
 from swsdist.store.manifest import load
 

@@ -26,7 +26,7 @@ from swsdist.lattices.lattice import BREAK, Word
 from swsdist.registry.registries import METHODS
 from swsdist.searcher.hit_likelihood import hit_likelihood
 from swsdist.searcher.searcher import Searcher
-from swsdist.searcher.settings import setup_of
+from swsdist.searcher.searcher import setup_of
 from swsdist.store.lattice_shards import read_words
 from swsdist.store.same_sound import copies_in
 

@@ -33,7 +33,7 @@ from swsdist.glossary.words import YES, Entry, Place, Places, within
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.status import load_chain_run
 from swsdist.pipeline.lock import locked
-from swsdist.searcher.settings import setup_of
+from swsdist.searcher.searcher import setup_of
 from swsdist.server.archive import PAGE, Archive
 from swsdist.server.beside import Beside
 from swsdist.server.indexing import Indexing

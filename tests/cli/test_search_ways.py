@@ -20,7 +20,7 @@ from swsdist.core.errors import StoreError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.status import load_chain_run
 from swsdist.pipeline.ledger import load_plans, save_plans
-from swsdist.searcher.settings import setup_of
+from swsdist.searcher.searcher import setup_of
 from swsdist.store.maintaining import compact
 from swsdist.store.manifest import require, state_name
 from tests.support.coded import says

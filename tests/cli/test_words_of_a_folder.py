@@ -29,7 +29,7 @@ from swsdist.lattices.collection import read_file
 from swsdist.lattices.lattice import Lattices, Origin
 from swsdist.lattices.recognition import Recognition
 from swsdist.registry.registries import RECOGNISERS
-from swsdist.searcher.settings import setup_of
+from swsdist.searcher.searcher import setup_of
 from swsdist.server.running import settings_for
 from swsdist.server.service import Service
 from swsdist.store.reading import Store

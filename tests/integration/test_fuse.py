@@ -27,7 +27,7 @@ from swsdist.pipeline.inspection.estimate import estimates
 from swsdist.pipeline.inspection.status import load_chain_run
 from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.ledger import Ledger
-from swsdist.searcher.settings import setup_of
+from swsdist.searcher.searcher import setup_of
 from swsdist.stages.buckets import Bucket, Fitted
 from swsdist.testing.conformance import check_chain
 from tests.support.coded import raises, says

@@ -33,7 +33,7 @@ from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.inspection.status import digests
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.searcher.settings import setup_of
+from swsdist.searcher.searcher import setup_of
 from swsdist.store.reading import Store
 from swsdist.testing.conformance import check_extractor
 from swsdist.testing.synthesis.encoder import KINDS, make_encoder
