@@ -27,7 +27,7 @@ from swsdist.glossary.exports import EXPORTS
 from swsdist.glossary.words import Place
 from swsdist.server import sounds
 from swsdist.server.archive import Filters
-from swsdist.server.bodies import error_values, to_file
+from swsdist.server.security import error_values, to_file
 from swsdist.server.glossary_routes import GLOSSARY
 from swsdist.server.questions import MOST, TOP, Question, answer, as_line, examples_of
 from swsdist.server.requests import (

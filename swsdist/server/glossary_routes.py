@@ -20,7 +20,7 @@ from swsdist.glossary.importing import Counts, import_file, import_files
 from swsdist.glossary.exports import Languages
 from swsdist.glossary.words import Token
 from swsdist.server import sounds
-from swsdist.server.bodies import to_file
+from swsdist.server.security import to_file
 from swsdist.server.requests import (
     body_of,
     bounds_of,

@@ -28,7 +28,7 @@ from swsdist.io.remote.scratch import scratch
 from swsdist.searcher.queries import Skip, WrittenQueries
 from swsdist.searcher.searcher import Searcher
 from swsdist.server.archive import Archive, Filters
-from swsdist.server.bodies import error_values
+from swsdist.server.security import error_values
 
 #: Hits that are shown, and most that may be asked for.
 TOP, MOST = 50, 1000

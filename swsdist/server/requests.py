@@ -17,7 +17,7 @@ from starlette.requests import Request
 from swsdist.core.codes import server as codes
 from swsdist.glossary import words
 from swsdist.glossary.words import Place
-from swsdist.server.bodies import whole_body
+from swsdist.server.security import whole_body
 from swsdist.server.service import Service
 
 T = TypeVar("T")
