@@ -46,7 +46,7 @@ from swsdist.server.requests import (
 )
 from swsdist.server.security import Gate, Guard, error_response, named
 from swsdist.server.service import Service
-from swsdist.server.transcripts import SECONDS, TRANSCRIPTS
+from swsdist.server.glossary_routes import SECONDS, TRANSCRIPTS
 
 _STATIC = Path(__file__).parent / "static"
 _LOG = logging.getLogger(__name__)
