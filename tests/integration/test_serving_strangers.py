@@ -34,7 +34,7 @@ import uvicorn
 from swsdist.audio.clips import as_bytes
 from swsdist.server import security as connections
 from swsdist.server.app import create_app
-from swsdist.server.indexing import Indexing
+from swsdist.server.service import Indexing
 from swsdist.server.requests import Turns
 from swsdist.server.security import Guard
 from swsdist.server.service import Service, Settings
@@ -415,7 +415,7 @@ def test_hostile_requests(
 
 INDEX = """
 import sys
-from swsdist.server.indexing import Indexing
+from swsdist.server.service import Indexing
 indexing = Indexing(sys.argv[1], sys.argv[2], lambda: None)
 import threading
 threading.Thread(target=indexing.once, daemon=True).start()
@@ -440,7 +440,7 @@ def test_an_index_ends_with_its_server(small_corpus: Path, tmp_path: Path) -> No
 def test_the_index_of_another_is_waited_for(
     small_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("swsdist.server.indexing._AGAIN", 0.1)
+    monkeypatch.setattr("swsdist.server.service._AGAIN", 0.1)
     committed = threading.Event()
     indexing = Indexing(str(small_corpus / "audio"), str(tmp_path / "run"), committed.set)
     with locked(Folder(str(tmp_path / "run"))):
