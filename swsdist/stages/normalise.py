@@ -32,7 +32,7 @@ from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.buckets import BucketStage, Extracted
 from swsdist.stages.describe import query_covariates, read_covariates
 from swsdist.stages.inputs.search_inputs import CorpusInputs
-from swsdist.stages.measure import speakers_of
+from swsdist.stages.score import speakers_of
 from swsdist.stages.queries import demand_examples, read_group
 from swsdist.stages.score import point_of
 

@@ -25,7 +25,7 @@ from swsdist.reduce.speakers import WHO
 from swsdist.registry.registries import METHODS, STATISTICS
 from swsdist.stages.buckets import BucketStage, Extracted
 from swsdist.stages.inputs.search_inputs import CorpusInputs
-from swsdist.stages.measure import places_of, speakers_of
+from swsdist.stages.score import places_of, speakers_of
 from swsdist.store import parquet
 from swsdist.store.document_keys import keys_of
 

@@ -1,12 +1,18 @@
 """score computes the measures of the whole list from the counts of its parts.
 
 Long tables of counts are merged before that, several files into one, in rounds until one is left.
+
+measure makes the counts behind the measures, for one bucket of queries.
+
+Columns of a store's documents that tasks use besides frames, read once per process and kept for later tasks.
+
+A bucket of queries may have candidates in any document, so each task would otherwise read the complete table.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,20 +22,23 @@ import pyarrow.compute as pc
 
 from swsdist.calibrate.procedure import thresholds_for
 from swsdist.core.codes import stages as codes
-from swsdist.corpora.places import Places, by_document
+from swsdist.corpora.places import Places, by_document, stored
 from swsdist.io.filesystem import identify
 from swsdist.io.nist.speech import read_speech
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Part, Task, TaskOutput, Values
+from swsdist.reduce.spans import WHERE
+from swsdist.reduce.speakers import WHO, Speakers
+from swsdist.score import PER_TERM, per_term
 from swsdist.score.measures.det import DET, det_of
 from swsdist.score.measures.protocol import OperatingPoint, operating_point, protocol_of
-from swsdist.score.parts.events import identities, measures_of, merge, values
-from swsdist.score.parts.events import curve_of
+from swsdist.score.parts.events import curve_of, identities, measure_parts, measures_of, merge, values
 from swsdist.score.trials.making import check_needs, in_every_document, segments_for
-from swsdist.stages.buckets import Counted, Fitted, Measured
-from swsdist.stages.inputs.corpus import spans_of
+from swsdist.stages.buckets import BucketStage, Counted, Fitted, Measured
+from swsdist.stages.inputs.corpus import COLUMNS, POPULATION, spans_of
 from swsdist.stages.inputs.search_inputs import CorpusInputs
+from swsdist.store.reading import Store
 
 
 def point_of(inputs: Inputs) -> OperatingPoint:
@@ -201,3 +210,90 @@ def _groups(parts_of: Mapping[str, list[Part]]) -> Iterator[tuple[str, list[Part
         if len(parts) > 1 and sum(part.rows for part in parts) > _FEW:
             for first in range(0, len(parts), _TOGETHER):
                 yield name, parts[first : first + _TOGETHER]
+
+
+def speakers_of(store: tuple[str, str], context: Context) -> Speakers:
+    """Speakers of the documents in a state of a store.
+
+    Args:
+        store: its folder and the state's fingerprint.
+        context: keeps the result.
+    """
+
+    def read() -> Speakers:
+        there = Store.at(*store, storage=context.storage)
+        return Speakers(there.documents(columns=list(WHO)), there.manifest.tick)
+
+    return context.cached("speakers", store, read)
+
+
+def places_of(store: tuple[str, str], context: Context) -> pa.Table:
+    """Places of the documents of a state of a store: columns WHERE of DOCUMENTS; arguments as for `speakers_of`."""
+    return context.cached("places", store, lambda: _documents(store, WHERE, context))
+
+
+def population_at(population: Values, context: Context) -> pa.Table:
+    """The scored population: POPULATION.
+
+    Args:
+        population: from `operating_point.population_for`.
+        context: keeps the store's part.
+    """
+    store = population["store"]
+    there = context.cached("population", store, lambda: _documents(store, COLUMNS, context))
+    read = there.select(COLUMNS).append_column("read", pa.array(np.ones(there.num_rows, bool)))
+    return pa.concat_tables([read.cast(POPULATION), pa.Table.from_pylist(population["unread"], POPULATION)])
+
+
+def _documents(store: tuple[str, str], columns: Iterable[str], context: Context) -> pa.Table:
+    return Store.at(*store, storage=context.storage).documents(columns=list(columns))
+
+
+class Measuring(NamedTuple):
+    """The payload of a task."""
+
+    trials: str
+    point: OperatingPoint
+    population: Values | None
+
+
+class Measure(BucketStage[Measuring]):
+    """Counts add, so they are merged as streams, and nobody holds the list."""
+
+    name = "measure"
+    version = 1
+    needs_run = "references"
+    unit = "trials"
+    phase = "score"
+    takes = {"trials": "trials"}
+    grows_with_hours = "kept"
+    tables = {"parts": Table(None, digested=False), "terms": Table(PER_TERM)}
+
+    def plan(self, inputs: Inputs) -> Iterator[Task[Measuring]]:
+        """A task per bucket with trials."""
+        parts = inputs.parts("trials")
+        if not parts:
+            return
+        point = point_of(inputs)
+        measures = identities(measures_of(point))
+        # Lists of document trials name documents, others recordings.
+        by_recording = inputs.chain_inputs(CorpusInputs).corpus.placed and point.trials_are != "document"
+        population = population_for(inputs) if by_recording else None
+        for part in parts:
+            key_parts = measures, point.as_json(), part.name, *([population] if population else [])
+            yield self.following(part, inputs, *key_parts, payload=Measuring(part.name, point, population))
+
+    def run(self, task: Task[Measuring], context: Context) -> TaskOutput:
+        """Count."""
+        payload = task.payload
+        trials, point, places = context.read(payload.trials), payload.point, None
+        if payload.population is not None:
+            places = Places(stored(population_at(payload.population, context)))
+        outputs = [
+            context.publish(task, "parts", [table], table.schema, suffix=f"-{name}.parquet")
+            for name, table in measure_parts(trials, point, places=places).items()
+        ]
+        names = list(measure_parts(trials.slice(0, 0), point))
+        terms = per_term(trials, trials=point.trials, beta=point.beta)
+        outputs.append(context.publish(task, "terms", [terms], PER_TERM))
+        return TaskOutput(tuple(outputs), Counted(names))

@@ -37,7 +37,7 @@ from swsdist.stages.fit_transforms import FitTransforms
 from swsdist.stages.index import Index
 from swsdist.stages.inputs.cross_corpus import takes_query_statistics
 from swsdist.stages.inputs.unfitted_models import is_fitted
-from swsdist.stages.measure import Measure
+from swsdist.stages.score import Measure
 from swsdist.stages.normalise import Normalise, PooledStatistics
 from swsdist.stages.queries import Queries
 from swsdist.stages.query_statistics import QueryStatistics

@@ -19,7 +19,7 @@ from swsdist.core.errors import StoreError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.stage import Context
 from swsdist.reduce.speakers import WHO, Speakers
-from swsdist.stages.measure import speakers_of
+from swsdist.stages.score import speakers_of
 from swsdist.store.reading import Store
 from tests.support.coded import raises, says
 

@@ -38,7 +38,7 @@ from swsdist.stages.export import Export, Format
 from swsdist.stages.fit import Fit
 from swsdist.stages.inputs.provenance import files_of
 from swsdist.stages.inputs.validation import document_checks, folds_of_steps
-from swsdist.stages.measure import Measure
+from swsdist.stages.score import Measure
 from swsdist.stages.score import Score
 from swsdist.stages.summarise import Summarise
 
