@@ -40,7 +40,7 @@ from swsdist.stages.inputs.unfitted_models import is_fitted
 from swsdist.stages.score import Measure
 from swsdist.stages.normalise import Normalise, PooledStatistics
 from swsdist.stages.queries import Queries
-from swsdist.stages.query_statistics import QueryStatistics
+from swsdist.stages.queries import QueryStatistics
 from swsdist.stages.reduce import Reduce
 from swsdist.stages.score import Score
 from swsdist.stages.search import Search

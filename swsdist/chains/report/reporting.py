@@ -38,7 +38,7 @@ from swsdist.stages.buckets import Bucket, Extracted, Fitted, Measured, Searched
 from swsdist.stages.inputs.cross_corpus import takes_query_statistics
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.queries import seconds_in
-from swsdist.stages.query_statistics import Summed
+from swsdist.stages.queries import Summed
 from swsdist.stages.summarise import edges_of
 from swsdist.store.digest import combined
 
