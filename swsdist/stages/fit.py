@@ -33,11 +33,13 @@ from swsdist.calibrate.fitting import (
     to_bytes,
     with_models,
 )
-from swsdist.calibrate.procedure import Procedure, procedures
+from swsdist.calibrate.procedure import Procedure, decide, keep_order, procedures
 from swsdist.calibrate.steps.interface import TwvParameters
+from swsdist.config import Config
 from swsdist.config.calibration import Calibrate
 from swsdist.core.codes import stages as codes
 from swsdist.core.fingerprint import fingerprint, slot_of
+from swsdist.core.types import DETECTIONS
 from swsdist.kernels.regression import MOST
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
@@ -45,7 +47,7 @@ from swsdist.pipeline.task import Part, Task, TaskOutput, Values
 from swsdist.score import score_limits
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.score.parts.events import CLASSES, EVENTS
-from swsdist.stages.buckets import Fitted
+from swsdist.stages.buckets import BucketStage, Fitted
 from swsdist.stages.describe import query_covariates, read_covariates
 from swsdist.stages.inputs.provenance import calibration_file, named_calibration, provenance
 from swsdist.stages.inputs.search_inputs import CorpusInputs
@@ -311,3 +313,47 @@ def _ended(payload: Learning, context: Context) -> Procedure:
         return steps
     trained_on = {"aligned": fingerprint(fitting.aligned), **fitting.of, "queries": sum(each[0] for each in limits)}
     return finished(steps, fitting.folds, trained_on)
+
+
+class Deciding(NamedTuple):
+    """The payload of a task."""
+
+    detections: str
+    calibration: str | None
+    covariates: Values | None
+
+
+class Decide(BucketStage[Deciding]):
+    """Decisions are null if nothing decides. With fitted steps, this stage gives scores their final values."""
+
+    name = "decide"
+    version = 1
+    phase = "score"
+    takes = {"detections": "normalised"}
+    may_take = {"calibration": "calibration", "statistics": "statistics", "described": "described"}
+    grows_with_hours = "kept"
+    tables = {"scored": Table(DETECTIONS)}
+
+    def plan(self, inputs: Inputs) -> Iterator[Task[Deciding]]:
+        """A task per bucket."""
+        files, fitted = [part.name for part in inputs.parts("calibration")], bool(inputs.config.calibrate.fitted)
+        for part in inputs.parts("detections"):
+            covariates = query_covariates(inputs, part.slots) if fitted else None
+            payload = Deciding(part.name, files[0] if files else None, covariates)
+            key_parts = files, part.name, fitted, *([covariates] if covariates else [])
+            yield self.following(part, inputs, *key_parts, payload=payload)
+
+    def keeps_order(self, config: Config) -> bool:
+        """Whether its steps depend on the score alone."""
+        return keep_order(config.calibrate, config.calibrate.fitted)
+
+    def run(self, task: Task[Deciding], context: Context) -> TaskOutput:
+        """Compare scores with the threshold."""
+        payload = task.payload
+        result = context.read(payload.detections)
+        if payload.calibration is None:
+            result = decide(result, None)
+        else:
+            fitted = Procedure.from_run(context.read_bytes(payload.calibration))
+            result = replace(fitted, covariates=read_covariates(context, payload.covariates)).apply(result)
+        return self.done(task, context, result.select(DETECTIONS.names))  # joined lists have more columns

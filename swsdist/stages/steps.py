@@ -29,7 +29,7 @@ from swsdist.registry.registry import Entry
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.align import Align
 from swsdist.stages.normalise import Cohort, CohortQueries
-from swsdist.stages.decide import Decide
+from swsdist.stages.fit import Decide
 from swsdist.stages.describe import Describe
 from swsdist.stages.export import Export, Format
 from swsdist.stages.fit import Fit

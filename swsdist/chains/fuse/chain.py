@@ -33,7 +33,7 @@ from swsdist.pipeline.chain import Chain, ExternalTable, Step
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Stage, Table
 from swsdist.stages.align import Align
-from swsdist.stages.decide import Decide
+from swsdist.stages.fit import Decide
 from swsdist.stages.export import Export, Format
 from swsdist.stages.fit import Fit
 from swsdist.stages.inputs.provenance import files_of
