@@ -43,7 +43,7 @@ from swsdist.io.nist.ctm import ctm_batches
 from swsdist.io.notices import Notices
 from swsdist.io.tables import names_in, read_table
 from swsdist.stages.inputs.corpus import documents_of, find_references
-from swsdist.stages.inputs.cross_corpus import corpus_of_queries, without_documents
+from swsdist.stages.inputs.corpus import corpus_of_queries, without_documents
 
 SpeakerLookup = Callable[[Mapping[str, Any]], tuple[str | None, str]]
 

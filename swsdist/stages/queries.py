@@ -48,7 +48,7 @@ from swsdist.pipeline.task import Part, Receipt, Task, TaskOutput
 from swsdist.registry.registries import RECURRENCES
 from swsdist.stages.buckets import Extracted
 from swsdist.stages.fit_transforms import in_random_order
-from swsdist.stages.inputs.cross_corpus import speaker_of
+from swsdist.stages.inputs.corpus import speaker_of
 from swsdist.stages.inputs.features import row_for
 from swsdist.stages.inputs.recordings import Row, document_seconds, parts_of
 from swsdist.stages.inputs.search_inputs import CorpusInputs, SearchInputs

@@ -26,7 +26,7 @@ from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.reduce.detections import best_found
 from swsdist.registry.registries import BACKENDS, FIRST_PASSES
 from swsdist.stages.buckets import Extracted, Searched
-from swsdist.stages.inputs.cross_corpus import renormalise
+from swsdist.stages.inputs.corpus import renormalise
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.queries import demand_examples, read_group
 from swsdist.store.manifest import Manifest, Shard, require, state_name

@@ -23,7 +23,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.methods.query.extraction import prepared
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.stages import queries as query_statistics
-from swsdist.stages.inputs.cross_corpus import renormalise
+from swsdist.stages.inputs.corpus import renormalise
 from swsdist.store.reading import Store
 from tests.support.coded import raises
 

@@ -33,7 +33,7 @@ from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.registry.registries import STATISTICS
 from swsdist.stages.buckets import Bucket, BucketStage, Extracted
 from swsdist.stages.describe import Describe, Describing
-from swsdist.stages.inputs.cross_corpus import takes_query_statistics
+from swsdist.stages.inputs.corpus import takes_query_statistics
 from swsdist.stages.inputs.search_inputs import QuestionInputs
 from swsdist.stages.queries import read_group
 from swsdist.store.reading import Store

@@ -35,7 +35,7 @@ from swsdist.score.compare.results import Settings
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages import summarise
 from swsdist.stages.buckets import Bucket, Extracted, Fitted, Measured, Searched, Summarised
-from swsdist.stages.inputs.cross_corpus import takes_query_statistics
+from swsdist.stages.inputs.corpus import takes_query_statistics
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.queries import seconds_in
 from swsdist.stages.queries import Summed

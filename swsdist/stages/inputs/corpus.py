@@ -12,6 +12,13 @@ The scored population: all documents of a corpus, readable or not.
 
 Trials (seconds, segments, documents), true occurrences, pairs, and queries that every document contains are all counted
 in it. So an unreadable document affects measures like one that is searched without hits.
+
+Queries of another corpus: documents are looked up there, its speakers differ from those of the searched corpus, and
+its means and variances normalise its queries.
+
+A method normalises a query like the searched documents, by mean and deviation of the collection. So a query of another
+corpus, with mean m and deviation s of its own collection or speaker, is first moved there: (x - m) / s S + M. The
+method then removes M and S, which leaves (x - m) / s.
 """
 
 from __future__ import annotations
@@ -29,9 +36,10 @@ from numpy.typing import NDArray
 from swsdist.audio.synthesis import spoken_rows
 from swsdist.config import Config
 from swsdist.config.corpus import Corpus as Section
+from swsdist.config.search import Search
 from swsdist.core.codes import stages as codes
 from swsdist.core.errors import TermError, UserError
-from swsdist.core.types import DOCUMENTS, QUERIES, REFERENCES, TERMS
+from swsdist.core.types import DOCUMENTS, EXAMPLES, QUERIES, REFERENCES, TERMS
 from swsdist.corpora.documents import ENDINGS, read_documents
 from swsdist.corpora.kaldi import read_text
 from swsdist.corpora.kinds import kind_of
@@ -39,6 +47,7 @@ from swsdist.corpora.places import Places, in_documents, is_placed, stretches
 from swsdist.corpora.queries import read_queries
 from swsdist.corpora.references import has_verdicts, read_judgements, read_references
 from swsdist.evaluation.reading import look_up_references, references_within
+from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.io.nist.ecf import read_ecf
 from swsdist.io.nist.termlist import read_termlist
@@ -48,9 +57,84 @@ from swsdist.reduce.spans import SourcePlaces, outside_places, source_places
 from swsdist.registry.registries import METHODS
 from swsdist.score.measures.protocol import Protocol, protocol_of
 from swsdist.stages.inputs.corpus_documents import places_in
-from swsdist.stages.inputs.cross_corpus import corpus_of_queries, without_documents
 from swsdist.store.document_keys import keys_of
 from swsdist.store.reading import Store
+
+
+def corpus_of_queries(config: Config) -> Section | None:
+    """The corpus of the queries; None if it is the searched one."""
+    section = config.corpus.queries_from
+    if section.documents is None:
+        return None
+    return Section(
+        documents=section.documents,
+        audio=section.audio,
+        prefer=section.prefer,
+        speakers=section.speakers,
+    )
+
+
+def takes_query_statistics(config: Config) -> bool:
+    """Whether statistics of the queries' corpus are needed: the method takes frames, and normalises them by those alone."""
+    method = METHODS[config.search.method]
+    if (method.queries, method.reads) != ("spoken", "frames"):
+        return False
+    section, terms = config.corpus.queries_from, config.search.terms()
+    named = section.documents is not None and section.statistics == "theirs" and config.corpus.queries is not None
+    return named and config.search.queries_by != "pooled" and any(term.normalise != "none" for term in terms)
+
+
+def speakers_meet(config: Config) -> bool:
+    """Whether the searched documents of a query's speaker normalise the query."""
+    section = config.corpus.queries_from
+    return config.search.queries_by == "speaker" and (section.documents is None or section.same_speakers)
+
+
+def speaker_of(name: str | None, config: Config) -> str | None:
+    """The name here of a speaker of the queries' corpus: distinct from all others, unless speakers are declared the
+    same.
+    """
+    same = name is None or config.corpus.queries_from.same_speakers
+    return name if same else f"{name} (of the queries)"
+
+
+def without_documents(queries: pa.Table, config: Config) -> pa.Table:
+    """QUERIES of another corpus without `doc_id` and speakers, which have no meaning in the searched one."""
+    rows = [{**row, "doc_id": None, "speaker": speaker_of(row["speaker"], config)} for row in queries.to_pylist()]
+    return pa.Table.from_pylist(rows, QUERIES)
+
+
+def renormalise(
+    examples: pa.Table,
+    statistics: Mapping[tuple[str, str], Statistics],
+    ours: Statistics,
+    search: Search,
+) -> pa.Table:
+    """EXAMPLES of another corpus, moved from its mean and deviation to those of the searched collection.
+
+    Args:
+        examples: speakers are named as in `statistics`.
+        statistics: by scope; the query's speaker's are used if `search.queries_by` says so, and they exist.
+        ours: of the collection.
+        search: normalisation of columns, with tracks in their places.
+
+    Returns:
+        EXAMPLES without speakers, so that a method uses the collection's statistics.
+    """
+    from swsdist.methods.dtw.distance import offset_and_scale  # loads numba
+
+    collection = statistics["collection", ""]
+    to, stretch = offset_and_scale(search, ours)
+    rows = []
+    for row in examples.to_pylist():
+        source = collection
+        if search.queries_by == "speaker":
+            source = statistics.get(("speaker", row["speaker"] or ""), collection)
+        offset, scale = offset_and_scale(search, source)
+        frames = np.frombuffer(row["features"], "<f4").reshape(-1, len(to)).astype(np.float64)
+        frames = (frames - offset) / scale * stretch + to
+        rows.append({**row, "speaker": None, "features": frames.astype("<f4").tobytes()})
+    return pa.Table.from_pylist(rows, EXAMPLES)
 
 
 class CorpusReferences(NamedTuple):

@@ -27,7 +27,7 @@ from swsdist.score.measures.protocol import protocol_of
 from swsdist.score.trials.making import seconds as excerpt_seconds
 from swsdist.stages.inputs.corpus import Corpus, depends_on_score, excerpts_of, population_of, seconds_of_channel_1
 from swsdist.stages.inputs.corpus_documents import CorpusDocuments, corpus_documents_of
-from swsdist.stages.inputs.cross_corpus import speakers_meet
+from swsdist.stages.inputs.corpus import speakers_meet
 from swsdist.stages.inputs.features import RunFeatures, add_items_of_examples
 from swsdist.stages.inputs.recordings import document_seconds, identities
 from swsdist.stages.inputs.settings import scores_of
