@@ -32,7 +32,7 @@ from swsdist.score.measures.protocol import number_of_trials, protocol_of
 from swsdist.stages.inputs.corpus_documents import compare, places_in
 from swsdist.stages.inputs.features import row_for
 from swsdist.stages.inputs.provenance import calibration_file, note_provenance
-from swsdist.stages.inputs.recordings import document_seconds
+from swsdist.stages.inputs.corpus_documents import document_seconds
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.inputs.validation import (
     MEASURED,

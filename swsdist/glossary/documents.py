@@ -21,7 +21,7 @@ from swsdist.glossary.words import Correction, Token
 from swsdist.io.filesystem import is_remote
 from swsdist.lattices.beside import name_of
 from swsdist.lattices.words import key_of
-from swsdist.stages.inputs.recordings import identities
+from swsdist.stages.inputs.corpus_documents import identities
 from swsdist.store.reading import Store
 
 #: Columns of DOCUMENTS that `contents` needs.

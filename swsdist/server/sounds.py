@@ -19,7 +19,7 @@ from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import AudioError
 from swsdist.corpora.documents import ENDINGS
-from swsdist.stages.inputs.recordings import identities
+from swsdist.stages.inputs.corpus_documents import identities
 
 _LOG = logging.getLogger(__name__)
 #: Longest clip, s; largest recording that is sent, bytes, and longest, s.

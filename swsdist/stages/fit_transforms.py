@@ -45,7 +45,7 @@ from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Part, Receipt, Task, TaskOutput
 from swsdist.registry.registries import FEATURES, TRANSFORMS
 from swsdist.stages.inputs.features import row_for
-from swsdist.stages.inputs.recordings import Row, document_seconds, parts_of
+from swsdist.stages.inputs.corpus_documents import Row, document_seconds, parts_of
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.inputs.unfitted_models import UnfittedModel
 from swsdist.store import parquet

@@ -33,7 +33,7 @@ from swsdist.pipeline.task import Part, Receipt, Task, TaskOutput
 from swsdist.stages.buckets import Indexed
 from swsdist.stages.inputs.corpus_documents import StoreContents, compare_tables, places_in, still_rejected
 from swsdist.stages.inputs.features import RunFeatures, row_for
-from swsdist.stages.inputs.recordings import Row
+from swsdist.stages.inputs.corpus_documents import Row
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.inputs.state import StoreState, doubt_gone
 from swsdist.stages.inputs.unfitted_models import pinned_names, stem_of

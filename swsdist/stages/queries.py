@@ -50,7 +50,7 @@ from swsdist.stages.buckets import Extracted
 from swsdist.stages.fit_transforms import in_random_order
 from swsdist.stages.inputs.corpus import speaker_of
 from swsdist.stages.inputs.features import row_for
-from swsdist.stages.inputs.recordings import Row, document_seconds, parts_of
+from swsdist.stages.inputs.corpus_documents import Row, document_seconds, parts_of
 from swsdist.stages.inputs.search_inputs import CorpusInputs, SearchInputs
 from swsdist.stages.inputs.validation import seconds_of
 from swsdist.store.manifest import (

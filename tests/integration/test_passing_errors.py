@@ -14,7 +14,7 @@ from swsdist.core.codes import pipeline as pipeline_codes
 from swsdist.core.codes import storage as codes
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.execution import executor
-from swsdist.stages.inputs import recordings
+from swsdist.stages.inputs import corpus_documents as recordings
 from tests.support.coded import raises
 
 pytestmark = pytest.mark.until("search")

@@ -14,7 +14,7 @@ from swsdist.audio.clips import read_clip
 from swsdist.audio.formats import ffmpeg
 from swsdist.audio.places import caching
 from swsdist.audio.reader import probe, read_blocks
-from swsdist.stages.inputs.recordings import identities
+from swsdist.stages.inputs.corpus_documents import identities
 
 #: Coding and rate by name; and seconds of priming that containers without edit lists do not state.
 FORMS = {

@@ -29,7 +29,7 @@ from swsdist.lattices.packed import Packed, Recipe, pack
 from swsdist.pipeline.stage import Context
 from swsdist.registry.registries import LATTICE_FORMATS
 from swsdist.stages.inputs.corpus import Corpus
-from swsdist.stages.inputs.recordings import Row
+from swsdist.stages.inputs.corpus_documents import Row
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.lattice_store import LatticeRow
 

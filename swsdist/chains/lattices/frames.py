@@ -21,7 +21,7 @@ from swsdist.lattices.terms import TermReader
 from swsdist.methods.lattice.query_lattices import query_row
 from swsdist.pipeline.stage import Context
 from swsdist.registry.registries import METHODS
-from swsdist.stages.inputs.recordings import Row
+from swsdist.stages.inputs.corpus_documents import Row
 from swsdist.stages.lattice_store import LatticeRow
 from swsdist.store.manifest import Track
 from swsdist.store.reading import Store, pieces_of

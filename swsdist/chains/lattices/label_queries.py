@@ -26,7 +26,7 @@ from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.registry.registries import METHODS
 from swsdist.stages.buckets import Extracted
-from swsdist.stages.inputs.recordings import Row
+from swsdist.stages.inputs.corpus_documents import Row
 from swsdist.stages.lattice_store import rejection
 from swsdist.stages.queries import demand_examples, read_group
 from swsdist.store.writing import raise_transient

@@ -18,7 +18,7 @@ from swsdist.lattices.recognition import Recognition
 from swsdist.lattices.terms import TermReader, Terms
 from swsdist.pipeline.stage import Context
 from swsdist.registry.registries import LATTICE_FORMATS, RECOGNISERS
-from swsdist.stages.inputs.recordings import Row
+from swsdist.stages.inputs.corpus_documents import Row
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.lattice_store import LatticeRow
 from swsdist.store.lattice_shards import labels_of

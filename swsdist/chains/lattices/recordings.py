@@ -38,7 +38,7 @@ from swsdist.lattices.packed import Recipe, pack
 from swsdist.lattices.recognition import Recognition
 from swsdist.lattices.terms import TermReader, cheapest
 from swsdist.pipeline.stage import Context
-from swsdist.stages.inputs.recordings import Row
+from swsdist.stages.inputs.corpus_documents import Row
 from swsdist.stages.inputs.state import AFTER_SIZE
 from swsdist.stages.lattice_store import LatticeRow, recognised
 from swsdist.store.statistics import MOST_DOCUMENTS, cut

@@ -29,7 +29,7 @@ from swsdist.stages.inputs.corpus import Corpus, depends_on_score, excerpts_of, 
 from swsdist.stages.inputs.corpus_documents import CorpusDocuments, corpus_documents_of
 from swsdist.stages.inputs.corpus import speakers_meet
 from swsdist.stages.inputs.features import RunFeatures, add_items_of_examples
-from swsdist.stages.inputs.recordings import document_seconds, identities
+from swsdist.stages.inputs.corpus_documents import document_seconds, identities
 from swsdist.stages.inputs.settings import scores_of
 from swsdist.stages.inputs.state import StoreState
 from swsdist.stages.inputs.validation import (

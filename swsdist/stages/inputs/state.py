@@ -34,7 +34,7 @@ from swsdist.pipeline.records.lists import Listing
 from swsdist.pipeline.task import Receipt
 from swsdist.stages.inputs.corpus_documents import CorpusDocuments, Key, StoreContents, compare, places_in
 from swsdist.stages.inputs.features import RunFeatures
-from swsdist.stages.inputs.recordings import Row
+from swsdist.stages.inputs.corpus_documents import Row
 from swsdist.stages.inputs.settings import describe
 from swsdist.store.manifest import Manifest, load, require, state_name
 from swsdist.store.reading import Store
