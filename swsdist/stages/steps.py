@@ -36,7 +36,7 @@ from swsdist.stages.fit import Fit
 from swsdist.stages.fit_transforms import FitTransforms
 from swsdist.stages.index import Index
 from swsdist.stages.inputs.corpus import takes_query_statistics
-from swsdist.stages.inputs.unfitted_models import is_fitted
+from swsdist.stages.inputs.features import is_fitted
 from swsdist.stages.score import Measure
 from swsdist.stages.normalise import Normalise, PooledStatistics
 from swsdist.stages.queries import Queries

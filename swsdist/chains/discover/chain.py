@@ -25,7 +25,7 @@ from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Stage
 from swsdist.stages.fit_transforms import FitTransforms
 from swsdist.stages.index import Index
-from swsdist.stages.inputs.unfitted_models import is_fitted
+from swsdist.stages.inputs.features import is_fitted
 
 
 def build(config: Config, ledger: Ledger) -> Chain:
