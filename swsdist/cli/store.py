@@ -334,7 +334,7 @@ def import_(
     from swsdist.core.codes import cli as codes
     from swsdist.core.errors import SwsdistError
     from swsdist.io.filesystem import is_remote
-    from swsdist.stages.inputs.importing import as_options, import_store
+    from swsdist.stages.inputs.state import as_options, import_store
 
     if Path(folder).exists() and Path(source).exists() and Path(folder).samefile(source):
         raise codes.STORE_AMONG_FRAMES(where=folder)

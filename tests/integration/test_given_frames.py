@@ -19,7 +19,7 @@ from swsdist.core.errors import DataError, StoreError, UserError
 from swsdist.features.mfcc import Mfcc
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
-from swsdist.stages.inputs.importing import import_store
+from swsdist.stages.inputs.state import import_store
 from swsdist.store.maintaining import check
 from swsdist.store.reading import Store
 from tests.support.coded import raises, says

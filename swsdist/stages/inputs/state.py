@@ -9,32 +9,40 @@ by SHA-256, and read only if their length occurs in the store; on S3 the ETag id
 
 from __future__ import annotations
 
+import re
+import tempfile
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from swsdist.audio.commands import is_command
 from swsdist.audio.formats import ffmpeg, views
 from swsdist.audio.streams import sha256
-from swsdist.config import Config
+from swsdist.config import Config, config_from_dict
 from swsdist.core.codes import stages as codes
-from swsdist.core.errors import SwsdistError
-from swsdist.features.interface import Extractor
+from swsdist.core.errors import StoreError, SwsdistError, recast
+from swsdist.features.extractors import create
+from swsdist.features.interface import Extractor, Precomputed
 from swsdist.features.sources import Source
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.io.notices import Notices
+from swsdist.io.remote.scratch import scratch
+from swsdist.pipeline.chain_run import Outcome, StepSelection
+from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.ledger import Ledger
+from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.records.lists import Listing
 from swsdist.pipeline.task import Receipt
-from swsdist.stages.inputs.corpus_documents import CorpusDocuments, Key, StoreContents, compare, places_in
+from swsdist.stages.inputs.corpus_documents import CorpusDocuments, Key, Row, StoreContents, compare, places_in
 from swsdist.stages.inputs.features import RunFeatures
-from swsdist.stages.inputs.corpus_documents import Row
 from swsdist.stages.inputs.settings import describe
 from swsdist.store.manifest import Manifest, load, require, state_name
 from swsdist.store.reading import Store
@@ -362,3 +370,72 @@ def _of_shards(table: pa.Table, shards: pa.Array) -> pa.Table:
     """The documents of some shards; no copy for all shards."""
     mask = pc.is_in(table["shard"], shards)
     return table if pc.all(mask).as_py() else table.filter(mask)
+
+
+#: Arguments of `store import` by key of a config.
+_OPTIONS = {"features.options.path": "SOURCE", "index.store": "STORE", "corpus.documents": "--documents"}
+_OPTION = re.compile(r"features\.options\.(\w+)|index\.store|corpus\.documents")
+
+
+def as_options(text: str) -> str:
+    """Reword a message about a config for the arguments of `store import`, whose users have no config."""
+    return _OPTION.sub(lambda result: _OPTIONS.get(result[0], f"--{result[1]}"), text)
+
+
+def import_store(
+    store: str,
+    options: Mapping[str, object],
+    *,
+    track: str | None = None,
+    documents: str | None = None,
+    shard_hours: float = 1.0,
+    storage: Mapping[str, object] | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Make or update a store in this process. Unchanged documents stay; missing ones are removed.
+
+    Args:
+        store: its folder, local or `s3://`.
+        options: of the extractor `external`.
+        track: name of the track; by default `external`.
+        documents: table of the documents (doc_id, maybe channel, path, duration, speaker); by default each key is one.
+        shard_hours: hours of audio per shard.
+        storage: options for s3fs.
+        progress: receives events.
+
+    Returns:
+        The result; its chain run's `rejected` lists unusable documents.
+
+    Raises:
+        UserError, DataError: an option is wrong, or no frames can be read.
+        IncompleteError: some shards could not be made; repeat the call to continue.
+    """
+    extractor = create("external", dict(options))
+    assert isinstance(extractor, Precomputed)
+    with tempfile.TemporaryDirectory(dir=scratch()) as place:
+        if documents is None:
+            documents = str(Path(place) / "keys.parquet")
+            pq.write_table(
+                pa.table({"doc_id": pa.array(list(extractor.items(False, storage or {})), pa.string())}), documents
+            )
+        features: dict[str, Any] = {"name": "external", "options": dict(options)}
+        values = {
+            "run": str(Path(place) / "run"),
+            "corpus": {"documents": documents},
+            "features": features if track is None else {**features, "track": track},
+            "index": {"store": store, "shard_hours": shard_hours},
+            "executor": {"kind": "serial"},
+            "storage": dict(storage or {}),
+        }
+        try:
+            outcome = run_stages(config_from_dict(values), StepSelection(table="documents"), progress or Progress())
+        except StoreError as error:
+            if error.where is None or not error.where.startswith(place):
+                raise
+            # The temporary table of keys no longer exists.
+            raise recast(error, type(error), where=str(options["path"])) from None
+    if outcome.failures:
+        raise codes.SHARDS_NOT_IMPORTED(
+            where=store, shards=len(outcome.failures), error=outcome.failures[0].message.splitlines()[0]
+        )
+    return outcome
