@@ -71,7 +71,7 @@ from swsdist.store.document_keys import keys_of
 from swsdist.store.manifest import Manifest, load, words_store
 from swsdist.store.memory import Memory
 from swsdist.store.reading import Store
-from swsdist.store.tracks import Tracks
+from swsdist.store.reading import Tracks
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -39,7 +39,7 @@ from swsdist.stages.buckets import Extracted
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.store.manifest import require
 from swsdist.store.reading import Store
-from swsdist.store.tracks import Tracks
+from swsdist.store.reading import Tracks
 
 #: Sampling rate for the analysis of queries, Hz.
 _RATE = 16_000

@@ -65,7 +65,7 @@ from swsdist.store.manifest import (
     write_state,
 )
 from swsdist.store.reading import Store
-from swsdist.store.tracks import Tracks
+from swsdist.store.reading import Tracks
 from swsdist.store.writing import raise_transient, read_recording, shard_name
 
 

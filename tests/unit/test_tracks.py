@@ -25,7 +25,7 @@ from swsdist.store.maintaining import check, compact, refit
 from swsdist.store.manifest import File, Manifest, NewTrack, Shard, commit, load
 from swsdist.store.memory import Memory
 from swsdist.store.reading import Store
-from swsdist.store.tracks import Tracks
+from swsdist.store.reading import Tracks
 from swsdist.store.writing import write_tracks
 from tests.support.coded import raises
 

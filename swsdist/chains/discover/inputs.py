@@ -26,7 +26,7 @@ from swsdist.registry.registries import CHAINS
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.store.reading import Store
 from swsdist.store.same_sound import SOUND, Key, copies
-from swsdist.store.tracks import Tracks
+from swsdist.store.reading import Tracks
 
 
 def stretches(

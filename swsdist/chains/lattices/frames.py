@@ -25,7 +25,7 @@ from swsdist.stages.inputs.corpus_documents import Row
 from swsdist.stages.lattice_store import LatticeRow
 from swsdist.store.manifest import Track
 from swsdist.store.reading import Store, pieces_of
-from swsdist.store.tracks import Tracks
+from swsdist.store.reading import Tracks
 
 #: Bytes of a document's frames that are held in memory; those of a longer one are put into a temporary file.
 _HELD = 1 << 25

@@ -27,7 +27,7 @@ from swsdist.methods.spans import best_in_spans
 from swsdist.registry.registries import FIRST_PASSES
 from swsdist.store.manifest import Shard
 from swsdist.store.reading import Store
-from swsdist.store.tracks import Tracks
+from swsdist.store.reading import Tracks
 
 if TYPE_CHECKING:
     from swsdist.kernels.distances.interface import Distance

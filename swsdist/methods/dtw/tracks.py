@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from swsdist.config.search import Search
 from swsdist.store.reading import Store
-from swsdist.store.tracks import Tracks
+from swsdist.store.reading import Tracks
 
 
 def tracks_read(store: Store, search: Search) -> Tracks:

@@ -49,7 +49,7 @@ from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, Shard, Tr
 from swsdist.store.parquet import Output, numbers, publish
 from swsdist.store.precomputed import precomputed_example
 from swsdist.store.reading import Store
-from swsdist.store.tracks import Tracks
+from swsdist.store.reading import Tracks
 from swsdist.store.writing import Reading, ReadResult, shard_name, write_tracks
 
 #: Least (except in the last group) and most queries of a group.
