@@ -536,7 +536,7 @@ def digest(run: str, storage: Mapping[str, object] | None = None, plan: str = "r
     from swsdist.io.filesystem import Folder
     from swsdist.pipeline.inspection.status import digests
     from swsdist.pipeline.inspection.status import load_chain_run
-    from swsdist.store.digest import combined
+    from swsdist.store.reading import combined
 
     parts = digests(load_chain_run(Folder(run, storage or {}), plan))
     return {**parts, "all": combined(parts)}

@@ -17,7 +17,7 @@ from swsdist.core.types import DETECTIONS, REFERENCES
 from swsdist.fusion.fusion import complete_list, join_systems, without_overlaps
 from swsdist.pipeline.stage import Stage
 from swsdist.score.trials.making import TrialRules, make_trials
-from swsdist.store.digest import of_rows
+from swsdist.store.reading import of_rows
 
 #: Of each stage: its version, and the digest of what it makes of the lists below.
 GOLDEN: dict[str, tuple[int, str]] = {

@@ -12,7 +12,7 @@ import pytest
 
 import swsdist
 from swsdist import RunResult
-from swsdist.store.digest import of_rows
+from swsdist.store.reading import of_rows
 
 COLUMNS = ["query_id", "doc_id", "channel", "start", "end", "score", "decision"]
 

@@ -163,7 +163,7 @@ class Scene:
     def reported(self, run: str = "run") -> bool:
         """Whether the report's digest, which is of the end of the way only, is of the tables that are there."""
         from swsdist.chains.report.reporting import FINAL
-        from swsdist.store.digest import combined
+        from swsdist.store.reading import combined
 
         digests = self.digest(run)
         return bool(self.report(run)["digest"] == combined({name: digests[name] for name in FINAL if name in digests}))

@@ -18,7 +18,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun, StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.store.digest import of_store
+from swsdist.store.reading import of_store
 from swsdist.store.reading import Store
 from tests.support.coded import says
 

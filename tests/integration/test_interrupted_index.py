@@ -19,7 +19,7 @@ from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.cleaning import clean
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.store.digest import of_store
+from swsdist.store.reading import of_store
 from swsdist.store.maintaining import check, compact, refit
 from swsdist.store.reading import Store
 

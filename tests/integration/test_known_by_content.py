@@ -21,7 +21,7 @@ from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.stages.buckets import Indexed
 from swsdist.stages.index import Index
-from swsdist.store.digest import of_store
+from swsdist.store.reading import of_store
 from swsdist.store.maintaining import check
 from swsdist.store.reading import Store
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import swsdist
 from swsdist.core.errors import StoreError
-from swsdist.store.digest import combined
+from swsdist.store.reading import combined
 
 RATE = 2000
 FEATURES = {"options": {"sample_rate": RATE, "n_fft": 64, "win_length": 50, "hop_length": 20, "n_mels": 13}}

@@ -17,7 +17,7 @@ from swsdist.pipeline.task import Receipt, Task, TaskOutput
 from swsdist.stages.buckets import Indexed
 from swsdist.stages.inputs.state import doubt_gone
 from swsdist.stages.lattice_store import LATTICE_TABLES, commit_lattices, demand_lattices, write_lattices
-from swsdist.store import digest
+from swsdist.store import reading
 from swsdist.store.manifest import Unfinished, load
 
 
@@ -107,7 +107,7 @@ class IndexLattices(Stage[Documents]):
         columns = ["doc_id", "channel", "duration", "sha256", "recording", "start"]
         table = chain_inputs.store.open().documents(columns=columns)
         name = "documents" if chain_inputs.frames is None else "lattices"
-        return {name: digest.of_rows(table.sort_by([("doc_id", "ascending"), ("channel", "ascending")]))}
+        return {name: reading.of_rows(table.sort_by([("doc_id", "ascending"), ("channel", "ascending")]))}
 
 
 class IndexLatticeFiles(IndexLattices):

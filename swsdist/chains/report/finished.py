@@ -23,7 +23,7 @@ from swsdist.stages.buckets import Bucket, Measured
 from swsdist.stages.inputs.corpus import COLUMNS, spans_of
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.inputs.settings import settings_of
-from swsdist.store.digest import combined
+from swsdist.store.reading import combined
 
 
 def run_config(folder: str, sets: Sequence[str] = ()) -> Config:

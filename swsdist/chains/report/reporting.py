@@ -40,7 +40,7 @@ from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.queries import seconds_in
 from swsdist.stages.queries import Summed
 from swsdist.stages.summarise import edges_of
-from swsdist.store.digest import combined
+from swsdist.store.reading import combined
 
 
 def scored_rows(

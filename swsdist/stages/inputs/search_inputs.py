@@ -43,7 +43,7 @@ from swsdist.stages.inputs.validation import (
     note_unread,
     seconds_of,
 )
-from swsdist.store.digest import of_rows
+from swsdist.store.reading import of_rows
 from swsdist.store.reading import Store
 
 if TYPE_CHECKING:
