@@ -39,7 +39,7 @@ from swsdist.stages.inputs.state import StoreState, doubt_gone
 from swsdist.stages.inputs.features import pinned_names, stem_of
 from swsdist.store import parquet
 from swsdist.store import reading as digest
-from swsdist.store.document_keys import keys_of
+from swsdist.store.reading import keys_of
 from swsdist.store.manifest import (
     REJECTED_DOCUMENTS,
     File,

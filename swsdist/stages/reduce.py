@@ -27,7 +27,7 @@ from swsdist.stages.buckets import BucketStage, Extracted
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.score import places_of, speakers_of
 from swsdist.store import parquet
-from swsdist.store.document_keys import keys_of
+from swsdist.store.reading import keys_of
 
 #: Most files of candidates named in a task; longer lists are a table in the run folder.
 MOST_NAMED = 4096

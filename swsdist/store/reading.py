@@ -25,9 +25,18 @@ from swsdist.core.types import DOCUMENTS
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
-from swsdist.store.document_keys import keys_of
 from swsdist.store.manifest import File, Manifest, relocated_paths, require, state_name
 from swsdist.store.memory import Memory, nearest
+
+
+def keys_of(names: pa.ChunkedArray, channels: pa.ChunkedArray) -> pa.Array:
+    """One string per document: its name, and its channel or part."""
+    text = pa.large_string()
+    joined = pc.binary_join_element_wise(
+        names.cast(text), channels.cast(pa.string()).cast(text), pa.scalar("\0", text), null_handling="replace"
+    )
+    return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
+
 
 #: Fewer than one document in so many of a shard are worth looking up.
 _FEW = 4

@@ -33,7 +33,7 @@ from swsdist.registry.registries import CHAINS
 from swsdist.stages.buckets import Extracted
 from swsdist.stages.inputs.search_inputs import CorpusInputs, SearchInputs
 from swsdist.stages.inputs.settings import scores_of, settings_of, stored
-from swsdist.store.document_keys import keys_of
+from swsdist.store.reading import keys_of
 
 
 class FusedSystem(Section):

@@ -28,7 +28,7 @@ from swsdist.io.failures import as_file_fault
 from swsdist.io.filesystem import Folder, Info, identify, is_remote, locate
 from swsdist.io.local import is_readable
 from swsdist.stages.inputs.features import add_items, place_of
-from swsdist.store.document_keys import keys_of
+from swsdist.store.reading import keys_of
 from swsdist.store.manifest import File
 from swsdist.store.writing import NO_FILE
 

@@ -32,7 +32,7 @@ from swsdist.registry.registries import CALIBRATION
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.inputs.corpus import agree
 from swsdist.stages.inputs.corpus_documents import places_in
-from swsdist.store.document_keys import keys_of
+from swsdist.store.reading import keys_of
 
 #: Seconds, by document and channel.
 Seconds = Mapping[tuple[str, int], float]
