@@ -47,7 +47,7 @@ def describe(
     from swsdist.config.section import paths_in
     from swsdist.core.codes import cli as codes
     from swsdist.description.description import describe as work
-    from swsdist.description.tables import tables_of, text_tables
+    from swsdist.description.description import tables_of, text_tables
     from swsdist.report.tables import text_lines, to_json, write_tables
 
     names = [Path(corpus).stem for corpus in corpora]
