@@ -228,7 +228,7 @@ EXPORTS: Registry[ExportEntry] = Registry(
     ExportEntry,
 )
 
-_RD, _WR = "swsdist.evaluation.readers", "swsdist.evaluation.writing"
+_RD, _WR = "swsdist.evaluation.reading", "swsdist.evaluation.writing"
 
 _L = "swsdist.lattices.formats"
 

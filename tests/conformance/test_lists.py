@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from swsdist.core.errors import ConfigError
-from swsdist.evaluation.readers import read_rows
+from swsdist.evaluation.reading import read_rows
 from swsdist.evaluation.scoring_task import ReadOptions, System, read_system
 from swsdist.evaluation.writing import ListContext
 from swsdist.registry.entries import ReaderEntry, WriterEntry
