@@ -26,8 +26,7 @@ from benchmarks.rows import Row, at_most, say, show
 from swsdist.core.types import CORPUS, DOCUMENTS
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun, StepSelection, plan_rounds, prepare_chain_run
-from swsdist.pipeline.ledger import Ledger, StepOutcome
-from swsdist.pipeline.ledger import ONLY
+from swsdist.pipeline.ledger import ONLY, Ledger, StepOutcome
 from swsdist.pipeline.task import Part, Receipt
 from swsdist.stages.buckets import Indexed
 from swsdist.store import parquet

@@ -39,9 +39,9 @@ from swsdist.config import Config, config_from_dict, dump_config
 from swsdist.features.phnrec.extractor import Phnrec
 from swsdist.io.filesystem import Folder
 from swsdist.lattices.collection import read_file
+from swsdist.lattices.decoding import Decoder, PhoneArcs, packed_arcs, phone_arcs
 from swsdist.lattices.lattice import Lattice, Origin
 from swsdist.lattices.packed import Packed, Recipe, pack
-from swsdist.lattices.decoding import Decoder, PhoneArcs, packed_arcs, phone_arcs
 from swsdist.methods.lattice import search as lattice_search
 from swsdist.methods.lattice.automaton import Written, automaton, possible
 from swsdist.methods.lattice.options import LatticeOptions

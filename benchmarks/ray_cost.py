@@ -30,11 +30,9 @@ from swsdist.accounts.journal import DriverJournal, Journal
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection, prepare_chain_run
-from swsdist.pipeline.execution.executor import Executor
+from swsdist.pipeline.execution.executor import Executor, PartListener, Worker
 from swsdist.pipeline.execution.ray_executor import RayExecutor
-from swsdist.pipeline.execution.executor import PartListener, Worker
-from swsdist.pipeline.ledger import Ledger, StepOutcome
-from swsdist.pipeline.ledger import ONLY
+from swsdist.pipeline.ledger import ONLY, Ledger, StepOutcome
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
 

@@ -14,8 +14,8 @@ import numpy as np
 from benchmarks.corpora import ROOT, mboshi
 from benchmarks.rows import Row, at_least, main, say
 from swsdist import api
-from swsdist.audio.speech import Listener, unpack_marks
 from swsdist.audio.reader import read_blocks
+from swsdist.audio.speech import Listener, unpack_marks
 from swsdist.config import load_config
 from swsdist.core.numbers import seconds_to_frame
 from swsdist.features.blocks import in_blocks

@@ -46,11 +46,11 @@ from swsdist.evaluation.reading import make_task
 from swsdist.evaluation.scoring_task import make_system
 from swsdist.io.notices import Notices
 from swsdist.registry.registries import MEASURES
+from swsdist.score.conventions import as_table
 from swsdist.score.measures.det import accepted_from
 from swsdist.score.measures.det import det as _det
 from swsdist.score.measures.protocol import Protocol
 from swsdist.score.parts.events import measure_names, measures_of
-from swsdist.score.conventions import as_table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -31,8 +31,17 @@ from swsdist.kernels.regression import LABELLED_ROWS, MOST, Labelled
 from swsdist.registry.registries import CALIBRATION
 from swsdist.score import score_limits
 from swsdist.score.measures.curve import Classes, best_point, curve_blocks
-from swsdist.score.parts.events import CLASSES, EVENTS, count_classes, count_events, event_blocks
-from swsdist.score.parts.events import Merged, Source, check_part, of_table
+from swsdist.score.parts.events import (
+    CLASSES,
+    EVENTS,
+    Merged,
+    Source,
+    check_part,
+    count_classes,
+    count_events,
+    event_blocks,
+    of_table,
+)
 
 Parts = Callable[[], Iterable[pa.Table]]
 

@@ -53,8 +53,7 @@ from swsdist.config.calibration import Calibrate
 from swsdist.config.search import Search
 from swsdist.core.codes import error_of
 from swsdist.core.codes import score as codes
-from swsdist.core.fingerprint import fingerprint, stable_hash
-from swsdist.core.fingerprint import parse_json
+from swsdist.core.fingerprint import fingerprint, parse_json, stable_hash
 from swsdist.core.types import DETECTIONS
 from swsdist.io.filesystem import locate
 from swsdist.kernels.coding import coded

@@ -29,10 +29,9 @@ from swsdist.pipeline.chain import Finding
 from swsdist.registry.entries import is_chain
 from swsdist.registry.registries import CHAINS, METHODS
 from swsdist.score.measures.protocol import number_of_trials, protocol_of
-from swsdist.stages.inputs.corpus_documents import compare, places_in
+from swsdist.stages.inputs.corpus_documents import compare, document_seconds, places_in
 from swsdist.stages.inputs.features import row_for
 from swsdist.stages.inputs.provenance import calibration_file, note_provenance
-from swsdist.stages.inputs.corpus_documents import document_seconds
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.inputs.validation import (
     MEASURED,

@@ -46,8 +46,7 @@ def check(config: str, corpus: str | None, run_folder: str | None, sets: tuple[s
     from swsdist.core.codes import cli as codes
     from swsdist.io.filesystem import Folder
     from swsdist.pipeline.chain_run import StepSelection, prepare_chain_run
-    from swsdist.pipeline.ledger import Ledger
-    from swsdist.pipeline.ledger import ONLY
+    from swsdist.pipeline.ledger import ONLY, Ledger
 
     loaded = load_config(config, sets, corpus=corpus, run=run_folder)
     strict = strict or loaded.strict

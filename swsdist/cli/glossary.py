@@ -92,8 +92,7 @@ def export(
     from swsdist.cli.options import warn
     from swsdist.core.codes import glossary as codes
     from swsdist.core.text import suggestion
-    from swsdist.glossary.exports import write_export
-    from swsdist.glossary.exports import Languages
+    from swsdist.glossary.exports import Languages, write_export
     from swsdist.io.notices import Notices
 
     notices = Notices()

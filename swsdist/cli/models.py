@@ -16,8 +16,8 @@ from swsdist.core.codes import features as feature_codes
 from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import ConfigError, DataError, UserError
 from swsdist.corpora.documents import recordings
-from swsdist.features.ssl.folder import CONFIG, read_encoder
 from swsdist.features.ssl.extractor import settings_of, settings_with
+from swsdist.features.ssl.folder import CONFIG, read_encoder
 from swsdist.io.filesystem import Folder
 from swsdist.io.hub_cache import folder_of, way_to
 from swsdist.lattices.collection import LatticeFile, document_id, find_files, read_file

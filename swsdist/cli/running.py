@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from swsdist.core.errors import IncompleteError
     from swsdist.io.filesystem import Folder
     from swsdist.pipeline.chain_run import StepSelection
-    from swsdist.pipeline.operation.progress import Progress
     from swsdist.pipeline.ledger import Plan
+    from swsdist.pipeline.operation.progress import Progress
 
 _CONFIG = click.argument("config", type=FILE)
 _STRICT = click.option("--strict", is_flag=True, help="Warnings and rejected inputs end with exit code 4.")

@@ -20,8 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swsdist.discovery.cells import Block, Kinds
-from swsdist.discovery.cells import distances
+from swsdist.discovery.cells import Block, Kinds, distances
 from swsdist.discovery.units import Flags, Ints, ids, partnered
 
 #: Cells of the tables of a batch.

@@ -25,8 +25,21 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from swsdist.core.codes import features as codes
-from swsdist.discovery.search.neighbours import Match, Matching, Stretches, best, match
-from swsdist.discovery.search.neighbours import Neighbours, Places, both_ways, joined, most_alike, near, ordered, unique
+from swsdist.discovery.search.neighbours import (
+    Match,
+    Matching,
+    Neighbours,
+    Places,
+    Stretches,
+    best,
+    both_ways,
+    joined,
+    match,
+    most_alike,
+    near,
+    ordered,
+    unique,
+)
 from swsdist.discovery.search.segments import Segments, directions, signatures, starts
 from swsdist.features.fitting.interface import Document, Rounds, Step, Totals
 from swsdist.features.fitting.moments import Sums, products

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from swsdist.core.codes import config as registry_codes
 from swsdist.core.text import suggestion
-from swsdist.discovery.summary import equal_parts
 from swsdist.discovery.modes import MODES
 from swsdist.discovery.reading import Files, read_evaluation
+from swsdist.discovery.summary import equal_parts
 from swsdist.discovery.units import Given
 from swsdist.io.notices import Notices
 from swsdist.registry.registries import DISCOVERY_MEASURES

@@ -9,8 +9,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from swsdist.core.codes import discovery as codes
-from swsdist.discovery.formats.classes import read_classes, read_folds, read_list, read_split, read_talkers
-from swsdist.discovery.formats.classes import read_units
+from swsdist.discovery.formats.classes import read_classes, read_folds, read_list, read_split, read_talkers, read_units
 from swsdist.discovery.modes import MODES
 from swsdist.discovery.units import Corpus, EvaluationSetup, Fragments, Given, Intervals, Ints
 from swsdist.io.notices import Notices

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.calibrate.procedure import Procedure, read_fitted
-from swsdist.calibrate.steps.logistic import fusions_in, mean_of
 from swsdist.calibrate.steps.interface import TwvParameters
+from swsdist.calibrate.steps.logistic import fusions_in, mean_of
 from swsdist.core.codes import evaluation as codes
 from swsdist.core.codes import fuse as fusion_codes
 from swsdist.core.fingerprint import parse_json
@@ -26,9 +26,8 @@ from swsdist.core.types import DETECTIONS
 from swsdist.evaluation.calibration import check_step_names, fit_label, fit_or_read, make_list_steps, score_undecided
 from swsdist.evaluation.evaluate import Evaluation
 from swsdist.evaluation.scoring_task import ScoringTask, System, with_durations
-from swsdist.fusion.fusion import Meeting, complete_list, join_systems, without_overlaps
+from swsdist.fusion.fusion import Meeting, Missing, complete_list, join_systems, without_overlaps
 from swsdist.fusion.parts import count_common_places, parts_of, warn_disjoint_systems, with_parts_of
-from swsdist.fusion.fusion import Missing
 from swsdist.io.notices import Notices
 from swsdist.registry.entries import misfit
 from swsdist.registry.registries import CALIBRATION

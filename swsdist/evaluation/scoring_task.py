@@ -26,9 +26,8 @@ from swsdist.corpora.places import Places
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
 from swsdist.registry.registries import READERS
-from swsdist.score.conventions import STDEVAL, Conventions, conventions_of
+from swsdist.score.conventions import STDEVAL, Conventions, conventions_of, in_schema
 from swsdist.score.measures.protocol import OperatingPoint, Protocol
-from swsdist.score.conventions import in_schema
 from swsdist.score.trials.making import excerpt_documents, named_documents
 
 

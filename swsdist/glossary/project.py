@@ -23,11 +23,10 @@ import soundfile
 from swsdist.audio.clips import MARKER
 from swsdist.core.codes import glossary as codes
 from swsdist.core.errors import StorageError
-from swsdist.glossary import example_sounds, words
 from swsdist.glossary import database as changes
 from swsdist.glossary import database as rows
-from swsdist.glossary.database import UNDO, Edit, change_of, last_of
-from swsdist.glossary.database import Database
+from swsdist.glossary import example_sounds, words
+from swsdist.glossary.database import UNDO, Database, Edit, change_of, last_of
 from swsdist.glossary.words import Change, Correction, Entry, Place, Sound, Token
 from swsdist.io.failures import FULL, storage_errors
 from swsdist.io.filesystem import Folder, is_remote

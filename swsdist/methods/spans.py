@@ -13,8 +13,7 @@ from swsdist.config.search import Search
 from swsdist.core.fingerprint import slot_of
 from swsdist.core.types import CANDIDATES
 from swsdist.methods.query.example import Example
-from swsdist.store.reading import Store
-from swsdist.store.reading import Tracks
+from swsdist.store.reading import Store, Tracks
 
 if TYPE_CHECKING:
     from swsdist.kernels.distances.interface import Distance  # loads numba

@@ -22,8 +22,7 @@ from swsdist.config import Config
 from swsdist.core.codes import pipeline as codes
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inputs import InputTable
-from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.ledger import ONLY, load_plans, receipts_of
+from swsdist.pipeline.ledger import ONLY, Ledger, load_plans, receipts_of
 from swsdist.pipeline.stage import Stage
 
 

@@ -19,10 +19,9 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline import chain as external_table
 from swsdist.pipeline.chain import Chain, ExternalTable, Source, Step
 from swsdist.pipeline.inputs import Inputs, InputTable
-from swsdist.pipeline.ledger import Ledger, StepOutcome
-from swsdist.pipeline.ledger import ONLY, Plan, PlannedStep, load_plans
-from swsdist.pipeline.records.lists import ReceiptList
+from swsdist.pipeline.ledger import ONLY, Ledger, Plan, PlannedStep, StepOutcome, load_plans
 from swsdist.pipeline.records import Digits, Names, Receipts, Rows, Spool, first_of_each, names_of
+from swsdist.pipeline.records.lists import ReceiptList
 from swsdist.pipeline.task import Failure, TaskResult
 from swsdist.registry.registries import CHAINS
 from swsdist.store import parquet

@@ -27,13 +27,28 @@ from swsdist.io.failures import FULL, TEMPORARY
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.chain_run import ChainRun, Outcome, StepRound, StepSelection, plan_rounds, prepare_chain_run
-from swsdist.pipeline.execution.executor import FOLDER, Executor, Serial, failure_file, remove_failures, save_failure
-from swsdist.pipeline.execution.executor import PartListener
-from swsdist.pipeline.ledger import Ledger, StepOutcome
+from swsdist.pipeline.execution.executor import (
+    FOLDER,
+    Executor,
+    PartListener,
+    Serial,
+    failure_file,
+    remove_failures,
+    save_failure,
+)
+from swsdist.pipeline.ledger import (
+    ONLY,
+    Ledger,
+    Plan,
+    PlannedStep,
+    StepOutcome,
+    demand_run_folder,
+    load_plans,
+    save_plans,
+)
 from swsdist.pipeline.lock import Lock, locked
 from swsdist.pipeline.operation.monitor import monitored, noted
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.ledger import ONLY, Plan, PlannedStep, demand_run_folder, load_plans, save_plans
 from swsdist.pipeline.records import Names, Spool, names_of, together
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Failure, Receipt, Task

@@ -343,9 +343,7 @@ CALIBRATION: Registry[StepEntry] = Registry(
             columns=("speaker",),
             says="by mean and deviation in each speaker's documents",
         ),
-        "rank-norm": StepEntry(
-            f"{_S}.norms:RankNorm", 1, statistics=("score-histogram",), first=True, says="by rank"
-        ),
+        "rank-norm": StepEntry(f"{_S}.norms:RankNorm", 1, statistics=("score-histogram",), first=True, says="by rank"),
         "zt-norm": StepEntry(
             f"{_S}.norms:ZtNorm",
             1,
@@ -589,7 +587,9 @@ DISCOVERY_MEASURES: Registry[DiscoveryMeasureEntry] = Registry(
         "grouping": DiscoveryMeasureEntry(f"{_DM}.coverage:Grouping", 1),
         "type": DiscoveryMeasureEntry(f"{_DM}.coverage:Type", 1, of=("classes", "parse"), pairs=False, words=True),
         "token": DiscoveryMeasureEntry(f"{_DM}.coverage:Token", 1, of=("classes", "parse"), pairs=False, words=True),
-        "boundary": DiscoveryMeasureEntry(f"{_DM}.coverage:Boundary", 1, of=("classes", "parse"), pairs=False, words=True),
+        "boundary": DiscoveryMeasureEntry(
+            f"{_DM}.coverage:Boundary", 1, of=("classes", "parse"), pairs=False, words=True
+        ),
         "boundary_one_wrong": DiscoveryMeasureEntry(
             f"{_DM}.coverage:BoundaryOneWrong", 1, of=("classes", "parse"), pairs=False, words=True
         ),

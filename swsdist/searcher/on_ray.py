@@ -20,9 +20,9 @@ from swsdist.core.needs import Needs
 from swsdist.methods.create import create
 from swsdist.methods.dtw.backends.create import granted
 from swsdist.methods.method import Unit
+from swsdist.pipeline.execution.executor import limit_threads
 from swsdist.pipeline.execution.policy import at_least, nothing_fits, workers_for
 from swsdist.pipeline.execution.ray_instance import await_end, connect, create_actor, disconnect, node_resources
-from swsdist.pipeline.execution.executor import limit_threads
 from swsdist.registry.registries import BACKENDS
 from swsdist.store.memory import Memory
 from swsdist.store.reading import Store

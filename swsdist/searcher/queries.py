@@ -54,8 +54,7 @@ from swsdist.methods.query.speech_trimming import has_speech
 from swsdist.stages.describe import measure_examples
 from swsdist.store.lattice_shards import labels_of
 from swsdist.store.manifest import relocated_paths
-from swsdist.store.reading import Store
-from swsdist.store.reading import Tracks
+from swsdist.store.reading import Store, Tracks
 
 #: Receives a skipped example: query, number, and error.
 Skip: TypeAlias = Callable[[str, int, SwsdistError], None]

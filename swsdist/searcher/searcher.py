@@ -67,11 +67,9 @@ from swsdist.stages.buckets import Extracted
 from swsdist.stages.inputs.provenance import calibration_file
 from swsdist.stages.inputs.search_inputs import Among, QuestionInputs
 from swsdist.stages.steps import steps as search_steps
-from swsdist.store.reading import keys_of
 from swsdist.store.manifest import Manifest, load, words_store
 from swsdist.store.memory import Memory
-from swsdist.store.reading import Store
-from swsdist.store.reading import Tracks
+from swsdist.store.reading import Store, Tracks, keys_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -27,8 +27,7 @@ from swsdist.glossary.exports import EXPORTS
 from swsdist.glossary.words import Place
 from swsdist.server import sounds
 from swsdist.server.archive import Filters
-from swsdist.server.security import error_values, to_file
-from swsdist.server.glossary_routes import GLOSSARY
+from swsdist.server.glossary_routes import GLOSSARY, SECONDS, TRANSCRIPTS
 from swsdist.server.questions import MOST, TOP, Question, answer, as_line, examples_of
 from swsdist.server.requests import (
     Bounds,
@@ -44,9 +43,8 @@ from swsdist.server.requests import (
     service_of,
     text_of,
 )
-from swsdist.server.security import Gate, Guard, error_response, named
+from swsdist.server.security import Gate, Guard, error_response, error_values, named, to_file
 from swsdist.server.service import Service
-from swsdist.server.glossary_routes import SECONDS, TRANSCRIPTS
 
 _STATIC = Path(__file__).parent / "static"
 _LOG = logging.getLogger(__name__)

@@ -25,8 +25,7 @@ from swsdist.glossary.words import Place, Token, is_same, overlap, within
 from swsdist.lattices.lattice import BREAK, Word
 from swsdist.registry.registries import METHODS
 from swsdist.searcher.hit_likelihood import hit_likelihood
-from swsdist.searcher.searcher import Searcher
-from swsdist.searcher.searcher import setup_of
+from swsdist.searcher.searcher import Searcher, setup_of
 from swsdist.store.lattice_shards import read_words
 from swsdist.store.same_sound import copies_in
 

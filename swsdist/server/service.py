@@ -50,9 +50,8 @@ from swsdist.server.archive import PAGE, Archive
 from swsdist.server.beside import Beside
 from swsdist.server.questions import Question, SearchCache, answer, examples_of
 from swsdist.server.sounds import Clips
-from swsdist.store.reading import keys_of
 from swsdist.store.manifest import Found, find_recordings, load, locate_recordings, words_store
-from swsdist.store.reading import Store
+from swsdist.store.reading import Store, keys_of
 
 #: How the page searches: the best few hundred places of many hours within a second.
 _SETS = (

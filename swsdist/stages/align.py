@@ -22,8 +22,7 @@ from swsdist.score.trials.making import TrialRules, make_trials, segments_for
 from swsdist.stages.buckets import Aligned, Bucket, BucketStage, buckets_of
 from swsdist.stages.inputs.corpus import spans_of
 from swsdist.stages.inputs.search_inputs import CorpusInputs
-from swsdist.stages.score import population_at
-from swsdist.stages.score import trial_settings
+from swsdist.stages.score import population_at, trial_settings
 
 
 class Aligning(NamedTuple):

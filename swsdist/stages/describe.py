@@ -38,8 +38,7 @@ from swsdist.registry.registries import STATISTICS
 from swsdist.stages.buckets import Extracted
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.store.manifest import require
-from swsdist.store.reading import Store
-from swsdist.store.reading import Tracks
+from swsdist.store.reading import Store, Tracks
 
 #: Sampling rate for the analysis of queries, Hz.
 _RATE = 16_000

@@ -44,10 +44,9 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Part, Receipt, Task, TaskOutput
 from swsdist.registry.registries import FEATURES, TRANSFORMS
-from swsdist.stages.inputs.features import row_for
 from swsdist.stages.inputs.corpus_documents import Row, document_seconds, parts_of
+from swsdist.stages.inputs.features import UnfittedModel, row_for
 from swsdist.stages.inputs.search_inputs import SearchInputs
-from swsdist.stages.inputs.features import UnfittedModel
 from swsdist.store import parquet
 from swsdist.store.writing import KeptFrames, WithResult, raise_transient
 

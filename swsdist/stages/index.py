@@ -31,15 +31,12 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Part, Receipt, Task, TaskOutput
 from swsdist.stages.buckets import Indexed
-from swsdist.stages.inputs.corpus_documents import StoreContents, compare_tables, places_in, still_rejected
-from swsdist.stages.inputs.features import RunFeatures, row_for
-from swsdist.stages.inputs.corpus_documents import Row
+from swsdist.stages.inputs.corpus_documents import Row, StoreContents, compare_tables, places_in, still_rejected
+from swsdist.stages.inputs.features import RunFeatures, pinned_names, row_for, stem_of
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.inputs.state import StoreState, doubt_gone
-from swsdist.stages.inputs.features import pinned_names, stem_of
 from swsdist.store import parquet
 from swsdist.store import reading as digest
-from swsdist.store.reading import keys_of
 from swsdist.store.manifest import (
     REJECTED_DOCUMENTS,
     File,
@@ -53,6 +50,7 @@ from swsdist.store.manifest import (
     made_with,
 )
 from swsdist.store.parquet import SpooledDocuments
+from swsdist.store.reading import keys_of
 from swsdist.store.statistics import cut
 from swsdist.store.writing import (
     KeptFrames,

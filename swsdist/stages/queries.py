@@ -49,8 +49,8 @@ from swsdist.registry.registries import RECURRENCES
 from swsdist.stages.buckets import Extracted
 from swsdist.stages.fit_transforms import in_random_order
 from swsdist.stages.inputs.corpus import speaker_of
-from swsdist.stages.inputs.features import row_for
 from swsdist.stages.inputs.corpus_documents import Row, document_seconds, parts_of
+from swsdist.stages.inputs.features import row_for
 from swsdist.stages.inputs.search_inputs import CorpusInputs, SearchInputs
 from swsdist.stages.inputs.validation import seconds_of
 from swsdist.store.manifest import (
@@ -64,8 +64,7 @@ from swsdist.store.manifest import (
     require,
     write_state,
 )
-from swsdist.store.reading import Store
-from swsdist.store.reading import Tracks
+from swsdist.store.reading import Store, Tracks
 from swsdist.store.writing import raise_transient, read_recording, shard_name
 
 

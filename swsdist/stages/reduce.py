@@ -19,8 +19,7 @@ from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.reduce.detections import Reduced
 from swsdist.reduce.examples import reduce_examples, rules_of
-from swsdist.reduce.spans import WHERE, SourcePlaces, in_recordings, outside_places
-from swsdist.reduce.spans import SpanFilter
+from swsdist.reduce.spans import WHERE, SourcePlaces, SpanFilter, in_recordings, outside_places
 from swsdist.reduce.speakers import WHO
 from swsdist.registry.registries import METHODS, STATISTICS
 from swsdist.stages.buckets import BucketStage, Extracted

@@ -30,9 +30,8 @@ from swsdist.stages.inputs.corpus import renormalise
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.queries import demand_examples, read_group
 from swsdist.store.manifest import Manifest, Shard, require, state_name
-from swsdist.store.reading import Store
+from swsdist.store.reading import Store, Tracks
 from swsdist.store.statistics import statistics_in
-from swsdist.store.reading import Tracks
 
 #: Most shards whose manifest entries are copied into a task.
 _FEW_SHARDS = 4

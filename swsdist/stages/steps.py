@@ -28,21 +28,17 @@ from swsdist.registry.registries import CALIBRATION, FIRST_PASSES, METHODS
 from swsdist.registry.registry import Entry
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.align import Align
-from swsdist.stages.normalise import Cohort, CohortQueries
-from swsdist.stages.fit import Decide
 from swsdist.stages.describe import Describe
 from swsdist.stages.export import Export, Format
-from swsdist.stages.fit import Fit
+from swsdist.stages.fit import Decide, Fit
 from swsdist.stages.fit_transforms import FitTransforms
 from swsdist.stages.index import Index
 from swsdist.stages.inputs.corpus import takes_query_statistics
 from swsdist.stages.inputs.features import is_fitted
-from swsdist.stages.score import Measure
-from swsdist.stages.normalise import Normalise, PooledStatistics
-from swsdist.stages.queries import Queries
-from swsdist.stages.queries import QueryStatistics
+from swsdist.stages.normalise import Cohort, CohortQueries, Normalise, PooledStatistics
+from swsdist.stages.queries import Queries, QueryStatistics
 from swsdist.stages.reduce import Reduce
-from swsdist.stages.score import Score
+from swsdist.stages.score import Measure, Score
 from swsdist.stages.search import Search
 from swsdist.stages.summarise import Summarise
 

@@ -49,11 +49,10 @@ from swsdist.accounts.hardware import versions
 from swsdist.audio.streams import sha256
 from swsdist.core.codes import store as codes
 from swsdist.core.fingerprint import Naming, fingerprint
-from swsdist.io.filesystem import demand_inside
 from swsdist.core.types import DOCUMENTS, REJECTED
 from swsdist.features.extractors import recipe_fingerprint
 from swsdist.features.interface import Dtype, Kind
-from swsdist.io.filesystem import Folder
+from swsdist.io.filesystem import Folder, demand_inside
 from swsdist.store import parquet, voices
 from swsdist.store.parquet import SpooledDocuments
 from swsdist.store.statistics import by_shard, pinned

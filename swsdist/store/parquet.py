@@ -23,11 +23,10 @@ import pyarrow.parquet as pq
 
 from swsdist.core.codes import store as store_codes
 from swsdist.core.errors import DamagedTransferError, StoreError
-from swsdist.io.filesystem import demand_no_detour
 from swsdist.core.threads import in_threads
 from swsdist.core.types import DOCUMENTS
 from swsdist.features.interface import Dtype
-from swsdist.io.filesystem import Folder
+from swsdist.io.filesystem import Folder, demand_no_detour
 from swsdist.io.remote.scratch import scratch
 
 _BLOBS = ("features", "codes")

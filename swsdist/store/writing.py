@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 
 from swsdist.audio import commands, places
 from swsdist.audio.formats import ffmpeg
-from swsdist.audio.speech import Listener, pack_marks, unpack_marks
 from swsdist.audio.reader import probe, read_blocks
+from swsdist.audio.speech import Listener, pack_marks, unpack_marks
 from swsdist.audio.streams import Digest, digested, digesting, sha256
 from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import storage as storage_codes

@@ -20,8 +20,8 @@ from swsdist.core.codes import cli as cli_codes
 from swsdist.core.codes import store as store_codes
 from swsdist.core.codes import text as text_codes
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.lock import locked
 from swsdist.pipeline.ledger import Plan, save_plans
+from swsdist.pipeline.lock import locked
 from swsdist.server.service import Settings
 from tests.support.coded import says
 from tests.support.written_corpus import make, spoken

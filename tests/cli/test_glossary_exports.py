@@ -21,9 +21,8 @@ from praatio import textgrid as praatio
 
 from swsdist.core.errors import DataError, SwsdistError, UserError
 from swsdist.glossary import database
-from swsdist.glossary.exports import EXPORTS, WORDS, write_export
+from swsdist.glossary.exports import AUDIO, EXPORTS, WORDS, Languages, write_export
 from swsdist.glossary.importing import _annotated, import_file, take_in
-from swsdist.glossary.exports import AUDIO, Languages
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place
 from swsdist.io.filesystem import Folder

@@ -13,8 +13,7 @@ from swsdist.registry.entries import MeasureEntry, Quantity
 from swsdist.registry.registries import MEASURES, quantities
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score.parts import events as evaluating
-from swsdist.score.parts.events import measure, measure_parts, merge_tables, values
-from swsdist.score.parts.events import CLASSES, Parts, PartTable, Value
+from swsdist.score.parts.events import CLASSES, Parts, PartTable, Value, measure, measure_parts, merge_tables, values
 from swsdist.testing.conformance.measures import check_measure, example, example_point, value_digest
 from tests.support.coded import raises
 

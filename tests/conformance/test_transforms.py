@@ -18,8 +18,8 @@ from swsdist.features.fitting.mixture import mixture_model
 from swsdist.features.interface import Kind, columns_of, kind_of
 from swsdist.features.model import Model
 from swsdist.features.transforms.interface import Log, Shape
-from swsdist.features.transforms.projections import Pca
 from swsdist.features.transforms.project import Project, projection
+from swsdist.features.transforms.projections import Pca
 from swsdist.io.filesystem import Folder
 from swsdist.registry.registries import TRANSFORMS
 from swsdist.registry.registry import Entry

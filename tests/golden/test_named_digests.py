@@ -28,8 +28,8 @@ from swsdist.features.fitting.mixture import mixture_model
 from swsdist.features.fitting.moments import Moments
 from swsdist.features.model import Model
 from swsdist.features.transforms.interface import Shape
-from swsdist.features.transforms.projections import Pca
 from swsdist.features.transforms.project import projection
+from swsdist.features.transforms.projections import Pca
 from swsdist.io.filesystem import Folder
 from swsdist.kernels.distances.create import create as create_distance
 from swsdist.kernels.query_distances import local_distances

@@ -346,8 +346,7 @@ def test_check_tells_it_all(scene: Any) -> None:
     from swsdist.chains.check import check
     from swsdist.config import config_from_dict
     from swsdist.pipeline.chain_run import StepSelection, prepare_chain_run
-    from swsdist.pipeline.ledger import Ledger
-    from swsdist.pipeline.ledger import ONLY
+    from swsdist.pipeline.ledger import ONLY, Ledger
 
     def told(values: dict[str, Any]) -> str:
         config = config_from_dict(values)

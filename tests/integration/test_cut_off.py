@@ -18,8 +18,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun, StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.store.reading import of_store
-from swsdist.store.reading import Store
+from swsdist.store.reading import Store, of_store
 from tests.support.coded import says
 
 SECONDS, RATE = 20, 16000

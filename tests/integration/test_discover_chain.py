@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from swsdist.chains.discover.inputs import stretches
-from swsdist.chains.discover.inputs import DiscoverInputs
+from swsdist.chains.discover.inputs import DiscoverInputs, stretches
 from swsdist.chains.discover.propose_pairs import AlignPairs
 from swsdist.config import Config, config_from_dict
 from swsdist.core.codes import config as registry_codes
@@ -24,8 +23,7 @@ from swsdist.kernels.local_alignment import align_locally
 from swsdist.kernels.query_distances import local_distances
 from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_stages
-from swsdist.pipeline.inspection.status import digests
-from swsdist.pipeline.inspection.status import load_chain_run
+from swsdist.pipeline.inspection.status import digests, load_chain_run
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.store.reading import Store

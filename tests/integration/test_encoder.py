@@ -13,8 +13,7 @@ import swsdist
 from swsdist.cli.options import DISCOVER_CONFIG
 from swsdist.config import load_config
 from swsdist.features.blocks import in_blocks
-from swsdist.features.ssl.extractor import Ssl
-from swsdist.features.ssl.extractor import settings_of
+from swsdist.features.ssl.extractor import Ssl, settings_of
 from tests.integration.conftest import SHARED
 
 ROOT = Path(__file__).resolve().parents[2]

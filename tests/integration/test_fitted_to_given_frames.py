@@ -12,9 +12,8 @@ from swsdist.config import config_from_dict
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection, prepare_chain_run
 from swsdist.pipeline.driver import run_stages
-from swsdist.pipeline.ledger import Ledger
+from swsdist.pipeline.ledger import ONLY, Ledger
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.ledger import ONLY
 from swsdist.registry.registries import TRANSFORMS
 from swsdist.store.reading import Store
 

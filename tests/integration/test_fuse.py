@@ -11,8 +11,7 @@ import pyarrow as pa
 import pytest
 
 import swsdist
-from swsdist.chains.fuse.inputs import FuseInputs
-from swsdist.chains.fuse.inputs import check
+from swsdist.chains.fuse.inputs import FuseInputs, check
 from swsdist.config import Config, load_config
 from swsdist.core.codes import fuse as fuse_codes
 from swsdist.core.codes import fuse as fusion_codes
@@ -24,8 +23,7 @@ from swsdist.fusion.parts import parts_of
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.inspection.estimate import estimates
-from swsdist.pipeline.inspection.status import load_chain_run
-from swsdist.pipeline.inspection.status import status
+from swsdist.pipeline.inspection.status import load_chain_run, status
 from swsdist.pipeline.ledger import Ledger
 from swsdist.searcher.searcher import setup_of
 from swsdist.stages.buckets import Bucket, Fitted

@@ -19,9 +19,8 @@ from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.cleaning import clean
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.store.reading import of_store
 from swsdist.store.maintaining import check, compact, refit
-from swsdist.store.reading import Store
+from swsdist.store.reading import Store, of_store
 
 OPTIONS = {"sample_rate": 1000, "n_fft": 32, "win_length": 25, "hop_length": 10, "n_mels": 8, "n_mfcc": 4, "deltas": 1}
 NAMES = ("a1", "a2", "b1", "b2", "c1", "c2")

@@ -21,9 +21,8 @@ from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.stages.buckets import Indexed
 from swsdist.stages.index import Index
-from swsdist.store.reading import of_store
 from swsdist.store.maintaining import check
-from swsdist.store.reading import Store
+from swsdist.store.reading import Store, of_store
 
 OPTIONS = {"sample_rate": 1000, "n_fft": 32, "win_length": 25, "hop_length": 10, "n_mels": 8, "n_mfcc": 4, "deltas": 1}
 NAMES = ("a", "b", "c", "d")

@@ -33,9 +33,8 @@ from swsdist.io import filesystem
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun, StepSelection, prepare_chain_run
 from swsdist.pipeline.driver import run_stages
-from swsdist.pipeline.ledger import Ledger
+from swsdist.pipeline.ledger import ONLY, Ledger
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.ledger import ONLY
 from swsdist.registry.registries import (
     BACKENDS,
     CALIBRATION,

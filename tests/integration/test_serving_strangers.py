@@ -34,10 +34,9 @@ import uvicorn
 from swsdist.audio.clips import as_bytes
 from swsdist.server import security as connections
 from swsdist.server.app import create_app
-from swsdist.server.service import Indexing
 from swsdist.server.requests import Turns
 from swsdist.server.security import Guard
-from swsdist.server.service import Service, Settings
+from swsdist.server.service import Indexing, Service, Settings
 
 TOKEN, PASSWORD = "the token", "open sesame"
 

@@ -26,8 +26,7 @@ from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError, DataError
 from swsdist.features.blocks import in_blocks, positions
 from swsdist.features.extractors import create, from_recipe, identity, recipe
-from swsdist.features.ssl.extractor import Ssl
-from swsdist.features.ssl.extractor import search_of, settings_of
+from swsdist.features.ssl.extractor import Ssl, search_of, settings_of
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages

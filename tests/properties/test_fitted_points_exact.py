@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdist.calibrate.fitting import fit_procedure
 from swsdist.calibrate import rescoring as fitted_thresholds
-from swsdist.calibrate.rescoring import Rescoring, compact_list, rescore_fitted
+from swsdist.calibrate.fitting import fit_procedure
 from swsdist.calibrate.procedure import Procedure
+from swsdist.calibrate.rescoring import Rescoring, compact_list, rescore_fitted
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.core.types import TRIALS
 from swsdist.score import Counts, atwv, mtwv, twv_curve

@@ -14,8 +14,7 @@ from swsdist.core.codes import Code
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError
 from swsdist.features.extractors import create, identity, recipe_fingerprint
-from swsdist.features.fitting.interface import BandRounds
-from swsdist.features.fitting.interface import Document, Learning, fit
+from swsdist.features.fitting.interface import BandRounds, Document, Learning, fit
 from swsdist.features.interface import Extractor
 from swsdist.features.mfcc import Mfcc
 from swsdist.features.model import Model

@@ -11,10 +11,16 @@ import pytest
 from swsdist.core.codes import discovery as codes
 from swsdist.core.codes import io as io_codes
 from swsdist.discovery.evaluate import score_files
-from swsdist.discovery.summary import by_talker, equal_parts
-from swsdist.discovery.formats.classes import read_classes, read_folds, read_list, read_talkers, write_classes
-from swsdist.discovery.formats.classes import read_units
+from swsdist.discovery.formats.classes import (
+    read_classes,
+    read_folds,
+    read_list,
+    read_talkers,
+    read_units,
+    write_classes,
+)
 from swsdist.discovery.reading import Files, read_evaluation
+from swsdist.discovery.summary import by_talker, equal_parts
 from swsdist.io.notices import Notices
 from tests.support.coded import raises
 

@@ -14,8 +14,8 @@ from swsdist.core.codes import features as codes
 from swsdist.features.fitting.files import summed
 from swsdist.features.fitting.interface import Document, fit
 from swsdist.features.fitting.moments import Classes, OfClasses, hlda, lda, mean_and_deviation
-from swsdist.features.transforms.projections import Hlda, Lda
 from swsdist.features.transforms.interface import Shape, Splice
+from swsdist.features.transforms.projections import Hlda, Lda
 from swsdist.io.filesystem import Folder
 from tests.support.coded import raises
 

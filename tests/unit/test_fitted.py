@@ -17,8 +17,8 @@ from swsdist.features.fitting.interface import Document, Fitted, fit
 from swsdist.features.fitting.moments import Moments, Sums, moments, products
 from swsdist.features.model import FEWER, Model
 from swsdist.features.transforms.interface import FittedTransform, Shape
-from swsdist.features.transforms.projections import Pca
 from swsdist.features.transforms.project import Projection
+from swsdist.features.transforms.projections import Pca
 from swsdist.io.filesystem import Folder
 from swsdist.registry.registries import TRANSFORMS
 from tests.support.coded import raises

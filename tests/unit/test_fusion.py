@@ -13,16 +13,14 @@ import pytest
 
 from swsdist.calibrate.fitting import fit_procedure
 from swsdist.calibrate.procedure import Procedure, by_fold, fold_of, make_steps
-from swsdist.calibrate.steps.logistic import fusions_in
 from swsdist.calibrate.steps.interface import TwvParameters
-from swsdist.calibrate.steps.logistic import fit_logistic
+from swsdist.calibrate.steps.logistic import fit_logistic, fusions_in
 from swsdist.core.codes import fuse as fusion_codes
 from swsdist.core.codes import score as calibrate_codes
 from swsdist.core.errors import UserError
 from swsdist.core.types import JOINED, JOINED_TRIALS
-from swsdist.fusion.fusion import join_lists
+from swsdist.fusion.fusion import fit_fusion, impute_scores, join_lists, label_rows, standardise_lists, with_rescored
 from swsdist.fusion.parts import parts_of, with_parts, with_parts_of
-from swsdist.fusion.fusion import fit_fusion, impute_scores, label_rows, standardise_lists, with_rescored
 from swsdist.kernels.regression import Labelled
 from tests.support.coded import raises
 

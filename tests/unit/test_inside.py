@@ -13,11 +13,9 @@ import pytest
 
 from swsdist.core.codes import store as store_codes
 from swsdist.core.errors import StoreError, UserError
-from swsdist.io.filesystem import demand_inside
-from swsdist.io.filesystem import Folder
-from swsdist.pipeline.ledger import Ledger
+from swsdist.io.filesystem import Folder, demand_inside
 from swsdist.pipeline.ledger import SCHEMA as PLAN
-from swsdist.pipeline.ledger import load_plans
+from swsdist.pipeline.ledger import Ledger, load_plans
 from swsdist.pipeline.task import Cost, Part, Receipt
 from swsdist.store import manifest, parquet
 from tests.support.coded import raises

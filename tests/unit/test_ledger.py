@@ -13,10 +13,10 @@ from swsdist.core.fingerprint import Naming, fingerprint
 from swsdist.core.types import RECEIPTS
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import ledger as module
-from swsdist.pipeline.ledger import Ledger, pack_name, receipt_name
 from swsdist.pipeline import records as receipts
-from swsdist.pipeline.records.lists import Listing, ReceiptList
+from swsdist.pipeline.ledger import Ledger, pack_name, receipt_name
 from swsdist.pipeline.records import Names, Queue, Receipts, Spool, decoded, encoded, first_of_each, names_of
+from swsdist.pipeline.records.lists import Listing, ReceiptList
 from swsdist.pipeline.task import Cost, Part, Receipt, Task
 
 

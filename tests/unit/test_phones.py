@@ -18,8 +18,16 @@ from pydantic import ValidationError
 from swsdist.core.codes import lattices as codes
 from swsdist.kernels.phone_string import best_string
 from swsdist.lattices import decoding as phone_loop
-from swsdist.lattices.decoding import Columns, Decoding, FrameDecoder, read_bigrams
-from swsdist.lattices.decoding import Decoder, PhoneArcs, packed_arcs, phone_arcs
+from swsdist.lattices.decoding import (
+    Columns,
+    Decoder,
+    Decoding,
+    FrameDecoder,
+    PhoneArcs,
+    packed_arcs,
+    phone_arcs,
+    read_bigrams,
+)
 from tests.oracles.phone_pairs import arc_posteriors, paths
 from tests.support.coded import raises
 

@@ -24,8 +24,7 @@ from swsdist.methods.dtw.tracks import tracks_read
 from swsdist.store.maintaining import check, compact, refit
 from swsdist.store.manifest import File, Manifest, NewTrack, Shard, commit, load
 from swsdist.store.memory import Memory
-from swsdist.store.reading import Store
-from swsdist.store.reading import Tracks
+from swsdist.store.reading import Store, Tracks
 from swsdist.store.writing import write_tracks
 from tests.support.coded import raises
 

@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.chains.discover.inputs import stretches
-from swsdist.chains.discover.inputs import DiscoverInputs
+from swsdist.chains.discover.inputs import DiscoverInputs, stretches
 from swsdist.chains.discover.propose_pairs import PAIRS, Collection, by_slot, collection, files_of, in_groups
 from swsdist.config.search import Search
 from swsdist.core.fingerprint import fingerprint

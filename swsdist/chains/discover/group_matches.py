@@ -11,8 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.audio.speech import stretches
-from swsdist.chains.discover.inputs import speech, unit_of
-from swsdist.chains.discover.inputs import DiscoverInputs, DiscoverOptions
+from swsdist.chains.discover.inputs import DiscoverInputs, DiscoverOptions, speech, unit_of
 from swsdist.chains.discover.propose_pairs import files_of
 from swsdist.config.search import Search
 from swsdist.discovery.search import clusters

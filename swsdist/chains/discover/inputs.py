@@ -14,8 +14,7 @@ from swsdist.config.search import Search
 from swsdist.config.section import Section
 from swsdist.core.codes import discovery as codes
 from swsdist.discovery.search.clusters import Clustering
-from swsdist.discovery.search.neighbours import Matching, Stretches
-from swsdist.discovery.search.neighbours import Neighbours
+from swsdist.discovery.search.neighbours import Matching, Neighbours, Stretches
 from swsdist.discovery.search.segments import Boundaries, Segments
 from swsdist.kernels.distances.interface import Distance, Side
 from swsdist.kernels.scales import MAX_DISTANCE, weighted
@@ -24,9 +23,8 @@ from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.entries import checked
 from swsdist.registry.registries import CHAINS
 from swsdist.stages.inputs.search_inputs import SearchInputs
-from swsdist.store.reading import Store
+from swsdist.store.reading import Store, Tracks
 from swsdist.store.same_sound import SOUND, Key, copies
-from swsdist.store.reading import Tracks
 
 
 def stretches(

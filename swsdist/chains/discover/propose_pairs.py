@@ -11,18 +11,21 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.chains.discover.inputs import stretches, unit_of
-from swsdist.chains.discover.inputs import DiscoverInputs
+from swsdist.chains.discover.inputs import DiscoverInputs, stretches, unit_of
 from swsdist.config.search import Search
 from swsdist.core.fingerprint import SLOTS, slot_of
-from swsdist.discovery.search.neighbours import Match, Matching, Stretches, best, match
 from swsdist.discovery.search.neighbours import (
+    Match,
+    Matching,
     Neighbours,
     Pairs,
     Places,
+    Stretches,
+    best,
     both_ways,
     joined,
     lines,
+    match,
     most_alike,
     near,
     ordered,

@@ -17,11 +17,10 @@ import pyarrow as pa
 
 from swsdist.calibrate.procedure import required_statistics
 from swsdist.calibrate.statistics import load_statistics
-from swsdist.chains.fuse.inputs import FuseInputs
+from swsdist.chains.fuse.inputs import CollectQueries, FuseInputs, check, configs
 from swsdist.chains.fuse.merge_lists import TABLES, DropOverlaps, FindOverlaps, ImputeScores, MergeLists
 from swsdist.chains.fuse.report import notices, publish
 from swsdist.chains.fuse.rescore import DescribeExamples, Rescore
-from swsdist.chains.fuse.inputs import CollectQueries, check, configs
 from swsdist.chains.report.notices import summary
 from swsdist.chains.report.publish import FILES
 from swsdist.chains.report.reporting import rejected_rows
@@ -33,13 +32,11 @@ from swsdist.pipeline.chain import Chain, ExternalTable, Step
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Stage, Table
 from swsdist.stages.align import Align
-from swsdist.stages.fit import Decide
 from swsdist.stages.export import Export, Format
-from swsdist.stages.fit import Fit
+from swsdist.stages.fit import Decide, Fit
 from swsdist.stages.inputs.provenance import files_of
 from swsdist.stages.inputs.validation import document_checks, folds_of_steps
-from swsdist.stages.score import Measure
-from swsdist.stages.score import Score
+from swsdist.stages.score import Measure, Score
 from swsdist.stages.summarise import Summarise
 
 

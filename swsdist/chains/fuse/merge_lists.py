@@ -17,9 +17,8 @@ from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.core.codes import fuse as codes
 from swsdist.core.fingerprint import slot_of, slots_of
 from swsdist.core.types import DETECTIONS, JOINED
-from swsdist.fusion.fusion import best_of_overlaps, complete_list, join_systems
+from swsdist.fusion.fusion import KNOWN, best_of_overlaps, complete_list, join_systems
 from swsdist.fusion.parts import KEY, row_keys
-from swsdist.fusion.fusion import KNOWN
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from swsdist.chains.lattices.options import LatticeInput, LatticesOptions
-from swsdist.chains.lattices.options import Part, Source
+from swsdist.chains.lattices.options import LatticeInput, LatticesOptions, Part, Source
 from swsdist.config import Config
 from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.codes import text as codes

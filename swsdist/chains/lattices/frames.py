@@ -24,8 +24,7 @@ from swsdist.registry.registries import METHODS
 from swsdist.stages.inputs.corpus_documents import Row
 from swsdist.stages.lattice_store import LatticeRow
 from swsdist.store.manifest import Track
-from swsdist.store.reading import Store, pieces_of
-from swsdist.store.reading import Tracks
+from swsdist.store.reading import Store, Tracks, pieces_of
 
 #: Bytes of a document's frames that are held in memory; those of a longer one are put into a temporary file.
 _HELD = 1 << 25
@@ -103,7 +102,6 @@ class Frames(NamedTuple):
 
     def warm(self, context: Context) -> None:
         """Load the compiled kernels."""
-        from swsdist.lattices import decoding as phone_loop
 
     def rows(self, work: float, context: Context) -> Iterator[LatticeRow]:
         """Decode."""

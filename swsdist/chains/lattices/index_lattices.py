@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from swsdist.audio.formats import ffmpeg
 from swsdist.chains.lattices.inputs import LatticeInputs
-from swsdist.chains.lattices.options import LatticesOptions
-from swsdist.chains.lattices.options import Documents
+from swsdist.chains.lattices.options import Documents, LatticesOptions
 from swsdist.config import Config
 from swsdist.core.needs import Needs
 from swsdist.pipeline.inputs import Inputs

@@ -10,9 +10,8 @@ import numpy as np
 
 from swsdist.chains.lattices.files import FileSource, LatticeCorpus
 from swsdist.chains.lattices.frames import FrameSource
-from swsdist.chains.lattices.options import LatticesOptions
+from swsdist.chains.lattices.options import LatticesOptions, Source
 from swsdist.chains.lattices.recordings import RecordingSource
-from swsdist.chains.lattices.options import Source
 from swsdist.config import Config
 from swsdist.core.codes import text as codes
 from swsdist.io.filesystem import Folder

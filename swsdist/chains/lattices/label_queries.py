@@ -11,8 +11,7 @@ import pyarrow as pa
 from swsdist.audio.commands import are_permitted, is_command, permitted, refusal
 from swsdist.audio.formats import ffmpeg
 from swsdist.chains.lattices.inputs import LatticeInputs
-from swsdist.chains.lattices.options import LatticesOptions
-from swsdist.chains.lattices.options import Speech
+from swsdist.chains.lattices.options import LatticesOptions, Speech
 from swsdist.config import Config
 from swsdist.core.errors import DataError
 from swsdist.core.fingerprint import fingerprint

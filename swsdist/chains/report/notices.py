@@ -30,9 +30,9 @@ from swsdist.stages.lattice_store import LATTICE_STORE
 from swsdist.stages.queries import bandwidths_in, seconds_in
 from swsdist.store import manifest as totals
 from swsdist.store import parquet
-from swsdist.store.reading import keys_of
 from swsdist.store.lattice_shards import postings_of
 from swsdist.store.manifest import made_with
+from swsdist.store.reading import keys_of
 
 #: Growth of a store, in documents, from which what was fitted to its first ones is doubtful.
 _OUTGROWN = 10

@@ -37,8 +37,7 @@ from swsdist.stages import summarise
 from swsdist.stages.buckets import Bucket, Extracted, Fitted, Measured, Searched, Summarised
 from swsdist.stages.inputs.corpus import takes_query_statistics
 from swsdist.stages.inputs.search_inputs import CorpusInputs
-from swsdist.stages.queries import seconds_in
-from swsdist.stages.queries import Summed
+from swsdist.stages.queries import Summed, seconds_in
 from swsdist.stages.summarise import edges_of
 from swsdist.store.reading import combined
 

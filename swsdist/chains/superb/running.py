@@ -20,8 +20,8 @@ from swsdist.io.filesystem import Folder
 from swsdist.io.quesst import SCORES
 from swsdist.pipeline.chain_run import ChainRun, StepSelection
 from swsdist.pipeline.driver import run_plans
-from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.ledger import demand_run_folder
+from swsdist.pipeline.operation.progress import Progress
 from swsdist.score.measures.protocol import protocol
 
 #: Names of measures here, and among QUESST's.

@@ -22,6 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.calibrate.fitting import fit_models
+from swsdist.calibrate.procedure import Procedure, procedures
 from swsdist.calibrate.rescoring import (
     RANKS,
     TERMS_OF,
@@ -31,7 +32,6 @@ from swsdist.calibrate.rescoring import (
     compact_list,
     rescore_fitted,
 )
-from swsdist.calibrate.procedure import Procedure, procedures
 from swsdist.calibrate.statistics import CandidatePosteriors, from_table, posterior_sums
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.config import Config

@@ -49,8 +49,8 @@ from swsdist.evaluation.reading import protocol_for, read_task
 from swsdist.evaluation.scoring_task import ScoringTask, System, read_system
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
-from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.ledger import demand_run_folder
+from swsdist.pipeline.operation.progress import Progress
 from swsdist.registry.registries import CALIBRATION, quantities
 from swsdist.report import study as studied
 from swsdist.report.sweep import text_lines

@@ -16,12 +16,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from swsdist.discovery.cells import Block, Cell, Kinds
+from swsdist.discovery.cells import Block, Cell, Kinds, Strings
 from swsdist.discovery.completion import LONGEST, SHORTEST, Batch, batches, completed, in_pairs, repeated
-from swsdist.discovery.cells import Strings
 from swsdist.discovery.measures.evaluating import OfCounts, Parts, Value, WithoutPairs, ratio
-from swsdist.discovery.scene import Spans
-from swsdist.discovery.scene import EDGE
+from swsdist.discovery.scene import EDGE, Spans
 from swsdist.discovery.units import BEYOND, Flags, Intervals, Ints, ids, places
 
 

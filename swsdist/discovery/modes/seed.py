@@ -16,10 +16,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from swsdist.discovery.summary import by_talker, restricted
 from swsdist.discovery.measures.evaluating import Measure, Value, evaluated
 from swsdist.discovery.scene import Scene
-from swsdist.discovery.summary import summarised
+from swsdist.discovery.summary import by_talker, restricted, summarised
 from swsdist.discovery.units import Corpus, EvaluationSetup, Fragments, Intervals
 from swsdist.registry.registries import DISCOVERY_MEASURES
 

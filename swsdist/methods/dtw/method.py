@@ -26,8 +26,7 @@ from swsdist.methods.sample import sample_limit
 from swsdist.methods.spans import best_in_spans
 from swsdist.registry.registries import FIRST_PASSES
 from swsdist.store.manifest import Shard
-from swsdist.store.reading import Store
-from swsdist.store.reading import Tracks
+from swsdist.store.reading import Store, Tracks
 
 if TYPE_CHECKING:
     from swsdist.kernels.distances.interface import Distance

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from swsdist.config.search import Search
-from swsdist.store.reading import Store
-from swsdist.store.reading import Tracks
+from swsdist.store.reading import Store, Tracks
 
 
 def tracks_read(store: Store, search: Search) -> Tracks:

@@ -8,8 +8,7 @@ from swsdist.config.search import Search
 from swsdist.core.fingerprint import fingerprint
 from swsdist.methods.sample import document_hash, sample_limit
 from swsdist.registry.registries import FIRST_PASSES
-from swsdist.store.reading import Store
-from swsdist.store.reading import Tracks
+from swsdist.store.reading import Store, Tracks
 
 #: Number of documents.
 _DOCUMENTS = 64

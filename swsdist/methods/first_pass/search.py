@@ -46,8 +46,7 @@ from swsdist.methods.query.example import Example
 from swsdist.methods.sample import in_sample, sample_limit
 from swsdist.registry.registries import FIRST_PASSES
 from swsdist.store import parquet
-from swsdist.store.reading import Store
-from swsdist.store.reading import Tracks
+from swsdist.store.reading import Store, Tracks
 
 #: Frames of a document that are prepared together.
 _BLOCK = 4096

@@ -48,8 +48,7 @@ from swsdist.methods.query.speech_trimming import trim_to_speech
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, Shard, Track
 from swsdist.store.parquet import Output, numbers, publish
 from swsdist.store.precomputed import precomputed_example
-from swsdist.store.reading import Store
-from swsdist.store.reading import Tracks
+from swsdist.store.reading import Store, Tracks
 from swsdist.store.writing import Reading, ReadResult, shard_name, write_tracks
 
 #: Least (except in the last group) and most queries of a group.

@@ -38,9 +38,8 @@ from swsdist.config.model import Executor as Settings
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import StorageError
 from swsdist.core.needs import Needs
-from swsdist.pipeline.execution.executor import KILLED, Serial
+from swsdist.pipeline.execution.executor import KILLED, PartListener, Serial
 from swsdist.pipeline.execution.policy import at_least, nothing_fits, version_mismatches, workers_for
-from swsdist.pipeline.execution.executor import PartListener
 from swsdist.pipeline.ledger import written_receipt
 from swsdist.pipeline.records import Queue
 from swsdist.pipeline.stage import Context

@@ -29,8 +29,7 @@ from swsdist.pipeline.chain import ExternalTable, Finding, Step
 from swsdist.pipeline.chain_run import ChainRun, StepSelection, plan_rounds, prepare_chain_run
 from swsdist.pipeline.forecast.costs import Cluster, Kind, Load, StepCost, cost_of
 from swsdist.pipeline.forecast.forecast import Forecast, rules_of, simulate
-from swsdist.pipeline.ledger import Ledger, StepOutcome
-from swsdist.pipeline.ledger import ONLY
+from swsdist.pipeline.ledger import ONLY, Ledger, StepOutcome
 from swsdist.pipeline.records import Receipts
 from swsdist.registry import registries
 from swsdist.registry.registries import EXECUTORS, FEATURES, RECOGNISERS

@@ -39,9 +39,8 @@ from swsdist.pipeline.operation.progress import RunStatus
 from swsdist.pipeline.records.lists import Parts, ReceiptList
 from swsdist.pipeline.stage import Table
 from swsdist.store import parquet
-from swsdist.store.reading import of_rows
 from swsdist.store.manifest import words_store
-from swsdist.store.reading import Store
+from swsdist.store.reading import Store, of_rows
 
 
 def load_chain_run(run: Folder, name: str = ONLY) -> ChainRun:

@@ -29,11 +29,10 @@ from swsdist.core.errors import StoreError
 from swsdist.io.failures import TEMPORARY
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import lock
-from swsdist.pipeline.ledger import Ledger
+from swsdist.pipeline.ledger import NAME as PLAN
+from swsdist.pipeline.ledger import Ledger, Plan, load_plans
 from swsdist.pipeline.operation import progress
 from swsdist.pipeline.operation.readers import readers_of
-from swsdist.pipeline.ledger import NAME as PLAN
-from swsdist.pipeline.ledger import Plan, load_plans
 from swsdist.store import manifest
 
 NAME = "cancel.json"

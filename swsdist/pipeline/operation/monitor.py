@@ -30,11 +30,11 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline import lock
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.chain_run import Outcome
+from swsdist.pipeline.ledger import NAME as PLAN
 from swsdist.pipeline.operation import cleaning
 from swsdist.pipeline.operation import progress as run_status
 from swsdist.pipeline.operation.progress import ForwardingProgress, Progress
 from swsdist.pipeline.operation.readers import Reader
-from swsdist.pipeline.ledger import NAME as PLAN
 from swsdist.pipeline.task import Failure, Receipt, Task
 
 FOLDER = "events"

@@ -51,6 +51,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.core.codes import score as codes
+from swsdist.score.conventions import as_table
 from swsdist.score.measures.curve import (
     TIE,
     Block,
@@ -65,7 +66,6 @@ from swsdist.score.measures.curve import (
     nontargets,
     query_index,
 )
-from swsdist.score.conventions import as_table
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -57,8 +57,7 @@ from swsdist.reduce.spans import SourcePlaces, outside_places, source_places
 from swsdist.registry.registries import METHODS
 from swsdist.score.measures.protocol import Protocol, protocol_of
 from swsdist.stages.inputs.corpus_documents import places_in
-from swsdist.store.reading import keys_of
-from swsdist.store.reading import Store
+from swsdist.store.reading import Store, keys_of
 
 
 def corpus_of_queries(config: Config) -> Section | None:

@@ -28,8 +28,8 @@ from swsdist.io.failures import as_file_fault
 from swsdist.io.filesystem import Folder, Info, identify, is_remote, locate
 from swsdist.io.local import is_readable
 from swsdist.stages.inputs.features import add_items, place_of
-from swsdist.store.reading import keys_of
 from swsdist.store.manifest import File
+from swsdist.store.reading import keys_of
 from swsdist.store.writing import NO_FILE
 
 #: Endings of recordings whose length was believed or estimated before; they are read again.

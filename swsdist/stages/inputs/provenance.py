@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from swsdist.calibrate.procedure import ENTRY, fingerprint_references, overlaps, read_fitted
 from swsdist.config import Config
 from swsdist.core.codes import stages as codes
-from swsdist.core.fingerprint import fingerprint
-from swsdist.core.fingerprint import parse_json
+from swsdist.core.fingerprint import fingerprint, parse_json
 from swsdist.features.interface import files_of as interface_files_of
 from swsdist.features.model import load_model
 from swsdist.features.transforms.interface import Transformed

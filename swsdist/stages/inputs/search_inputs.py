@@ -25,11 +25,16 @@ from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.registries import BACKENDS, DISTANCES, METHODS
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.score.trials.making import seconds as excerpt_seconds
-from swsdist.stages.inputs.corpus import Corpus, depends_on_score, excerpts_of, population_of, seconds_of_channel_1
-from swsdist.stages.inputs.corpus_documents import CorpusDocuments, corpus_documents_of
-from swsdist.stages.inputs.corpus import speakers_meet
+from swsdist.stages.inputs.corpus import (
+    Corpus,
+    depends_on_score,
+    excerpts_of,
+    population_of,
+    seconds_of_channel_1,
+    speakers_meet,
+)
+from swsdist.stages.inputs.corpus_documents import CorpusDocuments, corpus_documents_of, document_seconds, identities
 from swsdist.stages.inputs.features import RunFeatures, add_items_of_examples
-from swsdist.stages.inputs.corpus_documents import document_seconds, identities
 from swsdist.stages.inputs.settings import scores_of
 from swsdist.stages.inputs.state import StoreState
 from swsdist.stages.inputs.validation import (
@@ -43,8 +48,7 @@ from swsdist.stages.inputs.validation import (
     note_unread,
     seconds_of,
 )
-from swsdist.store.reading import of_rows
-from swsdist.store.reading import Store
+from swsdist.store.reading import Store, of_rows
 
 if TYPE_CHECKING:
     from swsdist.pipeline.chain_run import ChainRun

@@ -25,8 +25,7 @@ from pydantic import BaseModel, ValidationError
 from swsdist.calibrate.procedure import AnyStep
 from swsdist.calibrate.statistics import ExampleGroup, Tally, load_statistics
 from swsdist.calibrate.steps.interface import Floats, Json, Options, TwvParameters
-from swsdist.calibrate.steps.norms import QNorm
-from swsdist.calibrate.steps.norms import ALL, COHORT, cohort_sums
+from swsdist.calibrate.steps.norms import ALL, COHORT, QNorm, cohort_sums
 from swsdist.core.fingerprint import slot_of
 from swsdist.core.types import CANDIDATES, EXAMPLES, JOINED, JOINED_TRIALS
 from swsdist.kernels.regression import Labelled

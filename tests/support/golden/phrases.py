@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from swsdist.lattices.collection import detect, read_file
+from swsdist.lattices.decoding import Decoder, packed_arcs, phone_arcs
 from swsdist.lattices.lattice import Broken, Lattice, Origin
 from swsdist.lattices.packed import FILLERS, TICK, Packed, Recipe, pack
-from swsdist.lattices.decoding import Decoder, packed_arcs, phone_arcs
 from tests.support.golden.runner import Case
 from tests.support.lattices import places_of
 
