@@ -8,7 +8,7 @@ from contextlib import suppress
 import pyarrow.parquet as pq
 
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.records import decoded
+from swsdist.pipeline.receipts import decoded
 from swsdist.pipeline.task import Receipt
 
 

@@ -58,7 +58,7 @@ from swsdist.io.tables import read_table, write_csv
 from swsdist.lattices.beside import name_of
 from swsdist.report.summary import rendered
 from swsdist.store.manifest import NAME, load, require, state_name
-from swsdist.store.manifest import WORDS as manifest_WORDS
+from swsdist.store.manifest import WORDS as FORM_WORDS
 from swsdist.store.reading import Store
 
 #: Folder of sounds.
@@ -550,6 +550,6 @@ def _copy(store: Folder, out: Path) -> None:
         (out / name).parent.mkdir(parents=True, exist_ok=True)
         with store.open(name) as source, (out / name).open("wb") as target:
             shutil.copyfileobj(source, target, 1 << 20)
-    inside = Folder(store.path(manifest_WORDS), store.storage)
+    inside = Folder(store.path(FORM_WORDS), store.storage)
     if load(inside) is not None:
-        _copy(inside, out / manifest_WORDS)
+        _copy(inside, out / FORM_WORDS)

@@ -20,7 +20,7 @@ import s3fs
 from commands import in_this_process
 
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.records import decoded
+from swsdist.pipeline.receipts import decoded
 from swsdist.pipeline.task import Receipt
 from swsdist.store.maintaining import check
 from swsdist.store.reading import Store

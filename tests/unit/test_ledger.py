@@ -13,10 +13,10 @@ from swsdist.core.fingerprint import Naming, fingerprint
 from swsdist.core.types import RECEIPTS
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import ledger as module
-from swsdist.pipeline import records as receipts
+from swsdist.pipeline import receipts
 from swsdist.pipeline.ledger import Ledger, pack_name, receipt_name
-from swsdist.pipeline.records import Names, Queue, Receipts, Spool, decoded, encoded, first_of_each, names_of
-from swsdist.pipeline.records.lists import Listing, ReceiptList
+from swsdist.pipeline.receipts import Names, Queue, Receipts, Spool, decoded, encoded, first_of_each, names_of
+from swsdist.pipeline.receipts.lists import Listing, ReceiptList
 from swsdist.pipeline.task import Cost, Part, Receipt, Task
 
 
@@ -58,7 +58,7 @@ def test_the_last_receipt_of_a_task_counts() -> None:
 
 
 def test_many_are_folded_in_and_keep_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("swsdist.pipeline.records._FRESH", 7)
+    monkeypatch.setattr("swsdist.pipeline.receipts._FRESH", 7)
     found = Receipts()
     rows = [found.add(receipt(number % 60)) for number in range(100)]
     assert rows == list(range(100))

@@ -82,9 +82,9 @@ class _Counting:
 class Grouping(OfCounts):
     """Precision, recall and F of members of pairs."""
 
-    def count(self, block: Block) -> _grouping_Counting:
+    def count(self, block: Block) -> _GroupingCounting:
         """Begin to count a block."""
-        return _grouping_Counting(block)
+        return _GroupingCounting(block)
 
     def values(self, parts: Parts) -> Mapping[str, Value]:
         """With the numbers of pairs."""
@@ -92,7 +92,7 @@ class Grouping(OfCounts):
         return {**super().values(parts), **pairs}
 
 
-class _grouping_Counting:
+class _GroupingCounting:
     def __init__(self, block: Block) -> None:
         self._block = block
         self._disc = np.zeros(len(block.scene.spans), bool)
@@ -222,9 +222,9 @@ class Matching(OfCounts):
     #: Phones of the shortest part.
     least = SHORTEST
 
-    def count(self, block: Block) -> _matching_Counting:
+    def count(self, block: Block) -> _MatchingCounting:
         """Begin to count a block."""
-        return _matching_Counting(block, self.least)
+        return _MatchingCounting(block, self.least)
 
     def values(self, parts: Parts) -> Mapping[str, Value]:
         """With the number of distinct completed pairs."""
@@ -237,7 +237,7 @@ class MatchingFromTwo(Matching):
     least = 2
 
 
-class _matching_Counting:
+class _MatchingCounting:
     def __init__(self, block: Block, least: int) -> None:
         self._block, self._least = block, least
         phones = len(block.scene.gold)

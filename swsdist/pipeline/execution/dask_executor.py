@@ -41,7 +41,7 @@ from swsdist.core.needs import Needs
 from swsdist.pipeline.execution.executor import KILLED, PartListener, Serial
 from swsdist.pipeline.execution.policy import at_least, nothing_fits, version_mismatches, workers_for
 from swsdist.pipeline.ledger import written_receipt
-from swsdist.pipeline.records import Queue
+from swsdist.pipeline.receipts import Queue
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
 

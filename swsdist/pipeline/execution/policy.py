@@ -46,7 +46,7 @@ from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import UserError
 from swsdist.core.needs import LEAST, Needs
 from swsdist.io.failures import NODE_FAULTS, explain
-from swsdist.pipeline.records import Queue
+from swsdist.pipeline.receipts import Queue
 from swsdist.pipeline.task import Task
 
 #: A task is late after this multiple of its expected time, and at least this many seconds.

@@ -30,7 +30,7 @@ from swsdist.pipeline.chain_run import ChainRun, StepSelection, plan_rounds, pre
 from swsdist.pipeline.forecast.costs import Cluster, Kind, Load, StepCost, cost_of
 from swsdist.pipeline.forecast.forecast import Forecast, rules_of, simulate
 from swsdist.pipeline.ledger import ONLY, Ledger, StepOutcome
-from swsdist.pipeline.records import Receipts
+from swsdist.pipeline.receipts import Receipts
 from swsdist.registry import registries
 from swsdist.registry.registries import EXECUTORS, FEATURES, RECOGNISERS
 from swsdist.registry.registry import Entry, Registry

@@ -36,7 +36,7 @@ from swsdist.pipeline.ledger import ONLY, Ledger, Plan, StepOutcome, another_ver
 from swsdist.pipeline.lock import STALE_AFTER, lives, read
 from swsdist.pipeline.operation import progress as run_status
 from swsdist.pipeline.operation.progress import RunStatus
-from swsdist.pipeline.records.lists import Parts, ReceiptList
+from swsdist.pipeline.receipts.lists import Parts, ReceiptList
 from swsdist.pipeline.stage import Table
 from swsdist.store import parquet
 from swsdist.store.manifest import words_store
