@@ -10,7 +10,7 @@ from swsdist.config import Config
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.fingerprint import ALL_SLOTS, Naming, fingerprint
 from swsdist.pipeline.ledger import Ledger, StepOutcome
-from swsdist.pipeline.receipts.lists import Parts, ReceiptList, together
+from swsdist.pipeline.lists import Parts, ReceiptList, joined_parts
 from swsdist.pipeline.task import P, Part, Receipt, Task, TaskResult
 
 T = TypeVar("T", bound=TaskResult)
@@ -103,7 +103,7 @@ class Inputs:
 
     def parts(self, input_name: str) -> Parts:
         """Files of a table, with names for `Context.place`."""
-        return together([table.parts for table in self.tables.get(input_name, ())])
+        return joined_parts([table.parts for table in self.tables.get(input_name, ())])
 
     def buckets(self, input_name: str, *others: str) -> Iterator[tuple[Part, ...]]:
         """Files of a table, each with the file of every other table that has the same slots."""
