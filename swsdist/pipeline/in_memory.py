@@ -20,7 +20,7 @@ from swsdist.core.codes import pipeline as codes
 from swsdist.pipeline.chain import ChainInputs, ExternalTable, Source, Step, makers_of
 from swsdist.pipeline.inputs import Inputs, InputTable
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.lists import ReceiptList
+from swsdist.pipeline.receipts import ReceiptList
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Cost, Part, Receipt, Task, TaskResult
 

@@ -10,7 +10,7 @@ from swsdist.config import Config
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.fingerprint import ALL_SLOTS, Naming, fingerprint
 from swsdist.pipeline.ledger import Ledger, StepOutcome
-from swsdist.pipeline.lists import Parts, ReceiptList, joined_parts
+from swsdist.pipeline.receipts import Parts, ReceiptList, joined_parts
 from swsdist.pipeline.task import P, Part, Receipt, Task, TaskResult
 
 T = TypeVar("T", bound=TaskResult)

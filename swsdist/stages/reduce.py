@@ -14,7 +14,7 @@ from swsdist.calibrate.statistics import CandidatePosteriors, load_statistics
 from swsdist.core.fingerprint import Naming, bucket_of, slots_of
 from swsdist.core.types import DETECTIONS, OUTPUT, QUERY_STATISTICS
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.lists import Parts
+from swsdist.pipeline.receipts import Parts
 from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.reduce.detections import Reduced

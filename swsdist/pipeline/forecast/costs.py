@@ -33,7 +33,7 @@ from swsdist.core.codes import pipeline as codes
 from swsdist.core.needs import LEAST, Needs
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.chain_run import ChainRun
-from swsdist.pipeline.lists import ReceiptList
+from swsdist.pipeline.receipts import ReceiptList
 from swsdist.pipeline.stage import Growth
 
 _STRICT = ConfigDict(extra="forbid")
