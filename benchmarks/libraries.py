@@ -28,8 +28,7 @@ from swsdist.io.frames.ark import KALDI
 from swsdist.io.nist.systemlist_dialect import KWSLIST
 from swsdist.io.nist.systemlist_lines import read_lines
 from swsdist.io.nist.xml import elements
-from swsdist.pipeline.receipts import Listing
-from swsdist.pipeline.receipts import Receipts, encoded, names_of, outputs_of
+from swsdist.pipeline.receipts import Listing, Receipts, encoded, names_of, outputs_of
 from swsdist.pipeline.task import Cost, Part, Receipt
 
 _TIMES = 5

@@ -33,8 +33,7 @@ from swsdist.pipeline.chain_run import ChainRun, StepSelection, plan_rounds, pre
 from swsdist.pipeline.inspection.estimate import estimates
 from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.ledger import ONLY, Ledger, PlannedStep, StepOutcome, load_plans, pack_name, save_plans
-from swsdist.pipeline.receipts import ReceiptList
-from swsdist.pipeline.receipts import Names, encoded
+from swsdist.pipeline.receipts import Names, ReceiptList, encoded
 from swsdist.pipeline.task import Cost, Part, Receipt
 from swsdist.stages.buckets import Extracted
 from swsdist.stages.inputs.search_inputs import SearchInputs

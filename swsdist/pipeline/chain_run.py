@@ -20,8 +20,7 @@ from swsdist.pipeline import chain as external_table
 from swsdist.pipeline.chain import Chain, ExternalTable, Source, Step
 from swsdist.pipeline.inputs import Inputs, InputTable
 from swsdist.pipeline.ledger import ONLY, Ledger, Plan, PlannedStep, StepOutcome, load_plans
-from swsdist.pipeline.receipts import ReceiptList
-from swsdist.pipeline.receipts import Digits, Names, Receipts, Rows, Spool, first_of_each, names_of
+from swsdist.pipeline.receipts import Digits, Names, ReceiptList, Receipts, Rows, Spool, first_of_each, names_of
 from swsdist.pipeline.task import Failure, TaskResult
 from swsdist.registry.registries import CHAINS
 from swsdist.store import parquet

@@ -33,8 +33,7 @@ from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import StorageError, StoreError
 from swsdist.core.types import RECEIPTS
 from swsdist.io.filesystem import Folder, demand_inside, is_remote
-from swsdist.pipeline.receipts import Listing, ReceiptList
-from swsdist.pipeline.receipts import Digits, Names, Receipts, Rows, names_of, outputs_of
+from swsdist.pipeline.receipts import Digits, Listing, Names, ReceiptList, Receipts, Rows, names_of, outputs_of
 from swsdist.pipeline.task import Failure, Receipt, Task
 from swsdist.store import parquet
 

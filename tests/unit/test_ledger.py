@@ -15,8 +15,18 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline import ledger as module
 from swsdist.pipeline import receipts
 from swsdist.pipeline.ledger import Ledger, pack_name, receipt_name
-from swsdist.pipeline.receipts import Listing, ReceiptList
-from swsdist.pipeline.receipts import Names, Queue, Receipts, Spool, decoded, encoded, first_of_each, names_of
+from swsdist.pipeline.receipts import (
+    Listing,
+    Names,
+    Queue,
+    ReceiptList,
+    Receipts,
+    Spool,
+    decoded,
+    encoded,
+    first_of_each,
+    names_of,
+)
 from swsdist.pipeline.task import Cost, Part, Receipt, Task
 
 

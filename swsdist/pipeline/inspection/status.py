@@ -33,10 +33,10 @@ from swsdist.core.types import REJECTED
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun, StepSelection, prepare_chain_run
 from swsdist.pipeline.ledger import ONLY, Ledger, Plan, StepOutcome, another_version, load_plans, receipts_of
-from swsdist.pipeline.receipts import Parts, ReceiptList
 from swsdist.pipeline.lock import STALE_AFTER, lives, read
 from swsdist.pipeline.operation import progress as run_status
 from swsdist.pipeline.operation.progress import RunStatus
+from swsdist.pipeline.receipts import Parts, ReceiptList
 from swsdist.pipeline.stage import Table
 from swsdist.store import parquet
 from swsdist.store.manifest import words_store

@@ -38,8 +38,8 @@ from swsdist.io.remote.scratch import scratch
 from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.receipts import Listing
 from swsdist.pipeline.operation.progress import Progress
+from swsdist.pipeline.receipts import Listing
 from swsdist.pipeline.task import Receipt
 from swsdist.stages.inputs.corpus_documents import CorpusDocuments, Key, Row, StoreContents, compare, places_in
 from swsdist.stages.inputs.features import RunFeatures
