@@ -137,7 +137,7 @@ def _run() -> int:
     except SwsdistError as error:
         return _report(error, error)
     except Exception as error:
-        from swsdist.core.needs import error_of
+        from swsdist.core.extras import error_of
         from swsdist.io.failures import explain
 
         explained = error_of(error) or explain(error)

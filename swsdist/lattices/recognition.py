@@ -20,7 +20,8 @@ from swsdist.audio.speech import HOP, levels
 from swsdist.config.names import NameIn
 from swsdist.config.section import Section
 from swsdist.core.codes import config as codes
-from swsdist.core.needs import Needs, error_of
+from swsdist.core.extras import error_of
+from swsdist.core.needs import Needs
 from swsdist.lattices.formats.parts import numbered
 from swsdist.lattices.lattice import MILLISECOND, Lattice, of_costs
 from swsdist.registry.entries import checked

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from swsdist.core.codes import config as codes
 from swsdist.core.errors import ConfigError
-from swsdist.core.needs import error_of
+from swsdist.core.extras import error_of
 from swsdist.core.text import suggestion
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from commands import Command
 
-from swsdist.core.needs import error_of
+from swsdist.core.extras import error_of
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Requirements by extra; `dev` is those of others.
