@@ -193,7 +193,7 @@ def _slot(state: np.int64, node: np.int64, slots: int) -> np.int64:
     " int32[:,::1], int64[:,::1], int32[::1], int32[::1], float64[::1], int32[:,::1], float64[:,::1],"
     " int32[:,::1], float64[::1], int64, int64[::1])"
 )
-def _search_lattice(
+def _search_lattice(  # noqa: C901
     document: int,
     first_state: int,
     last_state: int,
