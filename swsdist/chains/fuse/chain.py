@@ -21,7 +21,7 @@ from swsdist.chains.fuse.inputs import CollectQueries, FuseInputs, check, config
 from swsdist.chains.fuse.merge_lists import TABLES, DropOverlaps, FindOverlaps, ImputeScores, MergeLists
 from swsdist.chains.fuse.report import notices, publish
 from swsdist.chains.fuse.rescore import DescribeExamples, Rescore
-from swsdist.chains.fuse.systems import CollectQueries, check, configs
+from swsdist.chains.fuse.merge_lists import CollectQueries, check, configs
 from swsdist.chains.report.notices import summary
 from swsdist.chains.report.publish import FILES
 from swsdist.chains.report.reporting import rejected_rows
