@@ -18,10 +18,18 @@ import pyarrow as pa
 from swsdist.calibrate.procedure import required_statistics
 from swsdist.calibrate.statistics import load_statistics
 from swsdist.chains.fuse.inputs import CollectQueries, FuseInputs, check, configs
-from swsdist.chains.fuse.merge_lists import TABLES, DropOverlaps, FindOverlaps, ImputeScores, MergeLists
+from swsdist.chains.fuse.merge_lists import (
+    TABLES,
+    CollectQueries,
+    DropOverlaps,
+    FindOverlaps,
+    ImputeScores,
+    MergeLists,
+    check,
+    configs,
+)
 from swsdist.chains.fuse.report import notices, publish
 from swsdist.chains.fuse.rescore import DescribeExamples, Rescore
-from swsdist.chains.fuse.merge_lists import CollectQueries, check, configs
 from swsdist.chains.report.notices import summary
 from swsdist.chains.report.publish import FILES
 from swsdist.chains.report.reporting import rejected_rows
