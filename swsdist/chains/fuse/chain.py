@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from swsdist.calibrate.procedure import required_statistics
 from swsdist.calibrate.statistics import load_statistics
-from swsdist.chains.fuse.inputs import CollectQueries, FuseInputs, check, configs
+from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.chains.fuse.merge_lists import (
     TABLES,
     CollectQueries,
