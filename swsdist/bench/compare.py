@@ -96,7 +96,7 @@ def comparison_lines(comparison: Comparison) -> list[str]:
     return lines
 
 
-def as_json(comparison: Comparison) -> str:
+def comparison_json(comparison: Comparison) -> str:
     """Every number."""
     rows = [
         {**difference._asdict(), "ratio": difference.ratio._asdict(), "beyond_noise": difference.beyond_noise}

@@ -139,7 +139,7 @@ def pinned(
     if file is not None:
         rows = parquet.read(folder, file).to_pylist()
         groups = [Gaussian(row["frames"], np.array(row["mean"]), np.array(row["variance"])) for row in rows]
-    elif groups := fitted(documents, tick):
+    elif groups := fit_voices(documents, tick):
         table = pa.Table.from_pylist(
             [
                 {"frames": group.frames, "mean": group.mean.tolist(), "variance": group.variance.tolist()}
@@ -173,7 +173,7 @@ def replaced(tables: Iterable[pa.Table], column: pa.ChunkedArray | None) -> Iter
         yield table
 
 
-def fitted(documents: SpooledDocuments, tick: float) -> list[Gaussian]:
+def fit_voices(documents: SpooledDocuments, tick: float) -> list[Gaussian]:
     """The groups of the documents without a speaker.
 
     Args:

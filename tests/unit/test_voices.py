@@ -15,7 +15,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.store.manifest import REJECTED_DOCUMENTS, NewTrack, commit, frozen_statistics
 from swsdist.store.parquet import SpooledDocuments
 from swsdist.store.reading import Store
-from swsdist.store.voices import STRETCH, Stretching, fitted, grouped, pinned, stretches_of
+from swsdist.store.voices import STRETCH, Stretching, fit_voices, grouped, pinned, stretches_of
 
 #: Seconds a frame, so that 100 documents of 30 frames have enough hours for three voices.
 TICK = 0.9
@@ -59,8 +59,8 @@ def test_documents_of_a_voice_have_its_number(rows: list[dict[str, Any]], tmp_pa
 def test_the_order_of_documents_changes_nothing(rows: list[dict[str, Any]]) -> None:
     shuffled = np.random.default_rng(0).permutation(len(rows)).tolist()
     one, other = (
-        fitted(SpooledDocuments([table(rows)]), TICK),
-        fitted(SpooledDocuments([table([rows[k] for k in shuffled])]), TICK),
+        fit_voices(SpooledDocuments([table(rows)]), TICK),
+        fit_voices(SpooledDocuments([table([rows[k] for k in shuffled])]), TICK),
     )
     assert len(one) == len(other) == 3
     for a, b in zip(one, other, strict=True):
@@ -106,12 +106,12 @@ def test_stretches_of_a_long_document(rows: list[dict[str, Any]], tmp_path: Path
 
 
 def test_hours_decide_how_many(rows: list[dict[str, Any]]) -> None:
-    assert [len(fitted(SpooledDocuments([table(rows)]), tick)) for tick in (0.01, 0.3, 0.6)] == [1, 1, 2]
+    assert [len(fit_voices(SpooledDocuments([table(rows)]), tick)) for tick in (0.01, 0.3, 0.6)] == [1, 1, 2]
 
 
 def test_channels_of_a_recording_come_in_any_order() -> None:
     rows = [document(k, frames_of(k % 3, 30, k)) | {"doc_id": "d", "channel": k + 1, "sha256": "s"} for k in range(100)]
-    one, other = fitted(SpooledDocuments([table(rows)]), TICK), fitted(SpooledDocuments([table(rows[::-1])]), TICK)
+    one, other = fit_voices(SpooledDocuments([table(rows)]), TICK), fit_voices(SpooledDocuments([table(rows[::-1])]), TICK)
     assert [group.mean.tobytes() for group in one] == [group.mean.tobytes() for group in other]
 
 

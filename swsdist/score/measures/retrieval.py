@@ -69,7 +69,7 @@ RETRIEVAL = pa.schema(
 )
 
 
-class Retrieval(NamedTuple):
+class RetrievalMeans(NamedTuple):
     """Means over queries of the columns of RETRIEVAL; None where a query has none. `map` is mean average precision."""
 
     precision: float | None
@@ -125,7 +125,7 @@ def per_query(
     return pa.table(values, schema=RETRIEVAL)
 
 
-def means(queries: pa.Table) -> Retrieval:
+def means(queries: pa.Table) -> RetrievalMeans:
     """Means over the queries of a table from `per_query`.
 
     Raises:
@@ -139,7 +139,7 @@ def means(queries: pa.Table) -> Retrieval:
         return math.fsum(values) / len(values)
 
     decided, area = not queries["precision"].null_count, not queries["auc"].null_count
-    return Retrieval(
+    return RetrievalMeans(
         precision=mean("precision") if decided else None,
         recall=mean("recall") if decided else None,
         f=mean("f") if decided else None,
