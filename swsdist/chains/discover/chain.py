@@ -14,7 +14,7 @@ from swsdist.chains.discover.export_classes import KINDS, ExportClasses
 from swsdist.chains.discover.group_matches import FindBoundaries, GroupMatches
 from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.chains.discover.propose_pairs import AlignPairs, ProposePairs, SelectPairs
-from swsdist.chains.discover.report import FILES, ScoreDiscovery, notices, publish_report, summary
+from swsdist.chains.discover.score_discovery import FILES, ScoreDiscovery, notices, publish_report, summary
 from swsdist.chains.report.notices import barrier, counts
 from swsdist.chains.report.reporting import rejected_rows
 from swsdist.config import Config
