@@ -46,8 +46,8 @@ def describe(
     from swsdist.config import load_corpus
     from swsdist.config.section import paths_in
     from swsdist.core.codes import cli as codes
-    from swsdist.description.description import describe as work
-    from swsdist.description.description import tables_of, text_tables
+    from swsdist.chains.report.description import describe as work
+    from swsdist.chains.report.description import tables_of, text_tables
     from swsdist.report.tables import text_lines, to_json, write_tables
 
     names = [Path(corpus).stem for corpus in corpora]
