@@ -1,6 +1,6 @@
 """Fuses lists of several systems into one (`swsdist fuse`): joins, imputes, weighs, decides.
 
-It shares the functions of the chain fuse (`swsdist.fusion.fusion`, `swsdist.fusion.fusion`). A list does not contain all
+It shares the functions of the chain fuse (`swsdist.calibrate.fusion`, `swsdist.calibrate.fusion`). A list does not contain all
 candidates, so scores are standardised by mean and standard deviation of each query's detections in the list. Without
 references and without a fitted fusion, all systems have the same weight.
 """
@@ -26,7 +26,7 @@ from swsdist.core.types import DETECTIONS
 from swsdist.evaluation.calibration import check_step_names, fit_label, fit_or_read, make_list_steps, score_undecided
 from swsdist.evaluation.evaluate import Evaluation
 from swsdist.evaluation.scoring_task import ScoringTask, System, with_durations
-from swsdist.fusion.fusion import Meeting, Missing, complete_list, join_systems, without_overlaps
+from swsdist.calibrate.fusion import Meeting, Missing, complete_list, join_systems, without_overlaps
 from swsdist.fusion.parts import count_common_places, parts_of, warn_disjoint_systems, with_parts_of
 from swsdist.io.notices import Notices
 from swsdist.registry.entries import misfit
@@ -40,7 +40,7 @@ class FusionRequest:
 
     Attributes:
         standardise: apply q-norm first; otherwise use the scores unchanged.
-        meet, overlap: when detections of two systems are joined; see `swsdist.fusion.fusion`.
+        meet, overlap: when detections of two systems are joined; see `swsdist.calibrate.fusion`.
         missing: how missing scores are imputed.
         fit: `crossfit`, `oracle`, `none` (equal weights) or a file; None: crossfit with references, else none.
         folds: for crossfit.

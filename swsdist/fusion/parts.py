@@ -1,6 +1,6 @@
 """The column `parts` of joined lists (`swsdist.core.types.JOINED`): each system's score of a detection.
 
-`swsdist.fusion.fusion` joins lists; `swsdist.fusion.fusion` imputes missing scores and fuses.
+`swsdist.calibrate.fusion` joins lists; `swsdist.calibrate.fusion` imputes missing scores and fuses.
 """
 
 from __future__ import annotations

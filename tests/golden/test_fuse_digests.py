@@ -14,7 +14,7 @@ import pytest
 from swsdist.chains.fuse.chain import AlignJoined
 from swsdist.chains.fuse.merge_lists import FindOverlaps, ImputeScores, MergeLists
 from swsdist.core.types import DETECTIONS, REFERENCES
-from swsdist.fusion.fusion import complete_list, join_systems, without_overlaps
+from swsdist.calibrate.fusion import complete_list, join_systems, without_overlaps
 from swsdist.pipeline.stage import Stage
 from swsdist.score.trials.making import TrialRules, make_trials
 from swsdist.store.reading import of_rows

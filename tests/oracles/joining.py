@@ -12,7 +12,7 @@ Place = tuple[str, str, float, float, float, dict[str, float]]
 
 
 def joined(lists: Mapping[str, Sequence[Row]], *, meet: str, overlap: float) -> list[Place]:
-    """Places in the order query, score descending, document, channel, start, end; see `swsdist.fusion.fusion`."""
+    """Places in the order query, score descending, document, channel, start, end; see `swsdist.calibrate.fusion`."""
     left = [{**row, "system": name} for name, rows in lists.items() for row in rows]
     left.sort(key=lambda row: (-row["score"], _micro(row["start"]), _micro(row["end"]), row["system"]))
     places = []

@@ -25,7 +25,7 @@ power: raises probabilities to a power, which flattens or sharpens a query's lis
 
 Source: Mamou et al., "System combination and score normalization for spoken term detection", ICASSP 2013.
 
-fusion: converts the scores of several systems to a log-likelihood ratio; see `swsdist.fusion.fusion`.
+fusion: converts the scores of several systems to a log-likelihood ratio; see `swsdist.calibrate.fusion`.
 
 Its threshold is the Bayes threshold of the operating point, ln(beta), with beta the weight of false alarms
 (Rodriguez-Fuentes and Penagarikano 2013, eq. 31, with the effective prior 1 / (1 + beta)).
@@ -49,7 +49,7 @@ from swsdist.calibrate.steps.interface import Floats, Json, Options, Step, TwvPa
 from swsdist.calibrate.thresholding import checked
 from swsdist.core.codes import score as codes
 from swsdist.core.codes import warning_text
-from swsdist.fusion.fusion import Fusion, fit_fusion, label_rows
+from swsdist.calibrate.fusion import Fusion, fit_fusion, label_rows
 from swsdist.kernels.regression import (
     Fitted,
     Labelled,

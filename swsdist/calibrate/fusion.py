@@ -29,7 +29,7 @@ so it does not depend on references. Overlaps of different queries are removed l
 
 Fuses the scores of several systems for the same detections into a log-likelihood ratio.
 
-Linear logistic fusion of joined lists (`swsdist.fusion.fusion`)::
+Linear logistic fusion of joined lists (`swsdist.calibrate.fusion`)::
 
     llr = w_0 + sum_k w_k s_k (+ sum_k m_k [system k made no detection there])
 
