@@ -27,7 +27,7 @@ from swsdist.evaluation.calibration import check_step_names, fit_label, fit_or_r
 from swsdist.evaluation.evaluate import Evaluation
 from swsdist.evaluation.scoring_task import ScoringTask, System, with_durations
 from swsdist.calibrate.fusion import Meeting, Missing, complete_list, join_systems, without_overlaps
-from swsdist.fusion.parts import count_common_places, parts_of, warn_disjoint_systems, with_parts_of
+from swsdist.calibrate.fusion import count_common_places, parts_of, warn_disjoint_systems, with_parts_of
 from swsdist.io.notices import Notices
 from swsdist.registry.entries import misfit
 from swsdist.registry.registries import CALIBRATION

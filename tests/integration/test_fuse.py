@@ -20,7 +20,7 @@ from swsdist.core.codes import pipeline as codes
 from swsdist.core.codes import searcher as searcher_codes
 from swsdist.core.codes import stages as stages_codes
 from swsdist.core.errors import ConfigError
-from swsdist.fusion.parts import parts_of
+from swsdist.calibrate.fusion import parts_of
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.inspection.estimate import estimates

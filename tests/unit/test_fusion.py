@@ -20,7 +20,7 @@ from swsdist.core.codes import score as calibrate_codes
 from swsdist.core.errors import UserError
 from swsdist.core.types import JOINED, JOINED_TRIALS
 from swsdist.calibrate.fusion import fit_fusion, impute_scores, join_lists, label_rows, standardise_lists, with_rescored
-from swsdist.fusion.parts import parts_of, with_parts, with_parts_of
+from swsdist.calibrate.fusion import parts_of, with_parts, with_parts_of
 from swsdist.kernels.regression import Labelled
 from tests.support.coded import raises
 

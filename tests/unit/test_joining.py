@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from swsdist.core.codes import fuse as codes
 from swsdist.core.types import JOINED
 from swsdist.calibrate.fusion import best_of_overlaps, join_lists, without_overlaps
-from swsdist.fusion.parts import parts_of
+from swsdist.calibrate.fusion import parts_of
 from tests.oracles.joining import joined as oracle
 from tests.support.coded import raises
 

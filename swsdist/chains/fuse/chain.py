@@ -36,7 +36,7 @@ from swsdist.chains.report.reporting import rejected_rows
 from swsdist.config import Config
 from swsdist.core.codes import fuse as codes
 from swsdist.core.types import JOINED_TRIALS
-from swsdist.fusion.parts import with_parts_of
+from swsdist.calibrate.fusion import with_parts_of
 from swsdist.pipeline.chain import Chain, ExternalTable, Step
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Stage, Table

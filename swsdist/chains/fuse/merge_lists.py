@@ -23,7 +23,7 @@ from swsdist.core.errors import SwsdistError
 from swsdist.core.fingerprint import fingerprint, slot_of, slots_of
 from swsdist.core.types import DETECTIONS, JOINED
 from swsdist.calibrate.fusion import KNOWN, best_of_overlaps, complete_list, join_systems
-from swsdist.fusion.parts import KEY, row_keys
+from swsdist.calibrate.fusion import KEY, row_keys
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Finding
 from swsdist.pipeline.chain_run import ChainRun

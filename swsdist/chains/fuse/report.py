@@ -16,7 +16,7 @@ from swsdist.core.codes import fuse as codes
 from swsdist.core.codes import line_of
 from swsdist.evaluation.comparison import compare_min_cnxe
 from swsdist.calibrate.fusion import Fusion
-from swsdist.fusion.parts import count_common_places, parts_of, warn_disjoint_systems
+from swsdist.calibrate.fusion import count_common_places, parts_of, warn_disjoint_systems
 from swsdist.io.notices import Notices
 from swsdist.pipeline.chain_run import ChainRun, Outcome
 from swsdist.registry.entries import Dependency, decision_dependencies

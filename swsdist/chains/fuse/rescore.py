@@ -21,7 +21,7 @@ from swsdist.core.numbers import seconds_to_frame
 from swsdist.core.types import DETECTIONS
 from swsdist.features.interface import Precomputed
 from swsdist.calibrate.fusion import RESCORED
-from swsdist.fusion.parts import KEY, parts_of
+from swsdist.calibrate.fusion import KEY, parts_of
 from swsdist.methods.create import create, identity
 from swsdist.methods.method import SPANS
 from swsdist.pipeline.chain import Step
