@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from swsdist.core.codes import discovery as codes
-from swsdist.discovery.formats.classes import read_classes, read_folds, read_list, read_split, read_talkers, read_units
+from swsdist.discovery.files import read_classes, read_folds, read_list, read_split, read_talkers, read_units
 from swsdist.discovery.modes import MODES
 from swsdist.discovery.units import Corpus, EvaluationSetup, Fragments, Given, Intervals, Ints
 from swsdist.io.notices import Notices
@@ -22,7 +22,7 @@ class Files(NamedTuple):
 
     Attributes:
         fragments: classes, pairs, or a parse.
-        phones: file or folder (`swsdist.discovery.formats.classes`).
+        phones: file or folder (`swsdist.discovery.files`).
         words: likewise; None: not given, so type, token and boundary are undefined.
         talkers: a line `DOC TALKER` a document.
         folds: sets of folds by name.

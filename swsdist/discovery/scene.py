@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from swsdist.discovery.formats.classes import ticks_of
+from swsdist.discovery.files import ticks_of
 from swsdist.discovery.units import (
     SILENCES,
     Corpus,

@@ -15,7 +15,7 @@ from praatio import textgrid as praatio
 
 from swsdist.chains.discover.export_classes import writers
 from swsdist.core.types import QUERIES
-from swsdist.discovery.formats.classes import read_classes
+from swsdist.discovery.files import read_classes
 from swsdist.discovery.scene import Stretch, word_list
 from swsdist.io.tables import read_table
 from swsdist.report.answers.sounds import Sounds

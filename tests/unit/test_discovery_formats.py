@@ -11,7 +11,7 @@ import pytest
 from swsdist.core.codes import discovery as codes
 from swsdist.core.codes import io as io_codes
 from swsdist.discovery.evaluate import score_files
-from swsdist.discovery.formats.classes import (
+from swsdist.discovery.files import (
     read_classes,
     read_folds,
     read_list,

@@ -20,7 +20,7 @@ from swsdist.corpora.kaldi import read_text, read_utterances
 from swsdist.corpora.nist import ecf_documents
 from swsdist.corpora.queries import read_queries
 from swsdist.corpora.references import read_references, read_verdicts
-from swsdist.discovery.formats.classes import read_classes, read_talkers
+from swsdist.discovery.files import read_classes, read_talkers
 from swsdist.evaluation.comparison import from_table
 from swsdist.features.fitting.files import read_labels
 from swsdist.io.frames.archive import find_items

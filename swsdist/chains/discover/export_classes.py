@@ -13,7 +13,7 @@ import pyarrow as pa
 from swsdist.chains.discover.group_matches import MEMBERS
 from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.chains.discover.propose_pairs import files_of
-from swsdist.discovery.formats.classes import write_classes
+from swsdist.discovery.files import write_classes
 from swsdist.discovery.scene import WORDS, Stretch, fragments_of, word_list
 from swsdist.exports.tiers import WRITERS, Labelled, Recordings, write_tiers
 from swsdist.io.tables import write_csv
