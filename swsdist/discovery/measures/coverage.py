@@ -18,7 +18,7 @@ import numpy as np
 
 from swsdist.discovery.cells import Block, Cell, Kinds, Strings
 from swsdist.discovery.completion import LONGEST, SHORTEST, Batch, batches, completed, in_pairs, repeated
-from swsdist.discovery.measures.evaluating import OfCounts, Parts, Value, WithoutPairs, ratio
+from swsdist.discovery.measures.measures import OfCounts, Parts, Value, WithoutPairs, ratio
 from swsdist.discovery.scene import EDGE, Spans
 from swsdist.discovery.units import BEYOND, Flags, Intervals, Ints, ids, places
 
