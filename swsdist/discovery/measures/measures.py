@@ -4,19 +4,30 @@ Interface of measures of term discovery: counts that add up, and ratios of them.
 
 A measure is registered in `swsdist.registry.registries.DISCOVERY_MEASURES`. It is counted block by block; its parts are sums
 over blocks, so how the documents are parted does not matter (`swsdist.testing.conformance.check_discovery_measure`).
+
+Coverage: what members of P_disc cover, against what members of P_all cover; in phones, or in their time.
+
+The part found need not be in P_all, so coverage may exceed 1, as by the formula of the seed.
+
+Matching: P_disc with completed substrings against P_all; of the substrings, those of two phones may count or not.
+
+The weights by type of the seed cancel: ``sum_t freq(t, P) |match(t, P & Q)| / |match(t, P)| = |flat(P & Q)| / |flat(P)|``. So
+precision and recall are of the members of pairs, whose marks are kept by first phone and length.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
 
-from swsdist.discovery.cells import Block, Cell, Talkers, cells
-from swsdist.discovery.scene import Scene
-from swsdist.discovery.units import Flags
+from swsdist.discovery.cells import Block, Cell, Kinds, Strings, Talkers, cells
+from swsdist.discovery.completion import LONGEST, SHORTEST, Batch, batches, completed, in_pairs, repeated
+from swsdist.discovery.scene import EDGE, Scene, Spans
+from swsdist.discovery.units import BEYOND, Flags, Intervals, Ints, ids, places
 
 #: A value of a result: counts are integers, ratios floats, None is undefined.
 Value = int | float | None
@@ -132,3 +143,332 @@ def evaluated(
         blocks = [np.ones(last, bool)]
     parts = added([counted(measures, Block(scene, talkers, documents)) for documents in blocks])
     return {name: measure.values(parts[name]) for name, measure in measures.items()}
+
+
+class Coverage:
+    """Coverage in phones."""
+
+    _time = False
+
+    def count(self, block: Block) -> _Counting:
+        """Begin to count a block."""
+        return _Counting(block, self._time)
+
+    def values(self, parts: Parts) -> Mapping[str, Value]:
+        """`coverage`, and its counts; None where nothing recurs."""
+        disc, recurring = parts["disc"], parts["all"]
+        return {"coverage": ratio(disc, recurring), "n_all": recurring, "n_disc": disc}
+
+
+class CoverageInTime(Coverage):
+    """Coverage in the time of the phones: frames so short that none holds two. Counts are ticks of 1 us."""
+
+    _time = True
+
+
+class _Counting:
+    def __init__(self, block: Block, time: bool) -> None:
+        self._block, self._time = block, time
+        self._member = np.zeros(len(block.scene.spans), bool)
+
+    def add(self, cell: Cell) -> None:
+        """Mark the members of pairs that do not overlap."""
+        self._member[cell.apart.first] = self._member[cell.apart.second] = True
+
+    def parts(self) -> Parts:
+        """Covered phones or ticks of the block."""
+        return {"disc": self._measured(self._discovered()), "all": self._measured(self._there())}
+
+    def _measured(self, covered: Flags) -> int:
+        phones = self._block.scene.gold.phones
+        counted = covered & self._block.phone
+        return int((phones.offset - phones.onset)[counted].sum() if self._time else counted.sum())
+
+    def _discovered(self) -> Flags:
+        spans = self._block.scene.spans
+        change = np.zeros(len(self._block.scene.gold) + 1, np.int64)
+        np.add.at(change, spans.first[self._member], 1)
+        np.add.at(change, spans.last[self._member], -1)
+        covered: Flags = np.cumsum(change)[:-1] > 0
+        return covered
+
+    def _there(self) -> Flags:
+        """By strings of 3 phones, for a longer one consists of them."""
+        covered = np.zeros(len(self._block.scene.gold), bool)
+        _, first = next(repeated(self._block), (0, np.zeros(0, np.int64)))
+        for k in range(SHORTEST):
+            covered[first + k] = True
+        return covered
+
+
+class Grouping(OfCounts):
+    """Precision, recall and F of members of pairs."""
+
+    def count(self, block: Block) -> _GroupingCounting:
+        """Begin to count a block."""
+        return _GroupingCounting(block)
+
+    def values(self, parts: Parts) -> Mapping[str, Value]:
+        """With the numbers of pairs."""
+        pairs = {"n_pairs_clus": parts["pairs_clus"], "n_pairs_goldclus": parts["pairs_goldclus"]}
+        return {**super().values(parts), **pairs}
+
+
+class _GroupingCounting:
+    def __init__(self, block: Block) -> None:
+        self._block = block
+        self._disc = np.zeros(len(block.scene.spans), bool)
+        self._hit = np.zeros(len(block.scene.spans), bool)
+        self._pairs = 0
+
+    def add(self, cell: Cell) -> None:
+        """Mark members of pairs, and of those of equal strings that do not overlap."""
+        self._pairs += cell.number
+        self._disc[cell.first] = self._disc[cell.second] = True
+        alike = cell.apart.alike
+        self._hit[cell.apart.first[alike]] = self._hit[cell.apart.second[alike]] = True
+
+    def parts(self) -> Parts:
+        """Members of the block, and pairs whose first span is in it."""
+        block, spans = self._block, self._block.scene.spans
+        gold = in_pairs(block, spans.string, spans.first, spans.last, spans.document)
+        later = _later(spans.string, spans.first, spans.last)
+        if block.talkers != "all" and block.scene.talker is not None:
+            of_talker = ids(spans.string, block.scene.talker[spans.document])
+            same = _later(of_talker, spans.first, spans.last)
+            later = same if block.talkers == "within" else later - same
+        return {
+            "hit": int((self._hit & block.span).sum()),
+            "disc": int((self._disc & block.span).sum()),
+            "gold": int((gold & block.span).sum()),
+            "pairs_clus": self._pairs,
+            "pairs_goldclus": int(later[block.span].sum()),
+        }
+
+
+def _later(group: Ints, first: Ints, last: Ints) -> Ints:
+    """How many spans of its group begin at or after the end of each."""
+    wide = int(last.max()) + 1 if len(last) else 1
+    starts = np.sort(group * wide + first)
+    ends = np.searchsorted(starts, (group + 1) * wide)
+    result: Ints = ends - np.searchsorted(starts, group * wide + last)
+    return result
+
+
+class Type(OfCounts):
+    """Phone strings of fragments and of words; a string is counted where it first is."""
+
+    def count(self, block: Block) -> WithoutPairs:
+        """Count a block."""
+        fragments, words = block.scene.spans, _words(block)
+        disc, gold = (np.unique(spans.string, return_index=True) for spans in (fragments, words))
+        return WithoutPairs(
+            _counts(block.documents, (disc[0], fragments.document[disc[1]]), (gold[0], words.document[gold[1]]))
+        )
+
+
+class Token(OfCounts):
+    """Spans of fragments and of words."""
+
+    def count(self, block: Block) -> WithoutPairs:
+        """Count a block."""
+        fragments, words = block.scene.spans, _words(block)
+        wide = len(block.scene.gold) + 1
+        disc, gold = ((spans.first * wide + spans.last, spans.document) for spans in (fragments, words))
+        return WithoutPairs(_counts(block.documents, disc, gold))
+
+
+class Boundary(OfCounts):
+    """Edges of fragments and of words, each at the nearest edge of a phone, or wrong."""
+
+    wrong_is_one = False
+
+    def count(self, block: Block) -> WithoutPairs:
+        """Count a block."""
+        scene = block.scene
+        assert scene.words is not None
+        disc, gold = (_boundaries(scene.gold.phones, stretches) for stretches in (scene.fragments, scene.words))
+        if self.wrong_is_one:
+            disc, gold = (np.concatenate([items[items < 0][-1:], items[items >= 0]]) for items in (disc, gold))
+        return WithoutPairs(_counts(block.documents, *((items, np.abs(items) // BEYOND) for items in (disc, gold))))
+
+
+class BoundaryOneWrong(Boundary):
+    """The same where all wrong boundaries are one, index -1 of the description; it is counted where the first of them is."""
+
+    wrong_is_one = True
+
+
+def _words(block: Block) -> Spans:
+    assert block.scene.word_spans is not None
+    return block.scene.word_spans
+
+
+def _counts(documents: Flags, disc: tuple[Ints, Ints], gold: tuple[Ints, Ints]) -> dict[str, int]:
+    """Counts of two sets of items, each with its document, in a block; an item of both is counted as the first has it.
+
+    An item below 0 is wrong, and in no other set.
+    """
+    hit = np.isin(disc[0], gold[0]) & (disc[0] >= 0)
+    return {
+        "hit": int((documents[disc[1]] & hit).sum()),
+        "disc": int(documents[disc[1]].sum()),
+        "gold": int(documents[gold[1]].sum()),
+    }
+
+
+def _boundaries(phones: Intervals, stretches: Intervals) -> Ints:
+    """The distinct boundaries: a place of a phone's edge, or minus another place, which is wrong.
+
+    A time goes to the nearest edge in its document, the earlier of two, if it is less than 30 ms away.
+    """
+    edges = np.unique(np.concatenate([places(phones.document, time) for time in (phones.onset, phones.offset)]))
+    time = np.concatenate([places(stretches.document, time) for time in (stretches.onset, stretches.offset)])
+    if not len(edges):
+        return np.zeros(0, np.int64)
+    after = np.searchsorted(edges, time)
+    earlier, later = edges[np.maximum(after - 1, 0)], edges[np.minimum(after, len(edges) - 1)]
+    # An edge of another document is farther than any: places of documents are `BEYOND` apart.
+    nearest = np.where(np.abs(time - earlier) <= np.abs(later - time), earlier, later)
+    right = (np.abs(nearest - time) < EDGE) & (nearest // BEYOND == time // BEYOND)
+    result: Ints = np.unique(np.where(right, nearest, -1 - time))
+    return result
+
+
+_LENGTHS = LONGEST + 1
+
+
+class Matching(OfCounts):
+    """Precision, recall and F of members of completed pairs."""
+
+    #: Phones of the shortest part.
+    least = SHORTEST
+
+    def count(self, block: Block) -> _MatchingCounting:
+        """Begin to count a block."""
+        return _MatchingCounting(block, self.least)
+
+    def values(self, parts: Parts) -> Mapping[str, Value]:
+        """With the number of distinct completed pairs."""
+        return {**super().values(parts), "n_pairs_completed": parts["pairs"]}
+
+
+class MatchingFromTwo(Matching):
+    """The same with parts of two phones, as in the example of the description; P_all has none, so that they are wrong."""
+
+    least = 2
+
+
+class _MatchingCounting:
+    def __init__(self, block: Block, least: int) -> None:
+        self._block, self._least = block, least
+        phones = len(block.scene.gold)
+        #: Whether the part of a length that begins at a phone, at phone * _LENGTHS + length, is a member of a pair.
+        self._disc = np.zeros(phones * _LENGTHS, bool)
+        self._hit = np.zeros(phones * _LENGTHS, bool)
+        self._pairs = 0
+
+    def add(self, cell: Cell) -> None:
+        """Mark the completed parts of pairs that do not overlap, and count their distinct pairs."""
+        kinds = cell.apart.kinds
+        order = np.argsort(kinds.kind, kind="stable")
+        starts = np.searchsorted(kinds.kind[order], np.arange(len(kinds.shorter) + 1))
+        pairs = [np.zeros(0, np.int64)]
+        for batch in batches(self._block, kinds, self._least):
+            pairs += [
+                self._marked(left, right, alike)
+                for left, right, alike in _placed(self._block, batch, kinds, order, starts, self._least)
+            ]
+        self._pairs += self._counted(np.unique(np.concatenate(pairs)))
+
+    def _marked(self, left: Ints, right: Ints, alike: np.ndarray) -> Ints:
+        """Mark parts; their pairs, as integers."""
+        self._disc[left] = self._disc[right] = True
+        alike = alike & (left % _LENGTHS >= SHORTEST)
+        left_, right_ = left[alike], right[alike]
+        in_runs = self._in_run(left_) & self._in_run(right_)
+        self._hit[left_[in_runs]] = self._hit[right_[in_runs]] = True
+        pairs: Ints = np.minimum(left, right) * len(self._disc) + np.maximum(left, right)
+        return pairs
+
+    def _in_run(self, part: Ints) -> np.ndarray:
+        run = self._block.scene.gold.run
+        first, length = part // _LENGTHS, part % _LENGTHS
+        result: np.ndarray = run[first] == run[first + length - 1]
+        return result
+
+    def _counted(self, pairs: Ints) -> int:
+        return int(self._block.phone[pairs // max(len(self._disc), 1) // _LENGTHS].sum())
+
+    def parts(self) -> Parts:
+        """Members of the block, and pairs whose first part is in it."""
+        counted = np.repeat(self._block.phone, _LENGTHS)
+        gold = sum(int(self._block.phone[first].sum()) for _, first in repeated(self._block))
+        return {
+            "hit": int((self._hit & counted).sum()),
+            "disc": int((self._disc & counted).sum()),
+            "gold": gold,
+            "pairs": self._pairs,
+        }
+
+
+def _placed(
+    block: Block, batch: Batch, kinds: Kinds, order: Ints, starts: Ints, least: int
+) -> Iterator[tuple[Ints, Ints, np.ndarray]]:
+    """The completed parts of all pairs of a batch's kinds, as phone * _LENGTHS + length; whether they are the same string."""
+    first = block.scene.spans.first
+    for parts in completed(batch, least):
+        kind = batch.kinds[parts.pair]
+        count = starts[kind + 1] - starts[kind]
+        row = np.repeat(np.arange(len(kind)), count)
+        pair = order[np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count) + np.repeat(starts[kind], count)]
+        left = _part(first[kinds.left[pair]], parts.begin[row], parts.ends[0])
+        right = _part(first[kinds.right[pair]], parts.other[row], parts.ends[1])
+        yield left, right, parts.equal[row]
+
+
+def _part(first: Ints, begin: Ints, end: int) -> Ints:
+    return (first + begin) * _LENGTHS + end - begin
+
+
+_WIDE = 1 << 20
+
+
+class Ned:
+    """Normalised edit distance of the pairs that do not overlap."""
+
+    def count(self, block: Block) -> _ned_Counting:
+        """Begin to count a block."""
+        return _ned_Counting(block)
+
+    def values(self, parts: Parts) -> Mapping[str, Value]:
+        """`ned`, and the number of pairs; None without pairs."""
+        total, number = Fraction(), 0
+        for key, pairs in parts.items():
+            total += pairs * Fraction(key)
+            number += pairs
+        return {"ned": float(total / number) if number else None, "n_pairs": number}
+
+
+class _ned_Counting:
+    def __init__(self, block: Block) -> None:
+        self._block = block
+        self._pairs: Counter[str] = Counter()
+
+    def add(self, cell: Cell) -> None:
+        """Count pairs by distance and longest."""
+        kinds = cell.apart.kinds
+        weight = np.bincount(kinds.kind[self._block.span[cell.apart.first]], minlength=len(kinds.shorter))
+        spans, symbol = self._block.scene.spans, self._block.scene.gold.phones.symbol
+        strings = Strings(symbol, spans.first, spans.last)
+        distance = strings.distances(kinds.shorter, kinds.longer)
+        values, place = np.unique(distance * _WIDE + strings.length[kinds.longer], return_inverse=True)
+        pairs = np.zeros(len(values), np.int64)
+        np.add.at(pairs, place, weight)
+        for value, number in zip(values.tolist(), pairs.tolist(), strict=True):
+            if number:
+                self._pairs[f"{value // _WIDE}/{value % _WIDE}"] += number
+
+    def parts(self) -> Parts:
+        """Pairs by `distance/longest`."""
+        return self._pairs
