@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from swsdist.audio.speech import stretches
 from swsdist.discovery.search import neighbours
-from swsdist.discovery.search.clusters import (
+from swsdist.discovery.clusters import (
     Edge,
     Side,
     Token,

@@ -14,8 +14,8 @@ from swsdist.audio.speech import stretches
 from swsdist.chains.discover.inputs import DiscoverInputs, DiscoverOptions, speech, unit_of
 from swsdist.chains.discover.propose_pairs import files_of
 from swsdist.config.search import Search
-from swsdist.discovery.search import clusters
-from swsdist.discovery.search.clusters import Edge, Side, Token, choose, places, with_rest
+from swsdist.discovery import clusters
+from swsdist.discovery.clusters import Edge, Side, Token, choose, places, with_rest
 from swsdist.discovery.search.segments import DECIBEL, falls, without_margins
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
