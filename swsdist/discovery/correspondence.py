@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from swsdist.core.codes import features as codes
-from swsdist.discovery.search.neighbours import (
+from swsdist.discovery.neighbours import (
     Match,
     Matching,
     Neighbours,

@@ -14,7 +14,7 @@ from swsdist.chains.discover.cut_segments import pairs_of
 from swsdist.chains.discover.inputs import unit_of
 from swsdist.chains.discover.propose_pairs import Collection
 from swsdist.config.search import Search
-from swsdist.discovery.search.neighbours import Match, Matching, Places, Stretches, best, match
+from swsdist.discovery.neighbours import Match, Matching, Places, Stretches, best, match
 from swsdist.kernels.distances.create import create
 from swsdist.kernels.query_distances import local_distances
 from swsdist.kernels.scales import MAX_DISTANCE

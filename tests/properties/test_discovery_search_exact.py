@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from swsdist.audio.speech import stretches
-from swsdist.discovery.search import neighbours
+from swsdist.discovery import neighbours
 from swsdist.discovery.clusters import (
     Edge,
     Side,
@@ -28,7 +28,7 @@ from swsdist.discovery.clusters import (
     projected,
     with_rest,
 )
-from swsdist.discovery.search.neighbours import (
+from swsdist.discovery.neighbours import (
     Grid,
     Neighbours,
     Pairs,

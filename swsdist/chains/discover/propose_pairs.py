@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from swsdist.chains.discover.inputs import DiscoverInputs, stretches, unit_of
 from swsdist.config.search import Search
 from swsdist.core.fingerprint import SLOTS, slot_of
-from swsdist.discovery.search.neighbours import (
+from swsdist.discovery.neighbours import (
     Match,
     Matching,
     Neighbours,
