@@ -40,7 +40,7 @@ from swsdist.discovery.neighbours import (
     ordered,
     unique,
 )
-from swsdist.discovery.search.segments import Segments, directions, signatures, starts
+from swsdist.discovery.segments import Segments, directions, signatures, starts
 from swsdist.features.fitting.interface import Document, Rounds, Step, Totals
 from swsdist.features.fitting.moments import Sums, products
 from swsdist.features.model import Model

@@ -41,7 +41,7 @@ from swsdist.discovery.neighbours import (
     ordered,
     unique,
 )
-from swsdist.discovery.search.segments import (
+from swsdist.discovery.segments import (
     DECIBEL,
     Segments,
     directions,

@@ -15,7 +15,7 @@ from swsdist.chains.discover.propose_pairs import PAIRS, Collection, by_slot, co
 from swsdist.config.search import Search
 from swsdist.core.fingerprint import fingerprint
 from swsdist.discovery.neighbours import Neighbours, Pairs, Places, most_alike, unique
-from swsdist.discovery.search.segments import Segments, directions, signatures, starts
+from swsdist.discovery.segments import Segments, directions, signatures, starts
 from swsdist.methods.create import create, demand_readable
 from swsdist.methods.dtw.matches import Matches
 from swsdist.methods.dtw.search import search
