@@ -50,7 +50,7 @@ from swsdist.score.conventions import as_table
 from swsdist.score.measures.det import accepted_from
 from swsdist.score.measures.det import det as _det
 from swsdist.score.measures.protocol import Protocol
-from swsdist.score.parts.events import measure_names, measures_of
+from swsdist.score.events import measure_names, measures_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -31,7 +31,7 @@ from swsdist.kernels.regression import LABELLED_ROWS, MOST, Labelled
 from swsdist.registry.registries import CALIBRATION
 from swsdist.score import score_limits
 from swsdist.score.measures.curve import Classes, best_point, curve_blocks
-from swsdist.score.parts.events import (
+from swsdist.score.events import (
     CLASSES,
     EVENTS,
     Merged,

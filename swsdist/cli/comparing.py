@@ -92,7 +92,7 @@ def compare(systems: tuple[str, ...], **options: Any) -> int:
     )
     from swsdist.report.tables import text_lines, write_tables
     from swsdist.score.compare.results import Settings
-    from swsdist.score.parts.events import measure_names
+    from swsdist.score.events import measure_names
 
     notices = Notices(options["strict"], options["force"])
     files = task_files(options)

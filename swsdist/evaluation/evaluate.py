@@ -26,8 +26,8 @@ from swsdist.score.measures.curve import Block, Curve, CurvePoint, concatenate
 from swsdist.score.measures.det import pooled_by_detection, referenced
 from swsdist.score.measures.protocol import OperatingPoint, number_of_trials
 from swsdist.score.measures.twv import PER_TERM, Counts, atwv, mtwv, per_term, pooled, twv_curve
-from swsdist.score.parts.events import basic_measures, measure_parts, measures_of, merge_tables
-from swsdist.score.parts.events import values as values_of_parts
+from swsdist.score.events import basic_measures, measure_parts, measures_of, merge_tables
+from swsdist.score.events import values as values_of_parts
 from swsdist.score.registered.quesst import in_order
 from swsdist.score.trials.align import score_limits
 from swsdist.score.trials.making import TrialRules, in_every_document, make_trials, rows_by_document, seconds

@@ -115,7 +115,7 @@ class Measures:
     def of(
         cls, values: Mapping[str, float | None], *, calibration: Calibration, thresholds: Sequence[float | None] = ()
     ) -> Measures:
-        """From all values of a list (`swsdist.score.parts.events.values`).
+        """From all values of a list (`swsdist.score.events.values`).
 
         Args:
             values: by name; without decisions, measures of decisions are missing.

@@ -156,7 +156,7 @@ def undefined_reasons(measures: Mapping[str, float | None]) -> dict[str, str]:
     Args:
         measures: values by key.
     """
-    from swsdist.score.parts.events import why_undefined  # loads what measures are made of
+    from swsdist.score.events import why_undefined  # loads what measures are made of
 
     text = why_undefined(measures)
     results = {}

@@ -46,7 +46,7 @@ from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Part, Task, TaskOutput, Values
 from swsdist.score import score_limits
 from swsdist.score.measures.protocol import protocol_of
-from swsdist.score.parts.events import CLASSES, EVENTS
+from swsdist.score.events import CLASSES, EVENTS
 from swsdist.stages.buckets import BucketStage, Fitted
 from swsdist.stages.describe import query_covariates, read_covariates
 from swsdist.stages.inputs.provenance import calibration_file, named_calibration, provenance

@@ -18,7 +18,7 @@ import numpy as np
 
 from swsdist.calibrate.steps.interface import Options, Step, scores_of
 from swsdist.registry.entries import MeasureEntry, Quantity
-from swsdist.score.parts.events import CLASSES
+from swsdist.score.events import CLASSES
 from swsdist.registry.entries import StepEntry
 
 

@@ -16,7 +16,7 @@ from swsdist.core.types import TRIALS
 from swsdist.kernels import regression
 from swsdist.kernels.regression import LABELLED_ROWS, Labelled
 from swsdist.score import Counts, total
-from swsdist.score.parts.events import of_table
+from swsdist.score.events import of_table
 from tests.oracles.thresholds import fit_threshold
 
 

@@ -17,7 +17,7 @@ from swsdist.report.page import measures_table as of_run
 from swsdist.report.resources import resource_lines
 from swsdist.report.summary import NOTHING, undefined_note, undefined_reasons
 from swsdist.report.tables import Table, latex, markdown, text_lines
-from swsdist.score.parts.events import why_undefined
+from swsdist.score.events import why_undefined
 
 
 @pytest.mark.parametrize("name", list(MEASURES))

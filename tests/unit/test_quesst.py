@@ -23,7 +23,7 @@ from swsdist.io.nist.ecf import write_ecf
 from swsdist.io.quesst import SCORES, read_quesst_documents, read_quesst_references, write_quesst_list
 from swsdist.score.measures.protocol import protocol
 from swsdist.score.measures.quesst import Quesst
-from swsdist.score.parts.events import measure_parts, merge_tables
+from swsdist.score.events import measure_parts, merge_tables
 from swsdist.score.registered.quesst import measured
 from tests.support.coded import raises
 

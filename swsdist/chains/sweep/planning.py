@@ -40,7 +40,7 @@ from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.entries import is_chain
 from swsdist.registry.registries import CALIBRATION, CHAINS
 from swsdist.score.measures.protocol import protocol_of
-from swsdist.score.parts.events import measure_names
+from swsdist.score.events import measure_names
 from swsdist.stages.inputs.provenance import files_of
 from swsdist.stages.inputs.settings import settings_of, stored
 

@@ -49,7 +49,7 @@ from swsdist.core.fingerprint import stable_hash
 from swsdist.core.text import suggestion
 from swsdist.registry.registries import quantities
 from swsdist.score.compare.paired import DRAWS
-from swsdist.score.parts.events import measure_names
+from swsdist.score.events import measure_names
 
 #: A point: the keys that differ from the base, with their values.
 Keys = dict[str, object]

@@ -54,7 +54,7 @@ from swsdist.pipeline.operation.progress import Progress
 from swsdist.registry.registries import CALIBRATION, quantities
 from swsdist.report import study as studied
 from swsdist.report.sweep import text_lines
-from swsdist.score.parts.events import measure_names
+from swsdist.score.events import measure_names
 from swsdist.stages.inputs.provenance import calibration_place
 
 _KEYS = ("calibrate.steps", "calibrate.alpha", "calibrate.options", "score.beta")

@@ -15,7 +15,7 @@ from swsdist.score.measures.curve import Block, Ranking, by_score, curve_blocks
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score.measures.retrieval import FIGURE, RETRIEVAL, areas, equal_error_of, figure_of_merit, means, per_query
 from swsdist.score.measures.twv import Counts
-from swsdist.score.parts.events import (
+from swsdist.score.events import (
     CLASSES,
     EVENTS,
     Parts,

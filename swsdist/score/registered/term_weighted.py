@@ -10,7 +10,7 @@ from swsdist.score.measures.curve import CurvePoint, Means, Ranking, best_point,
 from swsdist.score.measures.det import pooled_by_detection, pooled_maximum
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score.measures.twv import OPTIMUM, optimum, optimum_rows
-from swsdist.score.parts.events import (
+from swsdist.score.events import (
     CLASSES,
     EVENTS,
     Parts,

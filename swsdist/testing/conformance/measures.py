@@ -5,7 +5,7 @@
     def test_mine():
         check_measure(ENTRY)      # the registry's entry
 
-It checks the requirements of a run (`swsdist.score.parts.events`): part tables keep schema and key; queries in any parts, in
+It checks the requirements of a run (`swsdist.score.events`): part tables keep schema and key; queries in any parts, in
 any order, merge to identical tables and values; empty counts are the zero and add nothing; values are the
 ones of the entry, numbers or None; the order of rows has no effect. It needs no test framework: a failure is an
 AssertionError with its cause.
@@ -24,7 +24,7 @@ import pyarrow as pa
 from swsdist.core.types import TRIALS
 from swsdist.registry.entries import MeasureEntry
 from swsdist.score.measures.protocol import OperatingPoint, operating_point, protocol
-from swsdist.score.parts.events import Measure, Merged, Parts, Source, Value, of_table
+from swsdist.score.events import Measure, Merged, Parts, Source, Value, of_table
 from swsdist.testing.scenes import numbers
 
 QUERIES, DOCUMENTS, SECONDS = 13, 9, 5000.0

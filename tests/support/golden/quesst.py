@@ -21,7 +21,7 @@ from swsdist.io.compressed import lines
 from swsdist.score.measures.curve import Curve
 from swsdist.score.measures.protocol import protocol
 from swsdist.score.measures.quesst import Quesst, Values
-from swsdist.score.parts.events import measure_parts, merge_tables
+from swsdist.score.events import measure_parts, merge_tables
 from swsdist.score.registered.quesst import measured
 from tests.support.golden.runner import Case, needed, place, text, values
 

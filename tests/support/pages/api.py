@@ -87,7 +87,7 @@ INTERFACES = {
     "swsdist.kernels.recurrences.interface.Recurrence": "how-to/add-a-recurrence.md",
     "swsdist.methods.first_pass.interface.FirstPass": "concepts/first-passes.md",
     "swsdist.calibrate.steps.interface.Step": "how-to/add-a-calibration-step.md",
-    "swsdist.score.parts.events.Measure": "how-to/add-a-measure.md",
+    "swsdist.score.events.Measure": "how-to/add-a-measure.md",
     "swsdist.lattices.recognition.Recogniser": "how-to/recognise-words.md",
     "swsdist.exports.interface.Material": "how-to/use-the-exports.md",
     "swsdist.pipeline.stage.Stage": "how-to/add-a-chain.md",
