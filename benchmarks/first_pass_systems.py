@@ -28,7 +28,7 @@ from swsdist.core.types import DETECTIONS
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.status import load_chain_run
 from swsdist.score import Counts, align, mtwv, twv_curve
-from swsdist.score.trials.align import score_limits
+from swsdist.score.align import score_limits
 
 CONDITIONS = ("clean", *CHANGES)
 _BEST = 20

@@ -3,7 +3,7 @@
 The scores of each term are sorted once, with counts of hits and false alarms from the top down. A point is one threshold per
 term and costs one binary search per term. Thresholds are those of KST and STO, or fitted ones
 (`swsdist.calibrate.rescoring`). Detections that an alignment of the final scores could pair
-differently are stored separately and paired again at each point (`swsdist.score.trials.align`). The least and greatest
+differently are stored separately and paired again at each point (`swsdist.score.align`). The least and greatest
 final scores follow from those of each term, because within a term a normalised score never falls as the probability rises.
 Counts are integers per class of Ntrue, and rates are computed from them as in `swsdist.score.measures.twv`, so each value is
 the double that a run at that point computes.
@@ -39,7 +39,7 @@ from swsdist.kernels.coding import coded
 from swsdist.score import score_limits
 from swsdist.score.conventions import conventions_of
 from swsdist.score.measures.curve import TIE, Means, Ranking
-from swsdist.score.trials.align import Contest, contested, split_contested
+from swsdist.score.align import Contest, contested, split_contested
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -38,7 +38,7 @@ from swsdist.io.quesst import read_quesst_references
 from swsdist.lattices.words import spelled
 from swsdist.score.conventions import Conventions, in_schema
 from swsdist.score.measures.protocol import FROM_DATA, Parts, Protocol, operating_point, protocol, registered
-from swsdist.score.trials.align import is_judged
+from swsdist.score.align import is_judged
 from swsdist.score.trials.making import excerpt_documents, inside, named_documents, seconds
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def references_within(
     tail, conventions = first_end, rules.rules
     references = _under_names_of_ecf(references, excerpts, conventions)
     if conventions.sums_ends:
-        from swsdist.score.trials.align import decimals
+        from swsdist.score.align import decimals
 
         start = references["start"].to_numpy()
         tail = start + decimals(references["end"].to_numpy() - start, 4)
@@ -695,7 +695,7 @@ def read_nist_table(path: str, options: ReadOptions) -> System:
         TableError: a column is missing, or a value is impossible; with the line.
     """
     from swsdist.io.tables import names_in, read_table
-    from swsdist.score.trials.align import decimals
+    from swsdist.score.align import decimals
 
     there = names_in(path, options.storage)
     query = pa.field(next((name for name in _IDS if name in there), _IDS[0]), pa.string(), False)

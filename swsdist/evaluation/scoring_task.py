@@ -242,7 +242,7 @@ def make_system(detections: object, name: str = "system") -> System:
 
 def with_durations(table: pa.Table) -> pa.Table:
     """Add durations (s) to detections of the schema DETECTED."""
-    from swsdist.score.trials.align import decimals
+    from swsdist.score.align import decimals
 
     duration = decimals(table["end"].to_numpy() - table["start"].to_numpy(), 6)
     return table.add_column(table.schema.get_field_index("score"), "duration", pa.array(duration))

@@ -42,7 +42,7 @@ from swsdist.score.measures.twv import (
     total,
     twv_curve,
 )
-from swsdist.score.trials.align import align, score_limits
+from swsdist.score.align import align, score_limits
 
 __all__ = [
     "PER_TERM",

@@ -12,7 +12,7 @@ import pytest
 from swsdist.core.codes import score as codes
 from swsdist.core.types import DETECTIONS, REFERENCES, TRIALS
 from swsdist.score import align, score_limits
-from swsdist.score.trials.align import decimals
+from swsdist.score.align import decimals
 from tests.support.coded import raises
 
 

@@ -38,7 +38,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from swsdist.core.codes import score as codes
 from swsdist.score.measures.twv import PER_TERM, Counts, mtwv, per_term, total, twv_curve
-from swsdist.score.trials.align import decimals
+from swsdist.score.align import decimals
 
 Ints = NDArray[np.int64]
 

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from swsdist.core.types import REFERENCES
 from swsdist.score.conventions import Conventions, conventions_of
-from swsdist.score.trials.align import decimals
+from swsdist.score.align import decimals
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
