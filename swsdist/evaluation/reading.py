@@ -522,7 +522,7 @@ def look_up_references(
         UserError: there is no such file.
         DataError: it is broken.
     """
-    from swsdist.score.trials.lookup import look_up
+    from swsdist.score.lookup import look_up
 
     speakers: pa.Table | None = None
     if rttm is not None:
