@@ -148,7 +148,7 @@ def point_of_audio(rules: Protocol, ecf: str | None, total_seconds: float | None
         raise codes.CONFLICTING_AUDIO()
     if ecf is not None:
         from swsdist.io.nist.ecf import read_ecf
-        from swsdist.score.trials.making import seconds
+        from swsdist.score.trials_of import seconds
 
         total_seconds = seconds(read_ecf(ecf), rules.rules)
     if total_seconds is None:

@@ -279,7 +279,7 @@ def compare_conditions(systems: Sequence[ScoredSystem], names: Sequence[str], se
 
 def _searched(task: ScoringTask) -> pa.Table:
     """Seconds of each document, as the task's conventions count them."""
-    from swsdist.score.trials.making import seconds
+    from swsdist.score.trials_of import seconds
 
     assert task.excerpts is not None
     rows: dict[str, list[int]] = {}

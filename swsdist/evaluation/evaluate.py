@@ -30,7 +30,7 @@ from swsdist.score.events import basic_measures, measure_parts, measures_of, mer
 from swsdist.score.events import values as values_of_parts
 from swsdist.score.registered.quesst import in_order
 from swsdist.score.align import score_limits
-from swsdist.score.trials.making import TrialRules, in_every_document, make_trials, rows_by_document, seconds
+from swsdist.score.trials_of import TrialRules, in_every_document, make_trials, rows_by_document, seconds
 
 #: Source types that have columns of their own in STDEval's report, in its order.
 TYPES = ("bnews", "cts", "confmtg")

@@ -28,7 +28,7 @@ from swsdist.io.notices import Notices
 from swsdist.registry.registries import READERS
 from swsdist.score.conventions import STDEVAL, Conventions, conventions_of, in_schema
 from swsdist.score.measures.protocol import OperatingPoint, Protocol
-from swsdist.score.trials.making import excerpt_documents, named_documents
+from swsdist.score.trials_of import excerpt_documents, named_documents
 
 
 @dataclass(frozen=True, eq=False)

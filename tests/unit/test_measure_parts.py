@@ -25,7 +25,7 @@ from swsdist.score.measures.retrieval import equal_error_of, figure_of_merit
 from swsdist.score.measures.twv import Counts, twv_curve
 from swsdist.score import events as merging
 from swsdist.score.events import Merged, check_part, curve_of, measure_parts, merge_tables, of_table, values
-from swsdist.score.trials.making import TrialRules, check_needs, in_every_document, make_trials, segments_for
+from swsdist.score.trials_of import TrialRules, check_needs, in_every_document, make_trials, segments_for
 from swsdist.testing.conformance.measures import example, example_point
 from tests.support.coded import raises
 

@@ -34,7 +34,7 @@ from swsdist.core.codes import score as codes
 from swsdist.core.types import CANDIDATES, DETECTIONS, REFERENCES, TRIALS
 from swsdist.kernels.regression import logarithm
 from swsdist.score import Counts, atwv, mtwv, twv_curve
-from swsdist.score.trials.making import document_trials
+from swsdist.score.trials_of import document_trials
 from swsdist.testing.conformance.calibration import lists, statistics_of
 from tests.support.coded import raises
 
