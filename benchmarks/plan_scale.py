@@ -30,7 +30,7 @@ from swsdist.features.extractors import recipe, recipe_fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.methods.query.extraction import groups as grouped
 from swsdist.pipeline.chain_run import ChainRun, StepSelection, plan_rounds, prepare_chain_run
-from swsdist.pipeline.inspection.estimate import estimates
+from swsdist.pipeline.estimate import estimates
 from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.ledger import ONLY, Ledger, PlannedStep, StepOutcome, load_plans, pack_name, save_plans
 from swsdist.pipeline.receipts import Names, ReceiptList, encoded

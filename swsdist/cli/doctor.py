@@ -22,7 +22,7 @@ def doctor(s3: str | None, endpoint_url: str | None, executors: bool) -> int:
 
     Exit code 2 if something fails.
     """
-    from swsdist.pipeline.inspection.estimate import diagnose
+    from swsdist.pipeline.estimate import diagnose
 
     bad, _ = _print(diagnose(s3, {"endpoint_url": endpoint_url} if endpoint_url else {}, executors))
     print("what to do: swsdist help troubleshoot" if bad else "all tasks, with a page each: swsdist help")

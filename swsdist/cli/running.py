@@ -455,7 +455,7 @@ def _dry(config: Config, selection: StepSelection) -> None:
     """Print what is left to do, and an estimate of its cost."""
     from rich.table import Table
 
-    from swsdist.pipeline.inspection.estimate import estimates, forecast_remaining
+    from swsdist.pipeline.estimate import estimates, forecast_remaining
     from swsdist.report.summary import short, span
 
     rows = estimates(config, selection)

@@ -16,7 +16,7 @@ from swsdist.core.errors import ConfigError, StoreError
 from swsdist.features import extractors
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
-from swsdist.pipeline.inspection.estimate import diagnose
+from swsdist.pipeline.estimate import diagnose
 from swsdist.pipeline.inspection.status import status
 from swsdist.pipeline.lock import locked
 from swsdist.registry.registries import FEATURES

@@ -17,7 +17,7 @@ from swsdist.pipeline.chain import Chain, Source, Step
 from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.inspection.estimate import estimates
+from swsdist.pipeline.estimate import estimates
 from swsdist.pipeline.inspection.status import digests, load_chain_run, status
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.progress import Progress
