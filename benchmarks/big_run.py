@@ -24,7 +24,7 @@ from benchmarks.rows import Row, at_most, main, say
 from swsdist.accounts.records import records
 from swsdist.config import dump_config
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.inspection.status import load_partial_run
+from swsdist.pipeline.status import load_partial_run
 
 _TIMES = int(os.environ.get("TIMES", "90"))
 _PARTS = int(os.environ.get("PARTS", "10"))

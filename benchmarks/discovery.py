@@ -47,7 +47,7 @@ from swsdist.discovery.units import Given
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
 from swsdist.kernels.query_distances import local_distances
-from swsdist.pipeline.inspection.status import load_partial_run
+from swsdist.pipeline.status import load_partial_run
 from swsdist.registry.registries import DISCOVERY_MEASURES
 from swsdist.stages.buckets import Bucket
 from swsdist.store.reading import Store

@@ -26,7 +26,7 @@ from benchmarks.systems import SYSTEMS, report_in, row, run_of
 from swsdist.chains.report.finished import from_run
 from swsdist.core.types import DETECTIONS
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.inspection.status import load_chain_run
+from swsdist.pipeline.status import load_chain_run
 from swsdist.score import Counts, align, mtwv, twv_curve
 from swsdist.score.align import score_limits
 

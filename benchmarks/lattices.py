@@ -47,7 +47,7 @@ from swsdist.methods.lattice.automaton import Written, automaton, possible
 from swsdist.methods.lattice.options import LatticeOptions
 from swsdist.methods.lattice.places import Prepared
 from swsdist.methods.lattice.search import places_in
-from swsdist.pipeline.inspection.status import load_partial_run
+from swsdist.pipeline.status import load_partial_run
 from swsdist.searcher.searcher import Searcher
 from swsdist.store.lattice_shards import Lattices, read_lattices
 from swsdist.store.reading import Store

@@ -17,7 +17,7 @@ from benchmarks.systems import half_of
 from swsdist.api import open_store
 from swsdist.io.filesystem import Folder
 from swsdist.methods.dtw.shard import Documents
-from swsdist.pipeline.inspection.status import load_chain_run
+from swsdist.pipeline.status import load_chain_run
 
 _STEPS, _SIZE, _HIDDEN, _PAIRS, _RANDOM = 2000, 128, 256, 192, 256
 

@@ -534,7 +534,7 @@ def digest(run: str, storage: Mapping[str, object] | None = None, plan: str = "r
         StoreError: not a run folder, or not finished.
     """
     from swsdist.io.filesystem import Folder
-    from swsdist.pipeline.inspection.status import digests, load_chain_run
+    from swsdist.pipeline.status import digests, load_chain_run
     from swsdist.store.reading import combined
 
     parts = digests(load_chain_run(Folder(run, storage or {}), plan))

@@ -35,7 +35,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.forecast.costs import Cluster, Kind, StepCost, costs_of
 from swsdist.pipeline.forecast.forecast import forecast, rules_of
-from swsdist.pipeline.inspection.status import load_partial_run
+from swsdist.pipeline.status import load_partial_run
 from swsdist.registry.registries import METHODS
 
 

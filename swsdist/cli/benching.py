@@ -145,7 +145,7 @@ def forecast(
     from swsdist.pipeline.forecast.costs import costs_of, left_out, pooled_costs
     from swsdist.pipeline.forecast.forecast import forecast as foresee
     from swsdist.pipeline.forecast.forecast import rules_of
-    from swsdist.pipeline.inspection.status import load_partial_run
+    from swsdist.pipeline.status import load_partial_run
 
     chain_run, *others = (load_partial_run(Folder(run)) for run in runs)
     config = chain_run.config

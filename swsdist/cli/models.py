@@ -24,7 +24,7 @@ from swsdist.lattices.collection import LatticeFile, document_id, find_files, re
 from swsdist.lattices.lattice import Broken, Lattice, Origin
 from swsdist.lattices.packed import Recipe, pack
 from swsdist.lattices.words import key_of
-from swsdist.pipeline.inspection.status import config_of
+from swsdist.pipeline.status import config_of
 from swsdist.pipeline.ledger import load_plans
 from swsdist.registry.entries import checked
 from swsdist.registry.registries import RECOGNISERS

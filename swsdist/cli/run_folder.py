@@ -20,7 +20,7 @@ from swsdist.core.errors import CancelledError, IncompleteError, StoreError, Sws
 if TYPE_CHECKING:
     from swsdist.config import Config
     from swsdist.io.filesystem import Folder
-    from swsdist.pipeline.inspection.status import StageStatus, Status
+    from swsdist.pipeline.status import StageStatus, Status
 
 
 @click.command()
@@ -41,7 +41,7 @@ def status(folder: str, as_json: bool, follow: bool, every: float, check: bool, 
 
     from swsdist.config import load_config
     from swsdist.io.filesystem import Folder
-    from swsdist.pipeline.inspection.status import status as look
+    from swsdist.pipeline.status import status as look
 
     storage: dict[str, object] = {"endpoint_url": endpoint_url} if endpoint_url else {}
     if is_config(folder):
@@ -175,8 +175,8 @@ def what_is_there(error: StoreError) -> SwsdistError:
     from swsdist.core.codes import pipeline as pipeline_codes
     from swsdist.core.codes import store as store_codes
     from swsdist.io.filesystem import Folder, is_remote
-    from swsdist.pipeline.inspection.status import config_of
-    from swsdist.pipeline.inspection.status import status as look
+    from swsdist.pipeline.status import config_of
+    from swsdist.pipeline.status import status as look
     from swsdist.pipeline.ledger import load_plans
 
     named = (store_codes.NO_STORE, store_codes.UNFINISHED_STORE, pipeline_codes.NOT_A_RUN)
@@ -207,7 +207,7 @@ def runs_of(folder: str) -> dict[str, Config]:
 
     from swsdist.cli.running import is_made_of, source_of
     from swsdist.io.filesystem import Folder, is_remote
-    from swsdist.pipeline.inspection.status import config_of
+    from swsdist.pipeline.status import config_of
     from swsdist.pipeline.ledger import load_plans
 
     source = source_of(folder)
@@ -258,7 +258,7 @@ def follow_run(run: Folder, as_json: bool, every: float) -> Status:
     Raises:
         StoreError: the folder is not a run folder.
     """
-    from swsdist.pipeline.inspection.status import status
+    from swsdist.pipeline.status import status
     from swsdist.pipeline.operation.monitor import Follower
 
     run_status = status(run)

@@ -399,7 +399,7 @@ def is_made_of(plan: Plan, run: Folder, source: str) -> bool:
         StoreError: the plan is of another version.
     """
     from swsdist.io.filesystem import is_remote
-    from swsdist.pipeline.inspection.status import config_of
+    from swsdist.pipeline.status import config_of
 
     documents, was = config_of(run, plan).corpus.documents, str(plan.config["run"])
     if documents is None or any(is_remote(place) for place in (documents, was, run.root, source)):

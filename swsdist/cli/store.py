@@ -103,7 +103,7 @@ def info(folder: str, documents: bool, as_json: bool) -> None:
 def rejected(folder: str, as_csv: bool) -> None:
     """List the rejected inputs of STORE or RUN, with reasons and remedies."""
     from swsdist.core.types import REJECTED
-    from swsdist.pipeline.inspection.status import rejections
+    from swsdist.pipeline.status import rejections
 
     rows = rejections(folder).to_pylist()
     if as_csv:

@@ -15,7 +15,7 @@ from swsdist.core.codes import searcher as codes
 from swsdist.core.types import TRIALS
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun
-from swsdist.pipeline.inspection.status import load_chain_run, load_partial_run
+from swsdist.pipeline.status import load_chain_run, load_partial_run
 from swsdist.registry.registries import CALIBRATION, METHODS
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.searcher.searcher import scores_after

@@ -42,7 +42,7 @@ from swsdist.methods.query import recording_statistics
 from swsdist.methods.query.extraction import examples_of, groups, write_group
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.inspection.status import by_key
+from swsdist.pipeline.status import by_key
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Part, Receipt, Task, TaskOutput
 from swsdist.registry.registries import RECURRENCES

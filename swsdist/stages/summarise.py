@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from swsdist.core.types import BEST, DETECTIONS, SUMMARY
 from swsdist.evaluation.scored_system import finite_threshold, values_at
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.inspection.status import each_key, unlabelled
+from swsdist.pipeline.status import each_key, unlabelled
 from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.buckets import Bucket, BucketStage, Measured, Summarised

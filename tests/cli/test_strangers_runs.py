@@ -17,7 +17,7 @@ from swsdist.chains.report.finished import run_config
 from swsdist.config import Config
 from swsdist.core.codes import pipeline as codes
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.inspection.status import config_of
+from swsdist.pipeline.status import config_of
 from swsdist.pipeline.ledger import load_plans, save_plans
 from swsdist.registry import registries
 from tests.support.coded import says

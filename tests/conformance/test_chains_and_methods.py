@@ -23,7 +23,7 @@ from swsdist.pipeline.chain import Chain, ChainInputs, Step
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.inspection.status import load_chain_run
+from swsdist.pipeline.status import load_chain_run
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.stage import Context, Stage, Table

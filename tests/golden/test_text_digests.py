@@ -14,7 +14,7 @@ import pytest
 from swsdist.config import config_from_dict
 from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_stages
-from swsdist.pipeline.inspection.status import digests
+from swsdist.pipeline.status import digests
 from swsdist.pipeline.operation.progress import Progress
 from tests.support.stage_versions import demand_golden
 

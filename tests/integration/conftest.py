@@ -29,7 +29,7 @@ from kept_receipts import receipts_in
 import swsdist
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun, StepSelection
-from swsdist.pipeline.inspection.status import digests
+from swsdist.pipeline.status import digests
 from swsdist.pipeline.task import Receipt
 from swsdist.testing.synthesis import make_corpus
 

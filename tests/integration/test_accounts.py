@@ -23,7 +23,7 @@ from swsdist.bench.measure import BenchPoint, measure_point
 from swsdist.config import load_config
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.inspection.status import load_partial_run
+from swsdist.pipeline.status import load_partial_run
 from swsdist.report.resources import from_numbers, resource_lines
 
 

@@ -22,7 +22,7 @@ from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
 from swsdist.io.nist.systemlist import read_systemlist
 from swsdist.pipeline.chain_run import StepSelection
-from swsdist.pipeline.inspection.status import digests
+from swsdist.pipeline.status import digests
 from tests.support.coded import raises, says
 
 INDEX = StepSelection(until="index")

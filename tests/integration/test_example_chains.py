@@ -15,7 +15,7 @@ import pytest
 
 from swsdist.config import load_config
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.inspection.status import load_chain_run, status
+from swsdist.pipeline.status import load_chain_run, status
 from swsdist.registry.registries import CHAINS, METHODS
 from tests.support import alphas
 

@@ -13,7 +13,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun, StepSelection
 from swsdist.pipeline.forecast.costs import Cluster, StepCost, costs_of, left_out
 from swsdist.pipeline.forecast.forecast import forecast, rules_of
-from swsdist.pipeline.inspection.status import load_partial_run
+from swsdist.pipeline.status import load_partial_run
 from tests.support.coded import raises
 
 GMM = {"name": "gmm", "options": {"components": 4, "iterations": 2, "hours": 1}}

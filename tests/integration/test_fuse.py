@@ -24,7 +24,7 @@ from swsdist.calibrate.fusion import parts_of
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.estimate import estimates
-from swsdist.pipeline.inspection.status import load_chain_run, status
+from swsdist.pipeline.status import load_chain_run, status
 from swsdist.pipeline.ledger import Ledger
 from swsdist.searcher.searcher import setup_of
 from swsdist.stages.buckets import Bucket, Fitted

@@ -214,7 +214,7 @@ def _digests_on(kernel: str, scene: Any, run: str) -> dict[str, str]:
         "import json, sys, swsdist, numpy, threadpoolctl\n"
         "config, sets = sys.argv[1], sys.argv[2:]\n"
         "from swsdist.pipeline.chain_run import StepSelection\n"
-        "from swsdist.pipeline.inspection.status import digests\n"
+        "from swsdist.pipeline.status import digests\n"
         "done = swsdist.run(config, sets=sets, selection=StepSelection(until='search'))\n"
         "kernels = [one.get('architecture') for one in threadpoolctl.threadpool_info()]\n"
         "print(json.dumps([kernels, digests(done.outcome.chain_run)]))\n"

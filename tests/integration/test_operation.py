@@ -24,8 +24,8 @@ from swsdist.core.codes import storage as storage_codes
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import lock
 from swsdist.pipeline.chain_run import Outcome
-from swsdist.pipeline.inspection import status as inspected
-from swsdist.pipeline.inspection.status import status
+from swsdist.pipeline import status as inspected
+from swsdist.pipeline.status import status
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation import cleaning as cancelling
 from swsdist.pipeline.operation import monitor as watching

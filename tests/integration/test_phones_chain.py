@@ -20,7 +20,7 @@ from swsdist.core.codes import text as text_codes
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun, StepSelection, prepare_chain_run
 from swsdist.pipeline.driver import run_stages
-from swsdist.pipeline.inspection.status import digests, load_chain_run
+from swsdist.pipeline.status import digests, load_chain_run
 from swsdist.pipeline.ledger import ONLY, Ledger
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.testing.conformance import check_chain

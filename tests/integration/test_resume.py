@@ -13,7 +13,7 @@ import pytest
 
 from swsdist import open_store
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.inspection.status import status
+from swsdist.pipeline.status import status
 
 SHARDS = ("index.shards=7", "reduce.buckets=5")
 SLOW = ("features.name=saboteur",)

@@ -18,7 +18,7 @@ from swsdist.core.codes import chains as chains_codes
 from swsdist.core.codes import stages as stages_codes
 from swsdist.core.errors import ConfigError, UserError
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.inspection.status import load_chain_run
+from swsdist.pipeline.status import load_chain_run
 from swsdist.registry.entries import decision_dependencies
 from swsdist.registry.registries import CALIBRATION
 from swsdist.stages import normalise as module

@@ -30,7 +30,7 @@ from swsdist.features.ssl.extractor import Ssl, search_of, settings_of
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages
-from swsdist.pipeline.inspection.status import digests
+from swsdist.pipeline.status import digests
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.searcher.searcher import setup_of
 from swsdist.store.reading import Store

@@ -12,7 +12,7 @@ import soundfile
 from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
 from swsdist.methods.query.extraction import GROUP_MOST
-from swsdist.pipeline.inspection.status import status
+from swsdist.pipeline.status import status
 from swsdist.stages.queries import examples_in
 from swsdist.store.maintaining import check, compact, refit
 from swsdist.store.reading import Store

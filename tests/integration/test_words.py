@@ -19,7 +19,7 @@ from swsdist.lattices.lattice import Lattice
 from swsdist.lattices.pocketsphinx import Pocketsphinx
 from swsdist.pipeline.chain_run import ChainRun, StepSelection
 from swsdist.pipeline.driver import run_stages
-from swsdist.pipeline.inspection.status import digests, load_chain_run
+from swsdist.pipeline.status import digests, load_chain_run
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.testing.conformance import check_chain
 from tests.support.coded import raises

@@ -23,7 +23,7 @@ from swsdist.pipeline.driver import run_plans, run_stages
 from swsdist.pipeline.in_memory import Way
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.estimate import estimates
-from swsdist.pipeline.inspection.status import digests, load_chain_run, status
+from swsdist.pipeline.status import digests, load_chain_run, status
 from swsdist.pipeline.ledger import Ledger, load_plans, pack_name
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.stage import Context, Stage, Table

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from swsdist.cli.run_folder import show
-from swsdist.pipeline.inspection.status import StageStatus, Status
+from swsdist.pipeline.status import StageStatus, Status
 
 
 def test_stages_are_in_columns(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ from swsdist.core.codes import fuse as codes
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import SHARED
 from swsdist.pipeline.chain_run import ChainRun
-from swsdist.pipeline.inspection.status import load_chain_run
+from swsdist.pipeline.status import load_chain_run
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.entries import checked
 from swsdist.registry.registries import CHAINS

@@ -28,7 +28,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Finding
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.inspection.status import load_chain_run
+from swsdist.pipeline.status import load_chain_run
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput

@@ -14,7 +14,7 @@ from swsdist.core.codes import chains as codes
 from swsdist.evaluation.scored_system import ScoredSystem
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun
-from swsdist.pipeline.inspection.status import config_of, load_chain_run, plan_of
+from swsdist.pipeline.status import config_of, load_chain_run, plan_of
 from swsdist.report.schema import read_report_json
 from swsdist.score.compare.results import SystemInfo
 from swsdist.score.measures.det import Det, ppndf

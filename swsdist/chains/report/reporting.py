@@ -25,7 +25,7 @@ from swsdist.config import dump_config, without_secrets
 from swsdist.core.errors import AudioError
 from swsdist.core.types import DETECTIONS, REJECTED
 from swsdist.pipeline.chain_run import ChainRun, Outcome
-from swsdist.pipeline.inspection.status import digests, of_all_keys, unlabelled
+from swsdist.pipeline.status import digests, of_all_keys, unlabelled
 from swsdist.pipeline.task import Receipt
 from swsdist.registry.entries import Dependency, decision_dependencies
 from swsdist.report import data as report

@@ -35,7 +35,7 @@ from swsdist.corpora.kinds import kind_of
 from swsdist.features.extractors import create, create_transform
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Chain
-from swsdist.pipeline.inspection.status import config_of, plan_of
+from swsdist.pipeline.status import config_of, plan_of
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.entries import is_chain
 from swsdist.registry.registries import CALIBRATION, CHAINS

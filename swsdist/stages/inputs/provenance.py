@@ -15,7 +15,7 @@ from swsdist.features.model import load_model
 from swsdist.features.transforms.interface import Transformed
 from swsdist.io.filesystem import Folder, locate
 from swsdist.io.notices import Notices
-from swsdist.pipeline.inspection.status import load_chain_run
+from swsdist.pipeline.status import load_chain_run
 from swsdist.pipeline.task import Values
 from swsdist.stages.fit_transforms import document_hash
 from swsdist.stages.inputs.search_inputs import CorpusInputs

@@ -18,7 +18,7 @@ from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.estimate import estimates
-from swsdist.pipeline.inspection.status import digests, load_chain_run, status
+from swsdist.pipeline.status import digests, load_chain_run, status
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.stage import Context, Stage

@@ -22,7 +22,7 @@ from swsdist.io import local
 from swsdist.io.failures import explain
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.execution import executor
-from swsdist.pipeline.inspection.status import digests
+from swsdist.pipeline.status import digests
 
 
 def do(order: dict[str, Any]) -> dict[str, Any]:
