@@ -66,8 +66,8 @@ def bench(
     if (config is None) == (compare is None):
         raise click.UsageError("Give a CONFIG to time, or --compare with two results.")
     if compare is not None:
-        from swsdist.bench.compare import as_json as json_of
-        from swsdist.bench.compare import compare_results, comparison_lines
+        from swsdist.bench.results import as_json as json_of
+        from swsdist.bench.results import compare_results, comparison_lines
         from swsdist.bench.results import read_results
 
         result = compare_results(read_results(compare[0]), read_results(compare[1]))

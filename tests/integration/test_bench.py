@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import swsdist
-from swsdist.bench.compare import comparison_json
-from swsdist.bench.compare import compare_results, comparison_lines
+from swsdist.bench.results import comparison_json
+from swsdist.bench.results import compare_results, comparison_lines
 from swsdist.bench.measure import BenchPoint, Measurement, config_at, multiplied, points_of
 from swsdist.bench.page import text_lines, write_page
 from swsdist.bench.results import (
