@@ -90,7 +90,7 @@ def export(
     project   everything, with all changes: `swsdist glossary import` reads it
     """
     from swsdist.cli.options import warn
-    from swsdist.core.codes import glossary as codes
+    from swsdist.core.codes import server as codes
     from swsdist.core.text import suggestion
     from swsdist.glossary.exports import Languages, write_export
     from swsdist.io.notices import Notices
@@ -127,7 +127,7 @@ def pack_for_others(project: str, out: str, store_folder: str | None) -> None:
 
     `swsdist serve FOLDER` opens it, on any machine, also without the recordings.
     """
-    from swsdist.core.codes import glossary as codes
+    from swsdist.core.codes import server as codes
     from swsdist.glossary.exports import pack
 
     with opened_project(project) as opened:
@@ -159,7 +159,7 @@ def import_files(
 
     The text of an annotation is the form of its entry; one that ends in ? is unsure.
     """
-    from swsdist.core.codes import glossary as codes
+    from swsdist.core.codes import server as codes
     from swsdist.glossary.importing import import_file, import_files
     from swsdist.glossary.project import Project
     from swsdist.lattices.beside import files_in
@@ -197,7 +197,7 @@ def import_files(
 
 def opened_project(project: str) -> Project:
     """A project that there is: this folder, or the one of words beside it."""
-    from swsdist.core.codes import glossary as codes
+    from swsdist.core.codes import server as codes
     from swsdist.glossary.project import Project
     from swsdist.io.project_file import project_file
 
@@ -209,7 +209,7 @@ def opened_project(project: str) -> Project:
 
 def _store_or_none(project: Project, folder: str | None, notices: Notices) -> Store | None:
     """As `_store`; that of the project may be gone."""
-    from swsdist.core.codes import glossary as codes
+    from swsdist.core.codes import server as codes
     from swsdist.core.errors import StoreError
 
     try:

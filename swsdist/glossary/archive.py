@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from swsdist.core.codes import glossary as codes
+from swsdist.core.codes import server as codes
 from swsdist.core.errors import DataError, UserError
 from swsdist.core.fingerprint import parse_json
 from swsdist.glossary import database, words

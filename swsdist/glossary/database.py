@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from swsdist.core.codes import glossary as codes
+from swsdist.core.codes import server as codes
 from swsdist.glossary import words
 from swsdist.glossary.words import Change, Correction, Entry, Place, Places, Token
 from swsdist.io.project_file import (

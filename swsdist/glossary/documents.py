@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.audio.streams import sha256
-from swsdist.core.codes import glossary as codes
+from swsdist.core.codes import server as codes
 from swsdist.core.errors import UserError
 from swsdist.exports.labels import label_file
 from swsdist.glossary.words import Correction, Token

@@ -41,7 +41,7 @@ from xml.etree.ElementTree import Element, SubElement
 import pyarrow as pa
 
 from swsdist.audio.clips import MARKER, write_clip
-from swsdist.core.codes import glossary as codes
+from swsdist.core.codes import server as codes
 from swsdist.core.errors import AudioError, DataError, UserError
 from swsdist.core.types import CORPUS, DETECTIONS, JUDGEMENTS, QUERIES, REFERENCES
 from swsdist.exports.clips import clip_name

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from swsdist.core.codes import glossary as codes
+from swsdist.core.codes import server as codes
 from swsdist.core.errors import SwsdistError, UserError
 from swsdist.glossary import database, words
 from swsdist.glossary.archive import LIKE_A_PROJECT, fill, read_archive

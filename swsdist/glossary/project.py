@@ -21,7 +21,7 @@ from typing import Any
 import soundfile
 
 from swsdist.audio.clips import MARKER
-from swsdist.core.codes import glossary as codes
+from swsdist.core.codes import server as codes
 from swsdist.core.errors import StorageError
 from swsdist.glossary import database as changes
 from swsdist.glossary import database as rows

@@ -8,7 +8,7 @@ from bisect import bisect_left, insort
 from collections.abc import Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from swsdist.core.codes import glossary as codes
+from swsdist.core.codes import server as codes
 from swsdist.core.fingerprint import plain
 from swsdist.core.text import kept
 

@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from swsdist.core.codes import glossary as codes
+from swsdist.core.codes import server as codes
 from swsdist.core.codes import storage
 from swsdist.core.errors import SwsdistError
 

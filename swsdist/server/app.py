@@ -20,7 +20,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from swsdist.core.codes import server as codes
-from swsdist.core.codes.glossary import PLACE_BEYOND
+from swsdist.core.codes.server import PLACE_BEYOND
 from swsdist.core.errors import AudioError, StorageError, SwsdistError
 from swsdist.glossary import example_sounds
 from swsdist.glossary.exports import EXPORTS
