@@ -10,7 +10,7 @@ signal. An end up to `SLACK` seconds after the recording's is its end, since tab
 second of preroll, after which lossy decoders return the samples of reading from the beginning: exact for WAV, FLAC, SPHERE,
 Vorbis and Opus (5e-3 off without), and to 1e-7 for MP3.
 
-Faults of a recording are `AudioError`s (`swsdist.core.codes.audio`). Faults of a disk or network are not: their OSError goes
+Faults of a recording are `AudioError`s (`swsdist.core.codes.searcher`). Faults of a disk or network are not: their OSError goes
 through (`io.failures.as_file_fault`). Truncation and samples that are not finite may only appear while reading.
 
 Temporary local copies of remote files for programs that seek: the complete file, or its two ends.
@@ -41,7 +41,7 @@ from swsdist.audio.formats import ffmpeg, libsndfile
 from swsdist.audio.formats.libsndfile import UNKNOWN, Joined, plain
 from swsdist.audio.formats.views import Extent, check_extent
 from swsdist.audio.streams import open_bytes
-from swsdist.core.codes import audio as codes
+from swsdist.core.codes import searcher as codes
 from swsdist.core.errors import AudioError, CutOffError, ForeignError, recast
 from swsdist.io.filesystem import READ_AHEAD, is_remote
 from swsdist.io.remote.scratch import scratch

@@ -15,7 +15,7 @@ import soundfile
 import swsdist
 from swsdist import metrics
 from swsdist.audio import commands
-from swsdist.core.codes import audio as audio_codes
+from swsdist.core.codes import searcher as audio_codes
 from swsdist.core.codes import chains as chains_codes
 from swsdist.core.codes import stages as stages_codes
 from swsdist.core.errors import UserError

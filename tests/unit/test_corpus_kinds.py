@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from swsdist.core.codes import audio as audio_codes
+from swsdist.core.codes import searcher as audio_codes
 from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.codes import io as io_codes
 from swsdist.core.errors import UserError

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from swsdist.audio import synthesis
 from swsdist.audio.synthesis import LONGEST, demand_voice, speak
-from swsdist.core.codes import Code, audio, searcher
+from swsdist.core.codes import Code, searcher
+from swsdist.core.codes import searcher as audio
 from swsdist.core.errors import SwsdistError, TermError
 from tests.support.coded import raises
 
