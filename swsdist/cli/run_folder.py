@@ -173,7 +173,7 @@ def what_is_there(error: StoreError) -> SwsdistError:
     run whose store is elsewhere, or recordings of which runs were made. Other errors stay as they are.
     """
     from swsdist.core.codes import pipeline as pipeline_codes
-    from swsdist.core.codes import store as store_codes
+    from swsdist.core.codes import storage as store_codes
     from swsdist.io.filesystem import Folder, is_remote
     from swsdist.pipeline.status import config_of
     from swsdist.pipeline.status import status as look

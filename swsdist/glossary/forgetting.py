@@ -30,7 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.core.codes import pipeline as pipeline_codes
-from swsdist.core.codes import store as codes
+from swsdist.core.codes import storage as codes
 from swsdist.core.text import suggestion
 from swsdist.glossary.project import Project
 from swsdist.io.filesystem import Folder, locate

@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple, Protocol, TypedDict, TypeVar, cast
 
 from swsdist.core.codes import io as codes
-from swsdist.core.codes import store as store_codes
+from swsdist.core.codes import storage as store_codes
 from swsdist.core.text import is_signed, shown
 from swsdist.io.byte_count import open_counted
 from swsdist.io.failures import OF_WRITING, TEMPORARY, explain, storage_errors

@@ -35,7 +35,7 @@ from swsdist.config.search import Search
 from swsdist.core.codes import line_of
 from swsdist.core.codes import methods as methods_codes
 from swsdist.core.codes import searcher as codes
-from swsdist.core.codes import store as store_codes
+from swsdist.core.codes import storage as store_codes
 from swsdist.core.errors import TermError
 from swsdist.core.fingerprint import ALL_SLOTS
 from swsdist.core.numbers import frames_to_seconds, integer, number, seconds_to_frame

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.core.codes import store as codes
+from swsdist.core.codes import storage as codes
 from swsdist.core.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.lattices.lattice import MILLISECOND, Word

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.core.codes import store as codes
+from swsdist.core.codes import storage as codes
 from swsdist.core.errors import DataError, StoreError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import DOCUMENTS, FRAMES

@@ -47,7 +47,7 @@ import pyarrow.compute as pc
 
 from swsdist.accounts.hardware import versions
 from swsdist.audio.streams import sha256
-from swsdist.core.codes import store as codes
+from swsdist.core.codes import storage as codes
 from swsdist.core.fingerprint import Naming, fingerprint
 from swsdist.core.types import DOCUMENTS, REJECTED
 from swsdist.features.extractors import recipe_fingerprint

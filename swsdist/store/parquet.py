@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from swsdist.core.codes import store as store_codes
+from swsdist.core.codes import storage as store_codes
 from swsdist.core.errors import DamagedTransferError, StoreError
 from swsdist.core.threads import in_threads
 from swsdist.core.types import DOCUMENTS

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from swsdist.audio import commands
 from swsdist.audio.places import OVERSHOOT, fit_segment
 from swsdist.audio.reader import probe
-from swsdist.core.codes import store as codes
+from swsdist.core.codes import storage as codes
 from swsdist.core.errors import AudioError
 from swsdist.corpora.places import SLACK
 from swsdist.features.interface import Precomputed, frame_count, frame_shift, frames_seconds

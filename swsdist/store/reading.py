@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.audio.speech import pack_marks, unpack_marks
-from swsdist.core.codes import store as codes
+from swsdist.core.codes import storage as codes
 from swsdist.core.errors import StoreError
 from swsdist.core.types import DOCUMENTS
 from swsdist.features.statistics import Statistics

@@ -35,7 +35,7 @@ from swsdist.audio.speech import Listener, pack_marks, unpack_marks
 from swsdist.audio.streams import Digest, digested, digesting, sha256
 from swsdist.core.codes import searcher as audio_codes
 from swsdist.core.codes import storage as storage_codes
-from swsdist.core.codes import store as codes
+from swsdist.core.codes import storage as codes
 from swsdist.core.errors import CutOffError, DataError, ForeignError, StorageError, StoreError
 from swsdist.core.types import DOCUMENTS, FRAMES
 from swsdist.features.blocks import in_blocks, streamed

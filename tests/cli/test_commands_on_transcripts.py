@@ -17,7 +17,7 @@ from commands import Command
 from swsdist.config import Config
 from swsdist.core.codes import chains as chain_codes
 from swsdist.core.codes import cli as cli_codes
-from swsdist.core.codes import store as store_codes
+from swsdist.core.codes import storage as store_codes
 from swsdist.core.codes import text as text_codes
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.ledger import Plan, save_plans

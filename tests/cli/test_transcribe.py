@@ -15,7 +15,7 @@ from commands import Command
 import swsdist as package
 from swsdist.cli.transcribing import _Published
 from swsdist.core.codes import cli as cli_codes
-from swsdist.core.codes import store as store_codes
+from swsdist.core.codes import storage as store_codes
 from tests.support.coded import says
 
 #: Words with times, two channels, nothing said; and a recording whose name is that of a channel's file.

@@ -14,7 +14,7 @@ import pytest
 from commands import expecting, in_this_process
 
 from swsdist.core.codes import pipeline as pipeline_codes
-from swsdist.core.codes import store as codes
+from swsdist.core.codes import storage as codes
 from swsdist.core.errors import UserError
 from swsdist.glossary import forgetting
 from swsdist.glossary.forgetting import Outcome, forget

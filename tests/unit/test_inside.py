@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from swsdist.core.codes import store as store_codes
+from swsdist.core.codes import storage as store_codes
 from swsdist.core.errors import StoreError, UserError
 from swsdist.io.filesystem import Folder, demand_inside
 from swsdist.pipeline.ledger import SCHEMA as PLAN

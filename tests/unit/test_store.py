@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import soundfile
 
-from swsdist.core.codes import store as store_codes
+from swsdist.core.codes import storage as store_codes
 from swsdist.core.errors import AudioError, StoreError
 from swsdist.core.types import DOCUMENTS, FRAMES, STATISTICS
 from swsdist.features.blocks import BLOCK_FRAMES

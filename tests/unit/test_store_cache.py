@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from swsdist.core.codes import store as store_codes
+from swsdist.core.codes import storage as store_codes
 from swsdist.core.errors import StoreError
 from swsdist.io.filesystem import Folder
 from swsdist.store.memory import Cache

@@ -14,7 +14,7 @@ import soundfile
 
 from swsdist.audio.speech import pack_marks, unpack_marks
 from swsdist.config.search import Search
-from swsdist.core.codes import store as store_codes
+from swsdist.core.codes import storage as store_codes
 from swsdist.features.blocks import BLOCK_FRAMES
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from swsdist.chains.lattices.options import Labeller, Part, Source, Speech
 from swsdist.core.codes import lattices as codes
-from swsdist.core.codes import store as store_codes
+from swsdist.core.codes import storage as store_codes
 from swsdist.core.fingerprint import fingerprint
 from swsdist.features.interface import kind_of
 from swsdist.io.remote.scratch import scratch
