@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from swsdist.audio.places import OVERSHOOT
 from swsdist.audio.reader import probe_all
-from swsdist.core.codes import chains as codes
+from swsdist.core.codes import pipeline as codes
 from swsdist.core.codes import line_of
 from swsdist.core.errors import AudioError, SwsdistError, UnusableError
 from swsdist.corpora import kinds

@@ -48,7 +48,7 @@ from swsdist.calibrate.statistics import CandidatePosteriors, CostSums, Tally, l
 from swsdist.calibrate.steps.norms import example_moments, standardised
 from swsdist.config.model import Reduce
 from swsdist.config.search import Search
-from swsdist.core.codes import chains as codes
+from swsdist.core.codes import pipeline as codes
 from swsdist.core.types import DETECTIONS
 from swsdist.kernels.scales import weighted
 from swsdist.methods.query.parts import PARTS

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from swsdist.calibrate.procedure import check_sample, check_steps, required_statistics
 from swsdist.calibrate.statistics import load_statistics
 from swsdist.config import Config
-from swsdist.core.codes import chains as codes
+from swsdist.core.codes import pipeline as codes
 from swsdist.methods.create import create
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.stage import Stage

@@ -15,7 +15,7 @@ import soundfile
 from commands import Command
 
 from swsdist.config import Config
-from swsdist.core.codes import chains as chain_codes
+from swsdist.core.codes import pipeline as chain_codes
 from swsdist.core.codes import cli as cli_codes
 from swsdist.core.codes import storage as store_codes
 from swsdist.core.codes import text as text_codes

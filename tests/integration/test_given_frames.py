@@ -13,7 +13,7 @@ import pytest
 from archives import write_ark
 
 import swsdist
-from swsdist.core.codes import chains as chains_codes
+from swsdist.core.codes import pipeline as chains_codes
 from swsdist.core.codes import searcher as searcher_codes
 from swsdist.core.errors import DataError, StoreError, UserError
 from swsdist.features.mfcc import Mfcc

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from swsdist.core.codes import chains as chains_codes
+from swsdist.core.codes import pipeline as chains_codes
 from swsdist.core.codes import stages as stages_codes
 from swsdist.core.errors import ConfigError
 from swsdist.features.model import load_model

@@ -13,7 +13,7 @@ import soundfile
 import soxr
 
 import swsdist
-from swsdist.core.codes import chains as chains_codes
+from swsdist.core.codes import pipeline as chains_codes
 from swsdist.pipeline.chain_run import StepSelection
 from tests.support.coded import says
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import soundfile
 
-from swsdist.core.codes import chains as chains_codes
+from swsdist.core.codes import pipeline as chains_codes
 from swsdist.core.codes import stages as stages_codes
 from swsdist.io.filesystem import Folder
 from swsdist.stages.index import Index

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import swsdist
-from swsdist.core.codes import chains as chains_codes
+from swsdist.core.codes import pipeline as chains_codes
 from swsdist.reduce.spans import outside_places, source_places
 from swsdist.stages.buckets import Measured
 from tests.support.coded import raises

@@ -11,7 +11,7 @@ import pytest
 import swsdist
 from swsdist.chains.lattices.index_lattices import IndexLattices
 from swsdist.config import Config, config_from_dict
-from swsdist.core.codes import chains as codes
+from swsdist.core.codes import pipeline as codes
 from swsdist.core.codes import config as registry_codes
 from swsdist.core.codes import lattices as lattice_codes
 from swsdist.core.codes import methods as methods_codes

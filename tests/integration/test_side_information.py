@@ -14,7 +14,7 @@ from commands import in_this_process
 from swsdist.calibrate.procedure import Procedure
 from swsdist.calibrate.statistics import Tally
 from swsdist.calibrate.steps.norms import cohort_sums
-from swsdist.core.codes import chains as chains_codes
+from swsdist.core.codes import pipeline as chains_codes
 from swsdist.core.codes import stages as stages_codes
 from swsdist.core.errors import ConfigError, UserError
 from swsdist.io.filesystem import Folder

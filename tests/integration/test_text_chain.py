@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import swsdist
-from swsdist.core.codes import chains as chains_codes
+from swsdist.core.codes import pipeline as chains_codes
 from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.codes import text as codes
 from swsdist.io.filesystem import Folder

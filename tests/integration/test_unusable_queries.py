@@ -14,7 +14,7 @@ import soundfile
 
 import swsdist
 from swsdist.config import Config, config_from_dict
-from swsdist.core.codes import chains as codes
+from swsdist.core.codes import pipeline as codes
 from swsdist.core.codes import stages as stages_codes
 from swsdist.io.notices import FEW
 from swsdist.registry.registries import CHAINS

@@ -12,7 +12,7 @@ import pytest
 import soundfile
 
 from swsdist.config import Config, config_from_dict
-from swsdist.core.codes import chains as chain_codes
+from swsdist.core.codes import pipeline as chain_codes
 from swsdist.core.codes import lattices as codes
 from swsdist.io.filesystem import Folder
 from swsdist.lattices.lattice import Lattice

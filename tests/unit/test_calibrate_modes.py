@@ -14,7 +14,7 @@ import soundfile
 import swsdist
 from swsdist.api import RunResult
 from swsdist.calibrate.procedure import fold_of
-from swsdist.core.codes import chains as chains_codes
+from swsdist.core.codes import pipeline as chains_codes
 from swsdist.core.codes import score as codes
 from swsdist.report.summary import summary_lines
 from tests.support.coded import raises, says

@@ -25,7 +25,7 @@ from swsdist.chains.lattices.index_lattices import IndexLatticeFiles, IndexLatti
 from swsdist.chains.lattices.inputs import LatticeInputs
 from swsdist.chains.lattices.label_queries import LabelQueries, examples_of
 from swsdist.config import Config
-from swsdist.core.codes import chains as codes
+from swsdist.core.codes import pipeline as codes
 from swsdist.core.codes import lattices as lattice_codes
 from swsdist.core.errors import UnusableError
 from swsdist.core.needs import LEAST

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from swsdist.chains.report.reporting import result_digests
 from swsdist.config import Config, config_from_dict
-from swsdist.core.codes import chains as codes
+from swsdist.core.codes import pipeline as codes
 from swsdist.evaluation.scored_system import ScoredSystem
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun

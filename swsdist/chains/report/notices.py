@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from swsdist.audio.formats import ffmpeg
 from swsdist.calibrate.procedure import queries_without_threshold
-from swsdist.core.codes import chains as codes
+from swsdist.core.codes import pipeline as codes
 from swsdist.core.codes.score import UNJUDGED_DETECTIONS
 from swsdist.io.notices import FEW, MANY, REJECTED, Notices
 from swsdist.lattices.terms import WRITTEN

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from swsdist.chains.assembly import assemble
 from swsdist.config import Config
-from swsdist.core.codes import chains as codes
+from swsdist.core.codes import pipeline as codes
 from swsdist.pipeline.chain import Chain
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.registries import METHODS

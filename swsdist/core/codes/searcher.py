@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swsdist.core.codes import Code
-from swsdist.core.codes.chains import BANDS
+from swsdist.core.codes.pipeline import BANDS
 from swsdist.core.errors import (
     AudioError,
     ConfigError,
