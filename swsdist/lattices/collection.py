@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import NamedTuple
 
-from swsdist.core.codes import text as codes
+from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import DataError, SwsdistError
 from swsdist.core.fingerprint import stable_hash
 from swsdist.core.text import kept

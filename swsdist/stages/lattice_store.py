@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from swsdist.core.codes import text as codes
+from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import DataError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import DOCUMENTS

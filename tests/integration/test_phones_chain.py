@@ -16,7 +16,7 @@ from swsdist.core.codes import config as registry_codes
 from swsdist.core.codes import lattices as lattice_codes
 from swsdist.core.codes import methods as methods_codes
 from swsdist.core.codes import searcher as searcher_codes
-from swsdist.core.codes import text as text_codes
+from swsdist.core.codes import lattices as text_codes
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun, StepSelection, prepare_chain_run
 from swsdist.pipeline.driver import run_stages

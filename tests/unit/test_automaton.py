@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdist.core.codes import text as codes
+from swsdist.core.codes import lattices as codes
 from swsdist.kernels.lattice_search import BITS
 from swsdist.lattices.lattice import BREAK
 from swsdist.methods.lattice import automaton as module

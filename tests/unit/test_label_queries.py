@@ -12,7 +12,7 @@ from swsdist.chains.lattices.label_queries import LabelQueries
 from swsdist.chains.lattices.options import LatticesOptions
 from swsdist.chains.lattices.recordings import RecognisedSpeech
 from swsdist.core.codes import lattices as codes
-from swsdist.core.codes import text as text_codes
+from swsdist.core.codes import lattices as text_codes
 from swsdist.lattices.packed import Recipe
 from swsdist.lattices.recognition import Text
 from swsdist.lattices.terms import TermReader, Terms

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from swsdist.core.codes import text as codes
+from swsdist.core.codes import lattices as codes
 from swsdist.io.filesystem import Folder
 from swsdist.lattices import collection
 from swsdist.lattices.beside import files_in, speakers_in, tiers_of

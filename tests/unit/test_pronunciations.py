@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from swsdist.core.codes import text as codes
+from swsdist.core.codes import lattices as codes
 from swsdist.lattices.terms import Vocabulary, by_rules, read_dictionary, read_rules
 from tests.oracles.edits import edits
 from tests.support.coded import raises

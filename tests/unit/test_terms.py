@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdist.core.codes import text as codes
+from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import TermError
 from swsdist.lattices.packed import Recipe
 from swsdist.lattices.terms import MOST, TermReader, Terms

@@ -11,7 +11,7 @@ import pyarrow as pa
 from swsdist.chains.lattices.options import LatticeInput, LatticesOptions, Part, Source
 from swsdist.config import Config
 from swsdist.core.codes import corpora as corpora_codes
-from swsdist.core.codes import text as codes
+from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import DataError, SwsdistError
 from swsdist.core.text import kept
 from swsdist.core.types import CORPUS, PLACED

@@ -13,7 +13,7 @@ from swsdist.chains.lattices.frames import FrameSource
 from swsdist.chains.lattices.options import LatticesOptions, Source
 from swsdist.chains.lattices.recordings import RecordingSource
 from swsdist.config import Config
-from swsdist.core.codes import text as codes
+from swsdist.core.codes import lattices as codes
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
 from swsdist.lattices.packed import TICK

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.core.codes import text as codes
+from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import UserError
 from swsdist.kernels.lattice_search import BITS
 from swsdist.lattices.lattice import BREAK
