@@ -13,7 +13,7 @@ import swsdist
 from swsdist.chains.lattices.options import LatticesOptions
 from swsdist.chains.sweep.planning import plan_sweep
 from swsdist.chains.sweep.reading import read_sweep
-from swsdist.core.codes import sweep as sweep_codes
+from swsdist.core.codes import fuse as sweep_codes
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.ledger import load_plans
 from tests.support.coded import raises

@@ -16,7 +16,7 @@ from swsdist.chains.sweep.reading import (
 )
 from swsdist.config import load_config
 from swsdist.config.reading import Origin
-from swsdist.core.codes import sweep as sweep_codes
+from swsdist.core.codes import fuse as sweep_codes
 from swsdist.core.errors import ConfigError
 from tests.support.coded import raises
 

@@ -36,7 +36,7 @@ from swsdist.calibrate.statistics import CandidatePosteriors, from_table, poster
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.config import Config
 from swsdist.config.calibration import Calibrate
-from swsdist.core.codes import sweep as codes
+from swsdist.core.codes import fuse as codes
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import TRIALS
 from swsdist.pipeline.chain import Chain, ChainInputs, ExternalTable, Step

@@ -27,7 +27,7 @@ from swsdist.config.files import folder_of
 from swsdist.config.loader import Assignment, FileAssignment
 from swsdist.config.model import Features
 from swsdist.config.suggest import shown
-from swsdist.core.codes import sweep as codes
+from swsdist.core.codes import fuse as codes
 from swsdist.core.errors import ConfigError, StoreError, UserError, recast
 from swsdist.core.fingerprint import fingerprint
 from swsdist.corpora.documents import ENDINGS

@@ -44,7 +44,7 @@ from swsdist.config.reading import Draft, Origin, read
 from swsdist.config.section import Section
 from swsdist.config.suggest import Place, dotted, shown
 from swsdist.core.codes import config as config_codes
-from swsdist.core.codes import sweep as codes
+from swsdist.core.codes import fuse as codes
 from swsdist.core.fingerprint import stable_hash
 from swsdist.core.text import suggestion
 from swsdist.registry.registries import quantities

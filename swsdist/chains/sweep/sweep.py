@@ -38,7 +38,7 @@ from swsdist.config.calibration import Calibrate
 from swsdist.config.loader import section_from, section_values
 from swsdist.config.model import Score
 from swsdist.config.suggest import shown
-from swsdist.core.codes import sweep as codes
+from swsdist.core.codes import fuse as codes
 from swsdist.core.errors import UserError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.text import suggestion
