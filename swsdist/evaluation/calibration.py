@@ -39,7 +39,7 @@ from swsdist.calibrate.steps.by_term import ByTerm
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.calibrate.steps.logistic import LogisticStep
 from swsdist.calibrate.thresholding import UNIT, PosteriorSums, Thresholding
-from swsdist.core.codes import evaluation as codes
+from swsdist.core.codes import score as codes
 from swsdist.core.codes import score as calibrate_codes
 from swsdist.core.fingerprint import fingerprint
 from swsdist.evaluation.scoring_task import ScoringTask, System

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from swsdist.accounts.hardware import versions
-from swsdist.core.codes import evaluation as codes
+from swsdist.core.codes import score as codes
 from swsdist.core.codes import score as score_codes
 from swsdist.evaluation.scored_system import (
     ScoredSystem,

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.core.codes import evaluation as codes
+from swsdist.core.codes import score as codes
 from swsdist.core.errors import UserError
 from swsdist.corpora.places import by_document
 from swsdist.evaluation.reading import decision_limits, eligible_detections

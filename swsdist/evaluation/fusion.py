@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from swsdist.calibrate.procedure import Procedure, read_fitted
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.calibrate.steps.logistic import fusions_in, mean_of
-from swsdist.core.codes import evaluation as codes
+from swsdist.core.codes import score as codes
 from swsdist.core.codes import fuse as fusion_codes
 from swsdist.core.fingerprint import parse_json
 from swsdist.core.types import DETECTIONS

@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from swsdist.core.codes import evaluation as codes
+from swsdist.core.codes import score as codes
 from swsdist.core.codes import score as score_codes
 from swsdist.core.types import DETECTIONS
 from swsdist.corpora.kaldi import Segment, Utterances

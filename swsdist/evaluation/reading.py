@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.core.codes import evaluation as codes
+from swsdist.core.codes import score as codes
 from swsdist.core.codes import score as score_codes
 from swsdist.core.codes.score import UNJUDGED_DETECTIONS
 from swsdist.core.types import REFERENCES, TERMS

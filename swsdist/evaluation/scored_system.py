@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.calibrate.thresholding import PosteriorSums
-from swsdist.core.codes import evaluation as codes
+from swsdist.core.codes import score as codes
 from swsdist.core.text import suggestion
 from swsdist.core.types import CORPUS, QUERIES
 from swsdist.io.tables import names_in, read_table

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from swsdist.core.codes import evaluation as codes
+from swsdist.core.codes import score as codes
 from swsdist.core.codes import score as calibrate_codes
 from swsdist.core.types import DETECTIONS, REFERENCES
 from swsdist.corpora.kaldi import Utterances

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypedDict
 import numpy as np
 import pyarrow as pa
 
-from swsdist.core.codes import evaluation as codes
+from swsdist.core.codes import score as codes
 from swsdist.evaluation.scoring_task import KaldiOptions, ScoringTask, System
 from swsdist.registry.registries import WRITERS
 

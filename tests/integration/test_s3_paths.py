@@ -11,7 +11,7 @@ import pytest
 from commands import in_this_process
 
 from swsdist.core.codes import cli as cli_codes
-from swsdist.core.codes import evaluation as evaluation_codes
+from swsdist.core.codes import score as evaluation_codes
 from swsdist.io.filesystem import Folder
 from tests.support.coded import says
 

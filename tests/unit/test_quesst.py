@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from swsdist import metrics
-from swsdist.core.codes import evaluation as evaluation_codes
+from swsdist.core.codes import score as evaluation_codes
 from swsdist.core.codes import io as io_codes
 from swsdist.core.errors import DataError
 from swsdist.core.types import EXCERPTS

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdist.core.codes import evaluation as evaluation_codes
+from swsdist.core.codes import score as evaluation_codes
 from swsdist.core.codes import score as score_codes
 from swsdist.core.types import EXCERPTS, LEXEMES
 from swsdist.evaluation import evaluate, make_system, make_task, values
