@@ -360,7 +360,7 @@ def test_what_may_not_be_read_is_said_and_the_rest_indexed(
 
     monkeypatch.setattr(os, "scandir", scandir)
     monkeypatch.setattr(
-        "swsdist.chains.lattices.files.is_readable", lambda path: may(path, os.R_OK) and ".eaf" not in path
+        "swsdist.chains.lattices.recordings.is_readable", lambda path: may(path, os.R_OK) and ".eaf" not in path
     )
     (archive / "audio" / "d002.srt").write_text(SPOKEN)
     ended = swsdist("index", "audio", "--run", "run", "--set", "features=[{name: mfcc}]", *SERIAL, "--all", cwd=archive)

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import swsdist
-from swsdist.chains.lattices.files import FileSource
+from swsdist.chains.lattices.recordings import FileSource
 from swsdist.chains.lattices.inputs import LatticeInputs
 from swsdist.config import config_from_dict
 from swsdist.io.filesystem import Folder

@@ -19,7 +19,7 @@ from typing import cast
 from swsdist.audio.reader import probe_all
 from swsdist.chains.assembly import assemble
 from swsdist.chains.check import Checking, findings, lattice_store_finding, rejection_finding
-from swsdist.chains.lattices.files import FileSource
+from swsdist.chains.lattices.recordings import FileSource
 from swsdist.chains.lattices.frames import FrameSource
 from swsdist.chains.lattices.index_lattices import IndexLatticeFiles, IndexLattices
 from swsdist.chains.lattices.inputs import LatticeInputs

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from swsdist.chains.lattices.files import FileSource, LatticeCorpus
+from swsdist.chains.lattices.recordings import FileSource, LatticeCorpus
 from swsdist.chains.lattices.frames import FrameSource
 from swsdist.chains.lattices.options import LatticesOptions, Source
 from swsdist.chains.lattices.recordings import RecordingSource
