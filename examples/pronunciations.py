@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from swsdist.chains.assembly import assemble
+from swsdist.chains.check import assemble
 from swsdist.config import Config
 from swsdist.config.search import Search
 from swsdist.core.errors import DataError

@@ -12,8 +12,13 @@ import pyarrow as pa
 
 from swsdist.audio.places import OVERSHOOT
 from swsdist.audio.reader import probe_all
-from swsdist.core.codes import pipeline as codes
+from swsdist.calibrate.procedure import required_statistics
+from swsdist.chains.report.notices import barrier, counts, notices, summary
+from swsdist.chains.report.publish import FILES, publish_report
+from swsdist.chains.report.reporting import rejected_rows
+from swsdist.config import Config
 from swsdist.core.codes import line_of
+from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import AudioError, SwsdistError, UnusableError
 from swsdist.corpora import kinds
 from swsdist.corpora.documents import ENDINGS
@@ -25,24 +30,29 @@ from swsdist.features.transforms.interface import TransformedPrecomputed
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.io.notices import FEW, REJECTED, Notices
 from swsdist.methods.query.speech_trimming import trim_to_speech
-from swsdist.pipeline.chain import Finding
+from swsdist.pipeline.chain import Chain, Finding, Step
+from swsdist.pipeline.ledger import Ledger
+from swsdist.pipeline.stage import Stage
 from swsdist.registry.entries import is_chain
 from swsdist.registry.registries import CHAINS, METHODS
 from swsdist.score.measures.protocol import number_of_trials, protocol_of
+from swsdist.stages.describe import demand_posteriors
 from swsdist.stages.inputs.corpus_documents import compare, document_seconds, places_in
 from swsdist.stages.inputs.features import row_for
-from swsdist.stages.inputs.provenance import calibration_file, note_provenance
+from swsdist.stages.inputs.provenance import calibration_file, files_of, note_provenance
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.inputs.validation import (
     MEASURED,
     check_scorable,
     document_checks,
+    folds_of_steps,
     note_durations,
     note_late_references,
     note_query_lengths,
     seconds_of,
 )
 from swsdist.stages.lattice_store import demand_lattices
+from swsdist.stages.steps import steps
 from swsdist.store.manifest import load
 from swsdist.store.precomputed import precomputed_frames
 
@@ -336,3 +346,29 @@ def lattice_store_finding(folder: Folder) -> Finding:
     demand_lattices(folder, manifest)
     documents = "there is none yet" if manifest is None else f"{manifest.counts['documents']:.0f} documents"
     return Finding("store", True, f"{folder.path()}: {documents}")
+
+
+def assemble(
+    config: Config, ledger: Ledger, stages: Sequence[Step | Stage] = (), inputs: SearchInputs | None = None
+) -> Chain:
+    """A chain that reports on a scored list, of these steps or of others.
+
+    Args:
+        config: of the chain.
+        ledger: of the run.
+        stages: instead of `steps`.
+        inputs: instead of `SearchInputs`.
+
+    Raises:
+        ConfigError: see `steps`.
+    """
+    stages, inputs = stages or steps(config), inputs or SearchInputs.of(config, ledger)
+    demand_posteriors(inputs, required_statistics(config.calibrate))
+    inputs.document_checks.update(document_checks(config))
+    inputs.folds.update(folds_of_steps(config.calibrate))
+    inputs.files.update(files_of(config))
+    return Chain(
+        *(config.chain, stages, inputs, publish_report, FILES, notices, rejected_rows, check, summary),
+        barrier=barrier,
+        counts=counts,
+    )

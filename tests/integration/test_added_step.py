@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import swsdist
-from swsdist.chains.assembly import assemble
+from swsdist.chains.check import assemble
 from swsdist.config import Config
 from swsdist.core.codes import searcher as codes
 from swsdist.core.types import CANDIDATES, DETECTIONS

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import cast
 
 from swsdist.audio.reader import probe_all
-from swsdist.chains.assembly import assemble
+from swsdist.chains.check import assemble
 from swsdist.chains.check import Checking, findings, lattice_store_finding, rejection_finding
 from swsdist.chains.lattices.recordings import FileSource
 from swsdist.chains.lattices.frames import FrameSource

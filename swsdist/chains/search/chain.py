@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swsdist.chains.assembly import assemble
+from swsdist.chains.check import assemble
 from swsdist.config import Config
 from swsdist.core.codes import pipeline as codes
 from swsdist.pipeline.chain import Chain
