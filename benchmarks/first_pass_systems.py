@@ -23,7 +23,7 @@ from benchmarks.corpora import Corpus, mboshi
 from benchmarks.perturbed import CHANGES, ORDER, documents
 from benchmarks.rows import Row, at_least, say, show
 from benchmarks.systems import SYSTEMS, report_in, row, run_of
-from swsdist.chains.report.finished import from_run
+from swsdist.chains.report.publish import from_run
 from swsdist.core.types import DETECTIONS
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.status import load_chain_run

@@ -23,7 +23,7 @@ from benchmarks.perturbed import CHANGES, documents
 from benchmarks.rows import Row, say, show
 from benchmarks.systems import report_in, row
 from swsdist import api
-from swsdist.chains.report.finished import from_run
+from swsdist.chains.report.publish import from_run
 from swsdist.config import load_config
 from swsdist.evaluation.scored_system import finite_threshold, values_at
 from swsdist.score import Counts, twv_curve

@@ -33,7 +33,7 @@ from benchmarks.corpora import Corpus, mboshi, read, write
 from benchmarks.perturbations import Change, changed
 from benchmarks.rows import Row, at_least, say, show
 from benchmarks.systems import SYSTEMS, report_in, row, run_of
-from swsdist.chains.report.finished import from_run
+from swsdist.chains.report.publish import from_run
 from swsdist.score import Counts, twv_curve
 from swsdist.score.measures.curve import Curve
 

@@ -20,7 +20,7 @@ from typing import Any
 from benchmarks.corpora import ROOT, Corpus, mboshi, read, write
 from benchmarks.rows import Row, at_least, at_most, say, show
 from swsdist import api
-from swsdist.chains.report.finished import from_run
+from swsdist.chains.report.publish import from_run
 from swsdist.config import load_config
 from swsdist.score.compare.bootstrap import Interval, bootstrap_terms
 

@@ -28,7 +28,7 @@ from benchmarks.perturbed import ORDER
 from benchmarks.rows import Row, say, show
 from benchmarks.systems import half_of, report_in, run_of
 from benchmarks.word_encoder import encoders, means_of, sums_of
-from swsdist.chains.report.finished import from_run
+from swsdist.chains.report.publish import from_run
 from swsdist.config.search import Search
 from swsdist.core.fingerprint import slot_of
 from swsdist.core.types import CANDIDATES

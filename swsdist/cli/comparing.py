@@ -76,7 +76,7 @@ def compare(systems: tuple[str, ...], **options: Any) -> int:
     import textwrap
     from dataclasses import replace
 
-    from swsdist.chains.report.finished import from_run
+    from swsdist.chains.report.publish import from_run
     from swsdist.core.codes import cli as codes
     from swsdist.core.codes.score import TOO_FEW_SYSTEMS
     from swsdist.evaluation.comparison import ComparisonRequest, compare_conditions, compare_systems, gather_systems

@@ -197,7 +197,7 @@ def report(
 ) -> None:
     """Rewrite the report of RUN (a run folder, or its config) from finished stages, and print its figures."""
     from swsdist import api
-    from swsdist.chains.report.finished import run_config
+    from swsdist.chains.report.publish import run_config
     from swsdist.cli.outputs import refuse_overwriting_inputs
     from swsdist.config import load_config
     from swsdist.config.section import paths_in

@@ -13,7 +13,7 @@ import pytest
 from commands import Command, in_this_process
 from pydantic import ValidationError
 
-from swsdist.chains.report.finished import run_config
+from swsdist.chains.report.publish import run_config
 from swsdist.config import Config
 from swsdist.core.codes import pipeline as codes
 from swsdist.io.filesystem import Folder

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import swsdist
-from swsdist.chains.report.finished import from_run
+from swsdist.chains.report.publish import from_run
 from swsdist.core.types import TRIALS
 from swsdist.evaluation.comparison import ComparisonRequest, compare_systems, gather_systems
 from swsdist.score import PER_TERM

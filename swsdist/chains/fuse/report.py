@@ -9,7 +9,7 @@ from dataclasses import replace
 from swsdist.calibrate.steps.logistic import fusions_in, mean_of
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.chains.report import notices as of_search
-from swsdist.chains.report.finished import scored_of
+from swsdist.chains.report.publish import scored_of
 from swsdist.chains.report.publish import publish_report
 from swsdist.chains.report.reporting import build_report
 from swsdist.core.codes import fuse as codes
