@@ -80,7 +80,7 @@ def fuse(systems: tuple[str, ...], out: str, kind: str | None, save: str | None,
 
     from swsdist.cli.calibrating import fitted_file
     from swsdist.core.codes import cli as codes
-    from swsdist.evaluation.fusion import FusionRequest, fuse_lists
+    from swsdist.evaluation.calibration import FusionRequest, fuse_lists
     from swsdist.evaluation.reading import protocol_for
     from swsdist.evaluation.scoring_task import named_paths, read_system
     from swsdist.evaluation.writing import kinds_of, write_list

@@ -12,7 +12,7 @@ from commands import Command
 from swsdist.calibrate.steps.logistic import fusions_in
 from swsdist.chains.fuse.inputs import FuseOptions
 from swsdist.core.codes import fuse as codes
-from swsdist.evaluation.fusion import FusionRequest
+from swsdist.evaluation.calibration import FusionRequest
 from tests.support.coded import says
 
 HEAD = "query_id,doc_id,start,end,score\n"
