@@ -25,7 +25,7 @@ from benchmarks.systems import report_in, row
 from swsdist import api
 from swsdist.chains.report.publish import from_run
 from swsdist.config import load_config
-from swsdist.evaluation.scored_system import finite_threshold, values_at
+from swsdist.evaluation.comparison import finite_threshold, values_at
 from swsdist.score import Counts, twv_curve
 from swsdist.score.compare.bootstrap import Interval, bootstrap_terms
 from swsdist.score.compare.cross_entropy import compare_entropies

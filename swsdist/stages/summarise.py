@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.core.types import BEST, DETECTIONS, SUMMARY
-from swsdist.evaluation.scored_system import finite_threshold, values_at
+from swsdist.evaluation.comparison import finite_threshold, values_at
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.status import each_key, unlabelled
 from swsdist.pipeline.stage import Context, Table

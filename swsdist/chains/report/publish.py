@@ -27,7 +27,7 @@ from swsdist.config.section import Section
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import NODES, REJECTED
-from swsdist.evaluation.scored_system import ScoredSystem
+from swsdist.evaluation.comparison import ScoredSystem
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun, Outcome
 from swsdist.pipeline.status import config_of, load_chain_run, plan_of

@@ -19,7 +19,7 @@ from swsdist.chains.sweep.chain import ScorePoints, point_id
 from swsdist.chains.sweep.planning import FITTED, RESCORED, PlannedPoint, Plans, PointGroup, SweepPoint, alpha_of
 from swsdist.config import Config
 from swsdist.core.errors import DataError, LockedError, StorageError, UserError
-from swsdist.evaluation.scored_system import finite_threshold, values_at
+from swsdist.evaluation.comparison import finite_threshold, values_at
 from swsdist.pipeline.chain_run import ChainRun, Outcome, StepSelection
 from swsdist.pipeline.driver import run_plans
 from swsdist.pipeline.inputs import Inputs
