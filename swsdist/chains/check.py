@@ -25,7 +25,7 @@ from swsdist.corpora.documents import ENDINGS
 from swsdist.corpora.kaldi import demand_permission
 from swsdist.features.blocks import in_blocks
 from swsdist.features.interface import Precomputed, columns_of, for_speaker, frame_shift, kind_of
-from swsdist.features.sources import Source
+from swsdist.features.extractors import Source
 from swsdist.features.transforms.interface import TransformedPrecomputed
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.io.notices import FEW, REJECTED, Notices

@@ -24,7 +24,7 @@ from swsdist.core.types import DOCUMENTS, FRAMES
 from swsdist.corpora.kaldi import demand_permission
 from swsdist.features.extractors import recipe
 from swsdist.features.interface import Extractor, frame_shift, kind_of, libraries_of, tracks_of
-from swsdist.features.sources import Planned, Source, needs_of_all
+from swsdist.features.extractors import Planned, Source, needs_of_all
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote.scratch import scratch
 from swsdist.pipeline.inputs import Inputs

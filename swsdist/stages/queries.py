@@ -34,7 +34,7 @@ from swsdist.corpora.kaldi import demand_permission
 from swsdist.features.extractors import recipe
 from swsdist.features.fitting.moments import Sums
 from swsdist.features.interface import Columns, Extractor, Precomputed, kind_of, libraries_of
-from swsdist.features.sources import Planned, Source, needs_of_all
+from swsdist.features.extractors import Planned, Source, needs_of_all
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote.scratch import scratch
 from swsdist.kernels.scales import LONGEST_QUERY

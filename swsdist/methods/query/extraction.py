@@ -35,7 +35,7 @@ from swsdist.features.interface import (
     kind_of,
     tracks_of,
 )
-from swsdist.features.sources import Source
+from swsdist.features.extractors import Source
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote.scratch import scratch

@@ -23,7 +23,7 @@ from swsdist.audio.formats import ffmpeg, views
 from swsdist.audio.reader import AudioInfo, probe_all
 from swsdist.core.errors import StorageError
 from swsdist.features.interface import Extractor
-from swsdist.features.sources import Source
+from swsdist.features.extractors import Source
 from swsdist.io.failures import as_file_fault
 from swsdist.io.filesystem import Folder, Info, identify, is_remote, locate
 from swsdist.io.local import is_readable

@@ -29,7 +29,7 @@ from swsdist.features.interface import (
     kind_of,
     libraries_of,
 )
-from swsdist.features.sources import Planned, Source, sources_of
+from swsdist.features.extractors import Planned, Source, sources_of
 from swsdist.io.filesystem import Folder
 from swsdist.io.frames.item import MISSING, Item
 from swsdist.registry.registries import FEATURES, TRANSFORMS

@@ -31,7 +31,7 @@ from swsdist.core.codes import stages as codes
 from swsdist.core.errors import StoreError, SwsdistError, recast
 from swsdist.features.extractors import create
 from swsdist.features.interface import Extractor, Precomputed
-from swsdist.features.sources import Source
+from swsdist.features.extractors import Source
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.io.notices import Notices
 from swsdist.io.remote.scratch import scratch
