@@ -50,7 +50,7 @@ def info(folder: str, documents: bool, as_json: bool) -> None:
     from dataclasses import asdict
 
     from swsdist.features.fitting.interface import band_of
-    from swsdist.features.model import load_model
+    from swsdist.features.fitting.interface import load_model
     from swsdist.searcher.searcher import setup_of
     from swsdist.stages.inputs.settings import describe
     from swsdist.store.manifest import words_store

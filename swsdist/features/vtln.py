@@ -30,7 +30,7 @@ from swsdist.features.fitting.interface import Rounds
 from swsdist.features.fitting.mixture import Mixture, MixtureRounds, WarpRounds, likelihoods
 from swsdist.features.interface import one_thread
 from swsdist.features.mfcc import Mfcc
-from swsdist.features.model import Model, read_model
+from swsdist.features.fitting.interface import Model, read_model
 from swsdist.io.remote.copies import local_file
 
 #: Corner of the piecewise linear warp, relative to the highest frequency.

@@ -37,7 +37,7 @@ from swsdist.features.fitting.files import (
 )
 from swsdist.features.fitting.interface import Document, Rounds, Totals
 from swsdist.features.interface import Extractor, one_thread
-from swsdist.features.model import FEWER, Model, load_model
+from swsdist.features.fitting.interface import FEWER, Model, load_model
 from swsdist.features.extractors import Planned, needs_of_all
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inputs import Inputs

@@ -15,7 +15,7 @@ from swsdist.core.codes import storage as codes
 from swsdist.core.errors import DataError, StoreError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import DOCUMENTS, FRAMES
-from swsdist.features.model import load_model
+from swsdist.features.fitting.interface import load_model
 from swsdist.io.filesystem import Folder
 from swsdist.lattices.lattice import BREAK
 from swsdist.store import parquet

@@ -16,7 +16,7 @@ from swsdist.features.extractors import create, from_recipe, identity, recipe, r
 from swsdist.features.fitting.interface import Step
 from swsdist.features.fitting.mixture import mixture_model
 from swsdist.features.interface import Kind, columns_of, kind_of
-from swsdist.features.model import Model
+from swsdist.features.fitting.interface import Model
 from swsdist.features.transforms.interface import Log, Shape
 from swsdist.features.transforms.project import Project, projection
 from swsdist.features.transforms.projections import Pca

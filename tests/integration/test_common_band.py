@@ -12,7 +12,7 @@ import soundfile
 import soxr
 from commands import in_this_process
 
-from swsdist.features.model import load_model
+from swsdist.features.fitting.interface import load_model
 from swsdist.io.filesystem import Folder
 from swsdist.searcher.searcher import Searcher
 from swsdist.store.reading import Store

@@ -15,7 +15,7 @@ import swsdist
 from swsdist.audio.reader import read_blocks
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError
-from swsdist.features.model import load_model
+from swsdist.features.fitting.interface import load_model
 from swsdist.features.phnrec.extractor import Phnrec
 from swsdist.io.filesystem import Folder
 from swsdist.store.maintaining import compact

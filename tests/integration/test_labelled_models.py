@@ -13,7 +13,7 @@ import pytest
 from swsdist.core.codes import pipeline as chains_codes
 from swsdist.core.codes import stages as stages_codes
 from swsdist.core.errors import ConfigError
-from swsdist.features.model import load_model
+from swsdist.features.fitting.interface import load_model
 from swsdist.io.filesystem import Folder
 from swsdist.stages.fit_transforms import FitTransforms
 from swsdist.store.reading import Store

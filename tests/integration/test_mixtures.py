@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from swsdist.features.model import load_model
+from swsdist.features.fitting.interface import load_model
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.store.reading import Store

@@ -14,7 +14,7 @@ import pytest
 
 from swsdist.core.errors import DataError
 from swsdist.features.fitting.files import read_totals
-from swsdist.features.model import Model, load_model
+from swsdist.features.fitting.interface import Model, load_model
 from swsdist.io.filesystem import Folder
 from swsdist.io.frames import hdf5, numpy_files
 from swsdist.io.frames.archive import find_items, read_item

@@ -148,7 +148,7 @@ def test_what_cannot_be() -> None:
 
 
 def fit_of_moments(columns: int) -> object:
-    from swsdist.features.model import Model
+    from swsdist.features.fitting.interface import Model
 
     return Model("moments", 1, {"mean": np.zeros(columns), "deviation": np.ones(columns)})
 

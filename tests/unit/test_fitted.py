@@ -15,7 +15,7 @@ from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError
 from swsdist.features.fitting.interface import Document, Fitted, fit
 from swsdist.features.fitting.moments import Moments, Sums, moments, products
-from swsdist.features.model import FEWER, Model
+from swsdist.features.fitting.interface import FEWER, Model
 from swsdist.features.transforms.interface import FittedTransform, Shape
 from swsdist.features.transforms.project import Projection
 from swsdist.features.transforms.projections import Pca

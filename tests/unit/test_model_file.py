@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from swsdist.core.codes import features as codes
-from swsdist.features.model import Model, load_model
+from swsdist.features.fitting.interface import Model, load_model
 from swsdist.io.filesystem import Folder
 from tests.support.coded import raises
 

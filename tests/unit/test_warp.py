@@ -16,7 +16,7 @@ from swsdist.features.blocks import in_blocks
 from swsdist.features.extractors import create
 from swsdist.features.fitting.interface import Document, fit
 from swsdist.features.interface import Extractor, surroundings
-from swsdist.features.model import Model
+from swsdist.features.fitting.interface import Model
 from swsdist.features.transforms.interface import Shape
 from swsdist.features.transforms.warp import Warp
 from swsdist.io.filesystem import Folder

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import DataError
 from swsdist.features.fitting.interface import Document, Step, Totals
-from swsdist.features.model import Model
+from swsdist.features.fitting.interface import Model
 from swsdist.features.statistics import Statistics
 from swsdist.features.transforms.project import directed, projection
 

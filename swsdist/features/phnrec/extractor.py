@@ -23,7 +23,7 @@ from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import Rounds
 from swsdist.features.fitting.moments import OfMean
 from swsdist.features.interface import Kind, one_thread
-from swsdist.features.model import Model, read_model
+from swsdist.features.fitting.interface import Model, read_model
 from swsdist.features.phnrec.network import REACH, Networks, log_energies, softmax
 from swsdist.features.phnrec.weights import STATES, Recogniser, read_recogniser
 from swsdist.io.remote.copies import local_file

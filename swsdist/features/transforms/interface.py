@@ -37,7 +37,7 @@ from swsdist.features.interface import (
     kind_of,
     tracks_of,
 )
-from swsdist.features.model import Model, read_model
+from swsdist.features.fitting.interface import Model, read_model
 from swsdist.io.frames.item import Item
 from swsdist.io.remote.copies import local_file
 from swsdist.registry.entries import Options

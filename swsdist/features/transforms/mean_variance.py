@@ -21,7 +21,7 @@ from pydantic import Field
 
 from swsdist.features.fitting.interface import Rounds
 from swsdist.features.fitting.moments import OfMean, moments_of
-from swsdist.features.model import Model
+from swsdist.features.fitting.interface import Model
 from swsdist.features.transforms.interface import FittedTransform, Shape
 
 _Moments = tuple[NDArray[np.float64], NDArray[np.float64]]

@@ -20,7 +20,7 @@ from pydantic import Field
 
 from swsdist.config.section import IsPath
 from swsdist.core.codes import features as codes
-from swsdist.features.model import FEWER, Model, read_model
+from swsdist.features.fitting.interface import FEWER, Model, read_model
 from swsdist.features.transforms.interface import FittedTransform, Shape, TransformOptions, check_columns, model_place
 from swsdist.io.remote.copies import local_file
 

@@ -32,7 +32,7 @@ from swsdist.config.section import IsPath
 from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import Rounds
 from swsdist.features.fitting.moments import Moments, OfClasses, OfCovariance
-from swsdist.features.model import FEWER, Model
+from swsdist.features.fitting.interface import FEWER, Model
 from swsdist.features.transforms.interface import Hours
 from swsdist.features.transforms.project import FittedProjection, directed, projection
 

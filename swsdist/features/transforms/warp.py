@@ -28,7 +28,7 @@ from pydantic import Field, field_validator
 from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import Rounds
 from swsdist.features.fitting.moments import OfMean, moments_of
-from swsdist.features.model import Model
+from swsdist.features.fitting.interface import Model
 from swsdist.features.transforms.interface import FittedTransform, Hours, Shape
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.config.search import Search
-from swsdist.features.model import Model, load_model
+from swsdist.features.fitting.interface import Model, load_model
 from swsdist.kernels.distances.interface import Distance
 from swsdist.methods.dtw.matches import Matches, together
 from swsdist.methods.dtw.search import search

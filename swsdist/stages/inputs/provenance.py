@@ -11,7 +11,7 @@ from swsdist.config import Config
 from swsdist.core.codes import stages as codes
 from swsdist.core.fingerprint import fingerprint, parse_json
 from swsdist.features.interface import files_of as interface_files_of
-from swsdist.features.model import load_model
+from swsdist.features.fitting.interface import load_model
 from swsdist.features.transforms.interface import Transformed
 from swsdist.io.filesystem import Folder, locate
 from swsdist.io.notices import Notices
