@@ -61,7 +61,7 @@ TRANSFORMS: Registry[Entry] = Registry(
         "phones": Entry(f"{_T}.gmm:Phones", 1),
         "project": Entry(f"{_T}.project:Project", 1),
         "splice": Entry(f"{_T}.interface:Splice", 1),
-        "warp": Entry(f"{_T}.warp:Warp", 1),
+        "warp": Entry(f"{_T}.mean_variance:Warp", 1),
     },
 )
 

@@ -18,7 +18,7 @@ from swsdist.features.fitting.interface import Document, fit
 from swsdist.features.interface import Extractor, surroundings
 from swsdist.features.fitting.interface import Model
 from swsdist.features.transforms.interface import Shape
-from swsdist.features.transforms.warp import Warp
+from swsdist.features.transforms.mean_variance import Warp
 from swsdist.io.filesystem import Folder
 from swsdist.testing.conformance import check_extractor
 from swsdist.testing.synthesis.recogniser import make_recogniser

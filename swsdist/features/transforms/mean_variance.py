@@ -9,20 +9,38 @@ up to ten minutes long).
 Sources: Viikki and Laurila (1998), "Cepstral domain segmental feature vector normalization for noise robust speech
 recognition"; the estimate with prior frames: Gauvain and Lee (1994), "Maximum a posteriori estimation for multivariate
 Gaussian mixture observations of Markov chains".
+
+Feature warping: each number becomes the normal deviate of its rank within its column in a sliding window.
+
+Pelecanos and Sridharan 2001, "Feature warping for robust speaker verification", Odyssey: in a window of W frames (3 s),
+the number with rank R from below becomes the m for which (R - 1/2) / W is the normal distribution's share below m. Slow
+additive or multiplicative changes of a column, from a channel or loudness, do not change ranks. Equal numbers share
+their mean rank.
+
+A word cut out of a recording lacks the 3 s, and ranks within it are meaningless: a vowel is the highest of any word.
+Where frames are missing, at the ends of a recording and around a short query, the window is therefore filled with a
+normal distribution of the corpus's mean and deviation. With n frames present::
+
+    p = (frames below x + half of those equal to x + (W - n) Phi((x - mean) / deviation)) / W,  y = Phi^-1(p)
+
+A full window is warped by its ranks alone, and a single frame by the corpus alone, which amounts to normalising mean
+and deviation, the best choice for short queries. Mean and deviation are fitted to documents (`features.fitting`).
+
+Ranks are integers, so a frame does not depend on its block.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, field_validator
 
-from swsdist.features.fitting.interface import Rounds
+from swsdist.core.codes import features as codes
+from swsdist.features.fitting.interface import Model, Rounds
 from swsdist.features.fitting.moments import OfMean, moments_of
-from swsdist.features.fitting.interface import Model
-from swsdist.features.transforms.interface import FittedTransform, Shape
+from swsdist.features.transforms.interface import FittedTransform, Hours, Shape
 
 _Moments = tuple[NDArray[np.float64], NDArray[np.float64]]
 
@@ -68,6 +86,72 @@ class MeanVariance(FittedTransform[_Moments]):
     def rounds(self) -> Rounds:
         """The rounds that fit mean and deviation."""
         return OfMean(lambda mean, deviation: Model("moments", 1, {"mean": mean, "deviation": deviation}))
+
+    def matters(self) -> dict[str, object]:
+        """Options that the mean depends on."""
+        return {"hours": self.hours}
+
+
+class _Corpus(NamedTuple):
+    mean: NDArray[np.float64]
+    deviation: NDArray[np.float64]
+
+
+class Warp(FittedTransform[_Corpus]):
+    """Ranks in a sliding window, as normal deviates."""
+
+    frames: Annotated[int, Field(ge=3, le=10_001)] = 301
+    hours: Hours = 0.25
+
+    name: ClassVar[str] = "warp"
+    version: ClassVar[int] = 1
+
+    @field_validator("frames")
+    @classmethod
+    def _odd(cls, frames: int) -> int:
+        if frames % 2 == 0:
+            raise codes.EVEN_WARP_WINDOW.invalid(frames=frames)
+        return frames
+
+    @property
+    def context(self) -> int:
+        """Frames on either side of the ranked frame."""
+        return self.frames // 2
+
+    def read(self, model: Model) -> _Corpus:
+        """The corpus's mean and deviation."""
+        return _Corpus(*moments_of(model, "warp"))
+
+    def takes(self, loaded: _Corpus) -> int:
+        """Number of columns of the mean."""
+        return len(loaded.mean)
+
+    def shape(self, input_shape: Shape, loaded: _Corpus | None) -> Shape:
+        """Features with the same names."""
+        return Shape(input_shape.columns, "features")
+
+    def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Transform float32 (frames, columns); frames outside the input are treated as missing."""
+        from scipy.special import ndtr, ndtri
+
+        corpus, count = self.loaded, len(frames)
+        # Frames below minus frames above; each pair is compared once.
+        more = np.zeros(frames.shape, np.int16)
+        for k in range(1, min(self.context, count - 1) + 1):
+            earlier, later = frames[:-k], frames[k:]
+            order = (later > earlier).view(np.int8) - (later < earlier).view(np.int8)
+            more[k:] += order
+            more[:-k] -= order
+        place = np.arange(count)[:, None]
+        present = np.minimum(place, self.context) + np.minimum(count - 1 - place, self.context) + 1
+        below = ndtr((frames.astype(np.float64) - corpus.mean) / corpus.deviation)
+        share = ((present + more) / 2 + (self.frames - present) * below) / self.frames
+        warped: NDArray[np.float32] = ndtri(share).astype(np.float32)
+        return warped
+
+    def rounds(self) -> Rounds:
+        """The rounds that fit mean and deviation."""
+        return OfMean(lambda mean, deviation: Model("warp", 1, {"mean": mean, "deviation": deviation}))
 
     def matters(self) -> dict[str, object]:
         """Options that the mean depends on."""
