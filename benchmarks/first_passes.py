@@ -48,7 +48,7 @@ from swsdist.methods.query.extraction import prepared
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.reduce.detections import Bucket
+from swsdist.reduce.examples import Bucket
 from swsdist.report.pictures import write_picture
 from swsdist.report.plots.run import Axes, Series, lines_svg, side_by_side
 from swsdist.score import Counts, align, beta, mtwv, number_of_trials, protocol, twv_curve

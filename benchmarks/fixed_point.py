@@ -32,7 +32,7 @@ from swsdist.methods.query.extraction import prepared
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.reduce.detections import Bucket
+from swsdist.reduce.examples import Bucket
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.queries import examples_in
 

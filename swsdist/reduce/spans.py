@@ -399,7 +399,7 @@ def claim_places(spans: Spans, overlap: float) -> tuple[Spans, NDArray[np.int64]
 
     Args:
         spans: all spans of each of their documents.
-        overlap: see `swsdist.reduce.detections.Bucket`.
+        overlap: see `swsdist.reduce.examples.Bucket`.
 
     Returns:
         The spans, grouped by query and document; their rows, best first within each group; and for each position in that

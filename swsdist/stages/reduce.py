@@ -17,7 +17,7 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.receipts import Parts
 from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Task, TaskOutput, Values
-from swsdist.reduce.detections import Reduced
+from swsdist.reduce.examples import Reduced
 from swsdist.reduce.examples import reduce_examples, rules_of
 from swsdist.reduce.spans import WHERE, SourcePlaces, SpanFilter, in_recordings, outside_places
 from swsdist.reduce.speakers import WHO

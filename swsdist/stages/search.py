@@ -23,7 +23,7 @@ from swsdist.methods.method import Method
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
-from swsdist.reduce.detections import best_found
+from swsdist.reduce.examples import best_found
 from swsdist.registry.registries import BACKENDS, FIRST_PASSES
 from swsdist.stages.buckets import Extracted, Searched
 from swsdist.stages.inputs.corpus import renormalise

@@ -12,7 +12,7 @@ from swsdist.config.search import Search
 from swsdist.core.codes import score as codes
 from swsdist.core.types import CANDIDATES
 from swsdist.methods.sample import EVERYTHING, in_sample, sample_limit
-from swsdist.reduce.detections import BEST, Bucket, best_found
+from swsdist.reduce.examples import BEST, Bucket, best_found
 from tests.support.coded import raises
 
 RULES = {"tick": 0.01, "overlap": 0.5, "nbest": 50, "system": "", "statistics": ("cost-sums",)}
