@@ -98,7 +98,7 @@ class Statistic(Protocol):
     version: int
     quantities: tuple[str, ...]
     reads: Literal["candidates", "examples"]
-    # A class attribute `by_speaker = True` asks for candidates with a column `speaker` (`swsdist.reduce.speakers`).
+    # A class attribute `by_speaker = True` asks for candidates with a column `speaker` (`swsdist.reduce.examples`).
 
     def of(self, rows: Any, /) -> Tally:
         """Compute the statistic; rows in any order."""

@@ -20,7 +20,7 @@ from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.reduce.examples import Reduced
 from swsdist.reduce.examples import reduce_examples, rules_of
 from swsdist.reduce.spans import WHERE, SourcePlaces, SpanFilter, in_recordings, outside_places
-from swsdist.reduce.speakers import WHO
+from swsdist.reduce.examples import WHO
 from swsdist.registry.registries import METHODS, STATISTICS
 from swsdist.stages.buckets import BucketStage, Extracted
 from swsdist.stages.inputs.search_inputs import CorpusInputs

@@ -29,7 +29,7 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Part, Task, TaskOutput, Values
 from swsdist.reduce.spans import WHERE
-from swsdist.reduce.speakers import WHO, Speakers
+from swsdist.reduce.examples import WHO, Speakers
 from swsdist.score import PER_TERM, per_term
 from swsdist.score.measures.det import DET, det_of
 from swsdist.score.measures.protocol import OperatingPoint, operating_point, protocol_of

@@ -18,7 +18,7 @@ from swsdist.core.codes import config as config_codes
 from swsdist.core.errors import StoreError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.stage import Context
-from swsdist.reduce.speakers import WHO, Speakers
+from swsdist.reduce.examples import WHO, Speakers
 from swsdist.stages.score import speakers_of
 from swsdist.store.reading import Store
 from tests.support.coded import raises, says

@@ -8,7 +8,7 @@ import pytest
 
 from swsdist.calibrate.procedure import make_steps
 from swsdist.calibrate.statistics import CostSums, SpeakerCostSums
-from swsdist.reduce.speakers import WHO, Speakers
+from swsdist.reduce.examples import WHO, Speakers
 from swsdist.store.voices import STRETCH
 
 SCALE = 1 << 20
