@@ -21,7 +21,7 @@ from swsdist.cli.outputs import fit_streams
 from swsdist.core.codes import cli as codes
 from swsdist.core.errors import CancelledError, ConfigError, StoreError, SwsdistError
 from swsdist.core.text import names_secret, redacted
-from swsdist.registry.commands import COMMANDS, CommandEntry
+from swsdist.registry.registry import COMMANDS, CommandEntry
 
 #: Seconds that a terminated process may take to end.
 _END_WITHIN = 9.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swsdist.core.codes import config as codes
-from swsdist.registry.commands import COMMANDS as COMMANDS  # a light module
+from swsdist.registry.registry import COMMANDS as COMMANDS  # a light module
 from swsdist.registry.entries import (
     BackendEntry,
     ChainEntry,

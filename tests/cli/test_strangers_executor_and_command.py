@@ -15,7 +15,7 @@ from swsdist.core.codes import config as codes
 from tests.support.coded import says
 
 ENTRIES = """
-from swsdist.registry.commands import CommandEntry
+from swsdist.registry.registry import CommandEntry
 from swsdist.registry.entries import ExecutorEntry
 
 POOL = ExecutorEntry("strange_pool:Pool")
