@@ -476,7 +476,7 @@ MEASURES: Registry[MeasureEntry] = Registry(
             basic=True,
         ),
         "retrieval": MeasureEntry(
-            f"{_M}.ranked:Retrieval",
+            f"swsdist.score.measures.registered:Retrieval",
             1,
             (
                 Quantity("map", "MAP"),
@@ -489,22 +489,22 @@ MEASURES: Registry[MeasureEntry] = Registry(
             ),
         ),
         "equal-errors": MeasureEntry(
-            f"{_M}.ranked:EqualErrors",
+            f"swsdist.score.measures.registered:EqualErrors",
             1,
             (
                 Quantity("eer", "EER", "lowest", unit="probability"),
                 Quantity("pooled_eer", "pooled EER", "lowest", unit="probability"),
             ),
         ),
-        "figure-of-merit": MeasureEntry(f"{_M}.ranked:FigureOfMerit", 1, (Quantity("fom", "FOM"),)),
+        "figure-of-merit": MeasureEntry(f"swsdist.score.measures.registered:FigureOfMerit", 1, (Quantity("fom", "FOM"),)),
         "pair-areas": MeasureEntry(
-            f"{_M}.ranked:PairAreas",
+            f"swsdist.score.measures.registered:PairAreas",
             1,
             (Quantity("pair_auc", "pair AUC"), Quantity("pooled_pair_auc", "pooled pair AUC")),
             takes="pairs",
         ),
         "cross-entropies": MeasureEntry(
-            f"{_M}.ranked:CrossEntropies",
+            f"swsdist.score.measures.registered:CrossEntropies",
             2,
             (
                 Quantity("effective_prior", best="", unit="probability"),
