@@ -446,7 +446,7 @@ MEASURES: Registry[MeasureEntry] = Registry(
     "score",
     {
         "term-weighted": MeasureEntry(
-            f"{_M}.term_weighted:TermWeighted",
+            f"swsdist.score.measures.registered:TermWeighted",
             1,
             (
                 *_rated("atwv", by_query=("twv", "pmiss", "pfa")),
@@ -455,17 +455,17 @@ MEASURES: Registry[MeasureEntry] = Registry(
             basic=True,
         ),
         "optimum": MeasureEntry(
-            *(f"{_M}.term_weighted:OptimumAndSupremum", 1),
+            *(f"swsdist.score.measures.registered:OptimumAndSupremum", 1),
             (*_rated("otwv", by_query=("best_twv", "", "")), *_rated("stwv")),
             basic=True,
         ),
         "pooled-maximum": MeasureEntry(
-            *(f"{_M}.term_weighted:PooledMaximum", 2),
+            *(f"swsdist.score.measures.registered:PooledMaximum", 2),
             _rated("pooled_maximum", "occurrence-weighted maximum", threshold=True),
             basic=True,
         ),
         "decisions": MeasureEntry(
-            f"{_M}.term_weighted:Decisions",
+            f"swsdist.score.measures.registered:Decisions",
             1,
             (
                 Quantity("precision"),
