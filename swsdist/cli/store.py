@@ -52,7 +52,7 @@ def info(folder: str, documents: bool, as_json: bool) -> None:
     from swsdist.features.fitting.interface import band_of
     from swsdist.features.fitting.interface import load_model
     from swsdist.searcher.searcher import setup_of
-    from swsdist.stages.inputs.settings import describe
+    from swsdist.stages.inputs.corpus_documents import describe
     from swsdist.store.manifest import words_store
 
     opened = _opened(setup_of(folder).store)

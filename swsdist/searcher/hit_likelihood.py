@@ -19,7 +19,7 @@ from swsdist.pipeline.status import load_chain_run, load_partial_run
 from swsdist.registry.registries import CALIBRATION, METHODS
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.searcher.searcher import scores_after
-from swsdist.stages.inputs.settings import as_text, score_differences
+from swsdist.stages.inputs.corpus_documents import as_text, score_differences
 from swsdist.store.manifest import load
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from swsdist.config import Config, config_from_dict, dump_config, load_config
 from swsdist.core.codes import Code
 from swsdist.core.codes import config as codes
 from swsdist.core.errors import ConfigError
-from swsdist.stages.inputs.settings import settings_of
+from swsdist.stages.inputs.corpus_documents import settings_of
 from tests.support.coded import raises
 
 ROOT = Path(__file__).resolve().parents[2]

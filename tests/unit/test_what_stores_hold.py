@@ -9,7 +9,7 @@ import pytest
 
 from swsdist.config import config_from_dict
 from swsdist.kernels.halves import single
-from swsdist.stages.inputs.settings import stored
+from swsdist.stages.inputs.corpus_documents import stored
 
 LATTICES: dict[str, Any] = {"chain": "lattices", "search": {"method": "lattice"}}
 OTHERS: list[dict[str, Any]] = [

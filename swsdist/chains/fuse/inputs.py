@@ -22,7 +22,7 @@ from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.entries import checked
 from swsdist.registry.registries import CHAINS
 from swsdist.stages.inputs.search_inputs import CorpusInputs, SearchInputs
-from swsdist.stages.inputs.settings import scores_of
+from swsdist.stages.inputs.corpus_documents import scores_of
 from swsdist.store.reading import keys_of
 
 

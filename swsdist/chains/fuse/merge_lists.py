@@ -36,7 +36,7 @@ from swsdist.registry.entries import is_chain
 from swsdist.registry.registries import CHAINS
 from swsdist.stages.buckets import Bucket, BucketStage, Extracted
 from swsdist.stages.inputs.search_inputs import SearchInputs
-from swsdist.stages.inputs.settings import settings_of, stored
+from swsdist.stages.inputs.corpus_documents import settings_of, stored
 
 #: The table with a system's scores.
 TABLES = {"normalised": "normalised", "q-norm": "normalised", "final": "scored"}

@@ -42,7 +42,7 @@ from swsdist.score.measures.protocol import OperatingPoint, protocol_of
 from swsdist.stages.buckets import Bucket, Measured
 from swsdist.stages.inputs.corpus import COLUMNS, spans_of
 from swsdist.stages.inputs.search_inputs import CorpusInputs
-from swsdist.stages.inputs.settings import settings_of
+from swsdist.stages.inputs.corpus_documents import settings_of
 from swsdist.store import parquet
 from swsdist.store.reading import combined
 

@@ -42,7 +42,7 @@ from swsdist.registry.registries import CALIBRATION, CHAINS
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.score.events import measure_names
 from swsdist.stages.inputs.provenance import files_of
-from swsdist.stages.inputs.settings import settings_of, stored
+from swsdist.stages.inputs.corpus_documents import settings_of, stored
 
 #: The measures of the chain `sweep` for KST and STO, and for fitted thresholds.
 RESCORED = ("atwv", "atwv_pmiss", "atwv_pfa")

@@ -19,7 +19,7 @@ from swsdist.pipeline.status import load_chain_run
 from swsdist.pipeline.task import Values
 from swsdist.stages.fit_transforms import document_hash
 from swsdist.stages.inputs.search_inputs import CorpusInputs
-from swsdist.stages.inputs.settings import score_differences
+from swsdist.stages.inputs.corpus_documents import score_differences
 
 if TYPE_CHECKING:
     from swsdist.pipeline.chain_run import ChainRun

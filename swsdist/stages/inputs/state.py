@@ -43,7 +43,7 @@ from swsdist.pipeline.receipts import Listing
 from swsdist.pipeline.task import Receipt
 from swsdist.stages.inputs.corpus_documents import CorpusDocuments, Key, Row, StoreContents, compare, places_in
 from swsdist.stages.inputs.features import RunFeatures
-from swsdist.stages.inputs.settings import describe
+from swsdist.stages.inputs.corpus_documents import describe
 from swsdist.store.manifest import Manifest, load, require, state_name
 from swsdist.store.reading import Store
 
