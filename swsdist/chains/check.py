@@ -54,7 +54,7 @@ from swsdist.stages.inputs.validation import (
 from swsdist.stages.lattice_store import demand_lattices
 from swsdist.stages.steps import steps
 from swsdist.store.manifest import load
-from swsdist.store.precomputed import precomputed_frames
+from swsdist.store.writing import precomputed_frames
 
 #: Sample rate of queries, Hz.
 _RATE = 16_000

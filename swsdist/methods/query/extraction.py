@@ -47,7 +47,7 @@ from swsdist.methods.query.recording_statistics import with_recording_statistics
 from swsdist.methods.query.speech_trimming import trim_to_speech
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, Shard, Track
 from swsdist.store.parquet import Output, numbers, publish
-from swsdist.store.precomputed import precomputed_example
+from swsdist.store.writing import precomputed_example
 from swsdist.store.reading import Store, Tracks
 from swsdist.store.writing import Reading, ReadResult, shard_name, write_tracks
 
