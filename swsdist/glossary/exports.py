@@ -49,7 +49,7 @@ from swsdist.exports.labels import write_labels
 from swsdist.exports.layers import EPOCH
 from swsdist.exports.tiers import WRITERS, Labelled, write_tiers
 from swsdist.glossary import archive, example_sounds, words
-from swsdist.glossary.documents import replaced
+from swsdist.glossary.words import replaced
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import YES, Correction, Entry, Token
 from swsdist.io.filesystem import Folder, is_remote

@@ -19,7 +19,7 @@ from swsdist.core.errors import SwsdistError, UserError
 from swsdist.glossary import database, words
 from swsdist.glossary.archive import LIKE_A_PROJECT, fill, read_archive
 from swsdist.glossary.database import IMPORT, Row
-from swsdist.glossary.documents import Document, document_of, documents_beside, lengths_of
+from swsdist.glossary.words import Document, document_of, documents_beside, lengths_of
 from swsdist.glossary.exports import BELOW, CORRECTED, WORDS
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place, Places

@@ -20,7 +20,7 @@ from swsdist.config.search import Search
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import SwsdistError
 from swsdist.core.types import QUERIES
-from swsdist.glossary.documents import CONTENT, J, contents, replaced_among, replaced_files
+from swsdist.glossary.words import CONTENT, J, contents, replaced_among, replaced_files
 from swsdist.glossary.words import Place, Token, is_same, overlap, within
 from swsdist.lattices.lattice import BREAK, Word
 from swsdist.registry.registries import METHODS

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import SwsdistError
-from swsdist.glossary.documents import documents_beside, lengths_of
+from swsdist.glossary.words import documents_beside, lengths_of
 from swsdist.io.filesystem import Folder
 from swsdist.lattices.beside import TIERED, files_in, name_of, tiers_of
 from swsdist.lattices.collection import LatticeFile
