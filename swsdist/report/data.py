@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pydantic import Field, PlainSerializer, PlainValidator
 
 from swsdist.accounts.costs import Costs
-from swsdist.accounts.factors import (
+from swsdist.accounts.costs import (
     TypeCost,
     indexing_speed_factor,
     processing_load,

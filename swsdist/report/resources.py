@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from swsdist.accounts.factors import Factors, factors
+from swsdist.accounts.costs import Factors, factors
 from swsdist.core.codes import discovery as codes
 from swsdist.io.filesystem import Folder
 from swsdist.report.data import Resources

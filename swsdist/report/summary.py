@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from swsdist.accounts.factors import Factors
+from swsdist.accounts.costs import Factors
 from swsdist.core.text import counted
 from swsdist.report.data import Calibration, Counts, LeftOutRow, Measures, ReportData, Resources, quantity_of
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from swsdist.accounts.factors import factors
+from swsdist.accounts.costs import factors
 from swsdist.evaluation.evaluate import evaluate, more_values, values
 from swsdist.evaluation.reading import make_task
 from swsdist.evaluation.scoring_task import make_system

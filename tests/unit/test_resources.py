@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from swsdist.accounts.factors import (
+from swsdist.accounts.costs import (
     factors,
     indexing_speed_factor,
     peak_memory,

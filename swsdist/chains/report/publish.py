@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from swsdist.accounts.factors import Factors, TypeCost
+from swsdist.accounts.costs import Factors, TypeCost
 from swsdist.accounts.journal import cpu_seconds
 from swsdist.chains.report.reporting import build_report, rejected_rows, result_digests
 from swsdist.config import Config, config_from_dict
