@@ -33,7 +33,7 @@ from swsdist.pipeline.chain_run import StepSelection, prepare_chain_run
 from swsdist.pipeline.execution.executor import Executor, PartListener, Worker
 from swsdist.pipeline.execution.ray_executor import RayExecutor
 from swsdist.pipeline.ledger import ONLY, Ledger, StepOutcome
-from swsdist.pipeline.stage import Context
+from swsdist.pipeline.chain import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
 
 _ROUNDS = 3

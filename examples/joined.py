@@ -32,7 +32,7 @@ from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.status import load_chain_run
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.reduce.spans import Names, detections, spans_of
 from swsdist.registry.registry import Entry

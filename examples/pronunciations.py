@@ -26,7 +26,7 @@ from swsdist.methods.method import SPANS, Method, Result, Unit, by_bucket
 from swsdist.pipeline.chain import Chain, Step
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.registry.entries import MethodEntry
 from swsdist.registry.registry import Entry

@@ -32,7 +32,7 @@ from swsdist.io.notices import FEW, REJECTED, Notices
 from swsdist.methods.query.speech_trimming import trim_to_speech
 from swsdist.pipeline.chain import Chain, Finding, Step
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.stage import Stage
+from swsdist.pipeline.chain import Stage
 from swsdist.registry.entries import is_chain
 from swsdist.registry.registries import CHAINS, METHODS
 from swsdist.score.measures.protocol import number_of_trials, protocol_of

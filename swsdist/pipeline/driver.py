@@ -50,7 +50,7 @@ from swsdist.pipeline.lock import Lock, locked
 from swsdist.pipeline.operation.monitor import monitored, noted
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.receipts import Names, Spool, names_of, together
-from swsdist.pipeline.stage import Context
+from swsdist.pipeline.chain import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
 
 #: Age in s after which an unchanged temporary file is removed.

@@ -21,7 +21,7 @@ from swsdist.pipeline.chain import ChainInputs, ExternalTable, Source, Step, mak
 from swsdist.pipeline.inputs import Inputs, InputTable
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.receipts import ReceiptList
-from swsdist.pipeline.stage import Context
+from swsdist.pipeline.chain import Context
 from swsdist.pipeline.task import Cost, Part, Receipt, Task, TaskResult
 
 

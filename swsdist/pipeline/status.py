@@ -37,7 +37,7 @@ from swsdist.pipeline.lock import STALE_AFTER, lives, read
 from swsdist.pipeline.operation import progress as run_status
 from swsdist.pipeline.operation.progress import RunStatus
 from swsdist.pipeline.receipts import Parts, ReceiptList
-from swsdist.pipeline.stage import Table
+from swsdist.pipeline.chain import Table
 from swsdist.store import parquet
 from swsdist.store.manifest import words_store
 from swsdist.store.reading import Store, of_rows

@@ -14,7 +14,7 @@ from swsdist.core.types import DETECTIONS, REFERENCES, TRIALS
 from swsdist.corpora.places import Places, by_document, stored
 from swsdist.io.nist.speech import read_speech
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.stage import Context, Table
+from swsdist.pipeline.chain import Context, Table
 from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.score.align import is_judged

@@ -32,7 +32,7 @@ from swsdist.features.interface import Precomputed, kind_of
 from swsdist.methods.query.extraction import examples_of
 from swsdist.methods.query.speech_trimming import trim_to_speech
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.registry.registries import STATISTICS
 from swsdist.stages.buckets import Extracted

@@ -42,7 +42,7 @@ from swsdist.core.fingerprint import fingerprint, slot_of
 from swsdist.core.types import DETECTIONS
 from swsdist.kernels.regression import MOST
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.task import Part, Task, TaskOutput, Values
 from swsdist.score import score_limits
 from swsdist.score.measures.protocol import protocol_of

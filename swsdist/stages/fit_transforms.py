@@ -41,7 +41,7 @@ from swsdist.features.fitting.interface import FEWER, Model, load_model
 from swsdist.features.extractors import Planned, needs_of_all
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.task import Part, Receipt, Task, TaskOutput
 from swsdist.registry.registries import FEATURES, TRANSFORMS
 from swsdist.stages.inputs.corpus_documents import Row, document_seconds, parts_of

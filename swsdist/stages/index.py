@@ -28,7 +28,7 @@ from swsdist.features.extractors import Planned, Source, needs_of_all
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote.scratch import scratch
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.task import Part, Receipt, Task, TaskOutput
 from swsdist.stages.buckets import Indexed
 from swsdist.stages.inputs.corpus_documents import Row, StoreContents, compare_tables, places_in, still_rejected

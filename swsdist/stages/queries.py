@@ -43,7 +43,7 @@ from swsdist.methods.query.extraction import examples_of, groups, write_group
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.status import by_key
-from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.task import Part, Receipt, Task, TaskOutput
 from swsdist.registry.registries import RECURRENCES
 from swsdist.stages.buckets import Extracted

@@ -15,7 +15,7 @@ from swsdist.core.fingerprint import Naming, bucket_of, slots_of
 from swsdist.core.types import DETECTIONS, OUTPUT, QUERY_STATISTICS
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.receipts import Parts
-from swsdist.pipeline.stage import Context, Table
+from swsdist.pipeline.chain import Context, Table
 from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.reduce.examples import Reduced
 from swsdist.reduce.examples import reduce_examples, rules_of

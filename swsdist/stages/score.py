@@ -26,7 +26,7 @@ from swsdist.corpora.places import Places, by_document, stored
 from swsdist.io.filesystem import identify
 from swsdist.io.nist.speech import read_speech
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.task import Part, Task, TaskOutput, Values
 from swsdist.reduce.spans import WHERE
 from swsdist.reduce.examples import WHO, Speakers

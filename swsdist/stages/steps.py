@@ -22,7 +22,7 @@ from swsdist.config import Config
 from swsdist.core.codes import pipeline as codes
 from swsdist.methods.create import create
 from swsdist.pipeline.chain import Step
-from swsdist.pipeline.stage import Stage
+from swsdist.pipeline.chain import Stage
 from swsdist.registry.entries import names_where
 from swsdist.registry.registries import CALIBRATION, FIRST_PASSES, METHODS
 from swsdist.registry.registry import Entry

@@ -26,7 +26,7 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.status import load_chain_run
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.registry.entries import MethodEntry
 from swsdist.registry.registries import CHAINS, METHODS

@@ -19,7 +19,7 @@ from swsdist.pipeline.chain import Chain
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.stage import Context, Table
+from swsdist.pipeline.chain import Context, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.registry.entries import ChainEntry
 from swsdist.registry.registries import CHAINS

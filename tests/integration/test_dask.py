@@ -18,7 +18,7 @@ from swsdist.config.model import Executor as Settings
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.stage import Context
+from swsdist.pipeline.chain import Context
 from swsdist.pipeline.task import Task
 from swsdist.testing.conformance import check_executor
 from swsdist.testing.conformance.executor import Trial

@@ -28,7 +28,7 @@ from swsdist.pipeline.execution import ray_instance
 from swsdist.pipeline.execution.ray_executor import RayExecutor
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.task import Receipt, Task, TaskOutput
 from swsdist.stages import steps
 from swsdist.stages.search import Search

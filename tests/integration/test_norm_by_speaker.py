@@ -17,7 +17,7 @@ from swsdist.core.codes import pipeline as chains_codes
 from swsdist.core.codes import config as config_codes
 from swsdist.core.errors import StoreError
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.stage import Context
+from swsdist.pipeline.chain import Context
 from swsdist.reduce.examples import WHO, Speakers
 from swsdist.stages.score import speakers_of
 from swsdist.store.reading import Store

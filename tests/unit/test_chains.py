@@ -26,7 +26,7 @@ from swsdist.pipeline.estimate import estimates
 from swsdist.pipeline.status import digests, load_chain_run, status
 from swsdist.pipeline.ledger import Ledger, load_plans, pack_name
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.registry.registries import CHAINS
 from swsdist.registry.registry import Entry

@@ -8,7 +8,7 @@ from typing import Any
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.execution.policy import NEAREST
 from swsdist.pipeline.execution.ray_executor import NodeCaches
-from swsdist.pipeline.stage import Context
+from swsdist.pipeline.chain import Context
 from swsdist.pipeline.task import Task
 
 

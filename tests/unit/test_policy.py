@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.execution.policy import NEAREST, Policy
-from swsdist.pipeline.stage import Context
+from swsdist.pipeline.chain import Context
 from swsdist.pipeline.task import Task
 
 

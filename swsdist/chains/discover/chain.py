@@ -21,7 +21,7 @@ from swsdist.config import Config
 from swsdist.core.codes import discovery as codes
 from swsdist.pipeline.chain import Chain, Step
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.stage import Stage
+from swsdist.pipeline.chain import Stage
 from swsdist.stages.fit_transforms import FitTransforms
 from swsdist.stages.index import Index
 from swsdist.stages.inputs.features import is_fitted

@@ -33,7 +33,7 @@ from swsdist.discovery.neighbours import (
 )
 from swsdist.methods.create import create
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.task import Part, Task, TaskOutput
 from swsdist.stages.buckets import Bucket, BucketStage
 from swsdist.store.reading import Store

@@ -29,7 +29,7 @@ from swsdist.io.filesystem import Folder, identify
 from swsdist.io.notices import Notices
 from swsdist.pipeline.chain_run import ChainRun, Outcome
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.report.classes import ClassCounts, render_classes
 from swsdist.report.summary import short

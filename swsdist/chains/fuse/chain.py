@@ -39,7 +39,7 @@ from swsdist.core.types import JOINED_TRIALS
 from swsdist.calibrate.fusion import with_parts_of
 from swsdist.pipeline.chain import Chain, ExternalTable, Step
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.stage import Stage, Table
+from swsdist.pipeline.chain import Stage, Table
 from swsdist.stages.align import Align
 from swsdist.stages.export import Export, Format
 from swsdist.stages.fit import Decide, Fit

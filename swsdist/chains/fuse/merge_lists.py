@@ -30,7 +30,7 @@ from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.status import load_chain_run
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.registry.entries import is_chain
 from swsdist.registry.registries import CHAINS

@@ -28,7 +28,7 @@ from swsdist.pipeline.chain import Step
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.in_memory import InMemory, MemoryContext, Way
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.stage import Context, Table
+from swsdist.pipeline.chain import Context, Table
 from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.registry.registries import STATISTICS
 from swsdist.stages.buckets import Bucket, BucketStage, Extracted

@@ -32,7 +32,7 @@ from swsdist.core.needs import LEAST
 from swsdist.lattices.terms import TermReader
 from swsdist.pipeline.chain import Chain, Finding, Step
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.stage import Stage
+from swsdist.pipeline.chain import Stage
 from swsdist.registry.registries import METHODS
 from swsdist.stages.fit_transforms import FitTransforms
 from swsdist.stages.index import Index

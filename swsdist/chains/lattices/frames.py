@@ -19,7 +19,7 @@ from swsdist.io.remote.scratch import scratch
 from swsdist.lattices.decoding import Columns, Decoding, FrameDecoder
 from swsdist.lattices.terms import TermReader
 from swsdist.methods.lattice.query_lattices import query_row
-from swsdist.pipeline.stage import Context
+from swsdist.pipeline.chain import Context
 from swsdist.registry.registries import METHODS
 from swsdist.stages.inputs.corpus_documents import Row
 from swsdist.stages.lattice_store import LatticeRow

@@ -16,7 +16,7 @@ from swsdist.lattices.decoding import Decoding
 from swsdist.lattices.packed import Recipe
 from swsdist.lattices.recognition import Recognition
 from swsdist.lattices.terms import TermReader, Terms
-from swsdist.pipeline.stage import Context
+from swsdist.pipeline.chain import Context
 from swsdist.registry.registries import LATTICE_FORMATS, RECOGNISERS
 from swsdist.stages.inputs.corpus_documents import Row
 from swsdist.stages.inputs.search_inputs import SearchInputs

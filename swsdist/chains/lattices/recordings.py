@@ -42,7 +42,7 @@ from swsdist.lattices.lattice import Broken, Lattice, Lattices, Origin
 from swsdist.lattices.packed import Packed, Recipe, pack
 from swsdist.lattices.recognition import Recognition
 from swsdist.lattices.terms import TermReader, cheapest
-from swsdist.pipeline.stage import Context
+from swsdist.pipeline.chain import Context
 from swsdist.registry.registries import LATTICE_FORMATS
 from swsdist.stages.inputs.corpus import Corpus
 from swsdist.stages.inputs.corpus_documents import Row

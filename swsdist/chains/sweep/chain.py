@@ -42,7 +42,7 @@ from swsdist.core.types import TRIALS
 from swsdist.pipeline.chain import Chain, ChainInputs, ExternalTable, Step
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.stages.buckets import Bucket, BucketStage, Fitted
 from swsdist.stages.inputs.provenance import calibration_file

@@ -40,7 +40,7 @@ from swsdist.io.failures import explain
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.execution.policy import pause
 from swsdist.pipeline.ledger import receipt_name
-from swsdist.pipeline.stage import Context, Stage
+from swsdist.pipeline.chain import Context, Stage
 from swsdist.pipeline.task import Cost, Failure, Receipt, Task
 from swsdist.store.memory import Cache, use
 

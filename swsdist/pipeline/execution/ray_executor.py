@@ -74,7 +74,7 @@ from swsdist.pipeline.execution.ray_instance import (
     ready_calls,
 )
 from swsdist.pipeline.ledger import written_receipt
-from swsdist.pipeline.stage import Context
+from swsdist.pipeline.chain import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
 
 

@@ -46,7 +46,7 @@ from swsdist.accounts.journal import Journal
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import UserError
 from swsdist.core.needs import Needs
-from swsdist.pipeline.stage import Context
+from swsdist.pipeline.chain import Context
 from swsdist.pipeline.task import Receipt, Task
 
 _PATIENCE = 10.0

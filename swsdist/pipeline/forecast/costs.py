@@ -34,7 +34,7 @@ from swsdist.core.needs import LEAST, Needs
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.receipts import ReceiptList
-from swsdist.pipeline.stage import Growth
+from swsdist.pipeline.chain import Growth
 
 _STRICT = ConfigDict(extra="forbid")
 _Count = Annotated[int, Field(strict=True, ge=1)]

@@ -21,7 +21,7 @@ from swsdist.pipeline.estimate import estimates
 from swsdist.pipeline.status import digests, load_chain_run, status
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.stage import Context, Stage
+from swsdist.pipeline.chain import Context, Stage
 from swsdist.pipeline.task import Part, Task, TaskOutput, Values
 from swsdist.registry.registries import CHAINS
 from swsdist.testing.conformance.entry import check_entry, require

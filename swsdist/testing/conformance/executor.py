@@ -22,7 +22,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.execution.executor import Executor
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.ledger import written_receipt
-from swsdist.pipeline.stage import Context, Stage
+from swsdist.pipeline.chain import Context, Stage
 from swsdist.pipeline.task import Failure, Receipt, Task, TaskOutput
 from swsdist.registry.registries import EXECUTORS
 from swsdist.testing.conformance.entry import check_entry, require

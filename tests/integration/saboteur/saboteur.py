@@ -41,7 +41,7 @@ from swsdist.kernels.distances.cosine import plain
 from swsdist.kernels.distances.interface import Distance, Prepared, Side
 from swsdist.lattices.formats import ctm
 from swsdist.lattices.lattice import Lattices, Origin
-from swsdist.pipeline.stage import Context
+from swsdist.pipeline.chain import Context
 from swsdist.registry.entries import DistanceEntry, ExportEntry, LatticeFormatEntry
 
 

@@ -90,7 +90,7 @@ INTERFACES = {
     "swsdist.score.events.Measure": "how-to/add-a-measure.md",
     "swsdist.lattices.recognition.Recogniser": "how-to/recognise-words.md",
     "swsdist.exports.interface.Material": "how-to/use-the-exports.md",
-    "swsdist.pipeline.stage.Stage": "how-to/add-a-chain.md",
+    "swsdist.pipeline.chain.Stage": "how-to/add-a-chain.md",
     "swsdist.pipeline.chain.Step": "how-to/add-a-chain.md",
     "swsdist.pipeline.chain.Chain": "how-to/add-a-chain.md",
     "swsdist.pipeline.execution.executor.Executor": "how-to/add-an-executor-or-a-command.md",
