@@ -31,9 +31,9 @@ from swsdist.io.filesystem import Folder
 from swsdist.methods.query.extraction import groups as grouped
 from swsdist.pipeline.chain_run import ChainRun, StepSelection, plan_rounds, prepare_chain_run
 from swsdist.pipeline.estimate import estimates
-from swsdist.pipeline.status import status
 from swsdist.pipeline.ledger import ONLY, Ledger, PlannedStep, StepOutcome, load_plans, pack_name, save_plans
 from swsdist.pipeline.receipts import Names, ReceiptList, encoded
+from swsdist.pipeline.status import status
 from swsdist.pipeline.task import Cost, Part, Receipt
 from swsdist.stages.buckets import Extracted
 from swsdist.stages.inputs.search_inputs import SearchInputs

@@ -29,11 +29,11 @@ from benchmarks.rows import Row, at_most, main, say
 from swsdist.accounts.journal import DriverJournal, Journal
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain import Context
 from swsdist.pipeline.chain_run import StepSelection, prepare_chain_run
 from swsdist.pipeline.execution.executor import Executor, PartListener, Worker
 from swsdist.pipeline.execution.ray_executor import RayExecutor
 from swsdist.pipeline.ledger import ONLY, Ledger, StepOutcome
-from swsdist.pipeline.chain import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
 
 _ROUNDS = 3

@@ -37,10 +37,10 @@ from swsdist.core.fingerprint import bucket_of, slots_of
 from swsdist.core.needs import Needs
 from swsdist.core.types import DETECTIONS
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain import Context
 from swsdist.pipeline.chain_run import ChainRun, StepSelection, prepare_chain_run
 from swsdist.pipeline.execution.ray_executor import RayExecutor
 from swsdist.pipeline.ledger import ONLY, Ledger, StepOutcome
-from swsdist.pipeline.chain import Context
 from swsdist.pipeline.task import Cost, Part, Receipt
 from swsdist.score import (
     PER_TERM,

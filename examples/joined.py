@@ -27,12 +27,11 @@ from swsdist.core.types import DETECTIONS
 from swsdist.io.filesystem import Folder
 from swsdist.methods.create import create, identity
 from swsdist.methods.method import SPANS
-from swsdist.pipeline.chain import Chain, ChainInputs, ExternalTable, Step
+from swsdist.pipeline.chain import Chain, ChainInputs, Context, ExternalTable, Stage, Step, Table
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.status import load_chain_run
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.chain import Context, Stage, Table
+from swsdist.pipeline.status import load_chain_run
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.reduce.spans import Names, detections, spans_of
 from swsdist.registry.registry import Entry

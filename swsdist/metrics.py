@@ -47,10 +47,10 @@ from swsdist.evaluation.scoring_task import make_system
 from swsdist.io.notices import Notices
 from swsdist.registry.registries import MEASURES
 from swsdist.score.conventions import as_table
+from swsdist.score.events import measure_names, measures_of
 from swsdist.score.measures.det import accepted_from
 from swsdist.score.measures.det import det as _det
 from swsdist.score.measures.protocol import Protocol
-from swsdist.score.events import measure_names, measures_of
 
 if TYPE_CHECKING:
     import pandas as pd

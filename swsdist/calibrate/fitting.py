@@ -30,7 +30,6 @@ from swsdist.core.types import TRIALS
 from swsdist.kernels.regression import LABELLED_ROWS, MOST, Labelled
 from swsdist.registry.registries import CALIBRATION
 from swsdist.score import score_limits
-from swsdist.score.measures.curve import Classes, best_point, curve_blocks
 from swsdist.score.events import (
     CLASSES,
     EVENTS,
@@ -42,6 +41,7 @@ from swsdist.score.events import (
     event_blocks,
     of_table,
 )
+from swsdist.score.measures.curve import Classes, best_point, curve_blocks
 
 Parts = Callable[[], Iterable[pa.Table]]
 

@@ -37,9 +37,9 @@ from swsdist.core.codes import score as score_codes
 from swsdist.core.types import TRIALS
 from swsdist.kernels.coding import coded
 from swsdist.score import score_limits
+from swsdist.score.align import Contest, contested, split_contested
 from swsdist.score.conventions import conventions_of
 from swsdist.score.measures.curve import TIE, Means, Ranking
-from swsdist.score.align import Contest, contested, split_contested
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -24,15 +24,14 @@ from swsdist.corpora import kinds
 from swsdist.corpora.documents import ENDINGS
 from swsdist.corpora.kaldi import demand_permission
 from swsdist.features.blocks import in_blocks
-from swsdist.features.interface import Precomputed, columns_of, for_speaker, frame_shift, kind_of
 from swsdist.features.extractors import Source
+from swsdist.features.interface import Precomputed, columns_of, for_speaker, frame_shift, kind_of
 from swsdist.features.transforms.interface import TransformedPrecomputed
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.io.notices import FEW, REJECTED, Notices
 from swsdist.methods.query.speech_trimming import trim_to_speech
-from swsdist.pipeline.chain import Chain, Finding, Step
+from swsdist.pipeline.chain import Chain, Finding, Stage, Step
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.chain import Stage
 from swsdist.registry.entries import is_chain
 from swsdist.registry.registries import CHAINS, METHODS
 from swsdist.score.measures.protocol import number_of_trials, protocol_of

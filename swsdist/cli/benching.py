@@ -67,8 +67,7 @@ def bench(
         raise click.UsageError("Give a CONFIG to time, or --compare with two results.")
     if compare is not None:
         from swsdist.bench.results import as_json as json_of
-        from swsdist.bench.results import compare_results, comparison_lines
-        from swsdist.bench.results import read_results
+        from swsdist.bench.results import compare_results, comparison_lines, read_results
 
         result = compare_results(read_results(compare[0]), read_results(compare[1]))
         print(json_of(result) if as_json else "\n".join(comparison_lines(result)))

@@ -41,13 +41,13 @@ def describe(
     import sys
     from pathlib import Path
 
+    from swsdist.chains.report.description import describe as work
+    from swsdist.chains.report.description import tables_of, text_tables
     from swsdist.cli.outputs import refuse_overwriting_inputs, write_data
     from swsdist.cli.progress import showing_audio_read
     from swsdist.config import load_corpus
     from swsdist.config.section import paths_in
     from swsdist.core.codes import cli as codes
-    from swsdist.chains.report.description import describe as work
-    from swsdist.chains.report.description import tables_of, text_tables
     from swsdist.report.tables import text_lines, to_json, write_tables
 
     names = [Path(corpus).stem for corpus in corpora]

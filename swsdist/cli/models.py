@@ -24,8 +24,8 @@ from swsdist.lattices.collection import LatticeFile, document_id, find_files, re
 from swsdist.lattices.lattice import Broken, Lattice, Origin
 from swsdist.lattices.packed import Recipe, pack
 from swsdist.lattices.words import key_of
-from swsdist.pipeline.status import config_of
 from swsdist.pipeline.ledger import load_plans
+from swsdist.pipeline.status import config_of
 from swsdist.registry.entries import checked
 from swsdist.registry.registries import RECOGNISERS
 

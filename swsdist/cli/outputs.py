@@ -182,8 +182,8 @@ def _of_runs(named: Iterable[str]) -> Iterator[str]:
     """Paths in the configs of run folders, and of runs whose stores are named."""
     from swsdist.config.section import paths_in
     from swsdist.io.filesystem import Folder
-    from swsdist.pipeline.status import config_of
     from swsdist.pipeline.ledger import load_plans
+    from swsdist.pipeline.status import config_of
 
     folders = [Path(item) for item in named if _exists(item) and Path(item).is_dir()]
     for place in dict.fromkeys(place for folder in folders for place in (folder, folder.absolute().parent)):

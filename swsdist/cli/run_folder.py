@@ -175,9 +175,9 @@ def what_is_there(error: StoreError) -> SwsdistError:
     from swsdist.core.codes import pipeline as pipeline_codes
     from swsdist.core.codes import storage as store_codes
     from swsdist.io.filesystem import Folder, is_remote
+    from swsdist.pipeline.ledger import load_plans
     from swsdist.pipeline.status import config_of
     from swsdist.pipeline.status import status as look
-    from swsdist.pipeline.ledger import load_plans
 
     named = (store_codes.NO_STORE, store_codes.UNFINISHED_STORE, pipeline_codes.NOT_A_RUN)
     if error.code not in {code.name for code in named} or error.where is None or is_remote(error.where):
@@ -207,8 +207,8 @@ def runs_of(folder: str) -> dict[str, Config]:
 
     from swsdist.cli.running import is_made_of, source_of
     from swsdist.io.filesystem import Folder, is_remote
-    from swsdist.pipeline.status import config_of
     from swsdist.pipeline.ledger import load_plans
+    from swsdist.pipeline.status import config_of
 
     source = source_of(folder)
     beside = [] if is_remote(source) else [Path(source).parent]
@@ -258,8 +258,8 @@ def follow_run(run: Folder, as_json: bool, every: float) -> Status:
     Raises:
         StoreError: the folder is not a run folder.
     """
-    from swsdist.pipeline.status import status
     from swsdist.pipeline.operation.monitor import Follower
+    from swsdist.pipeline.status import status
 
     run_status = status(run)
     events = Follower(run, old=as_json)

@@ -49,8 +49,7 @@ def info(folder: str, documents: bool, as_json: bool) -> None:
     from collections import Counter
     from dataclasses import asdict
 
-    from swsdist.features.fitting.interface import band_of
-    from swsdist.features.fitting.interface import load_model
+    from swsdist.features.fitting.interface import band_of, load_model
     from swsdist.searcher.searcher import setup_of
     from swsdist.stages.inputs.corpus_documents import describe
     from swsdist.store.manifest import words_store

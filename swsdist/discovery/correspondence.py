@@ -41,9 +41,8 @@ from swsdist.discovery.neighbours import (
     unique,
 )
 from swsdist.discovery.segments import Segments, directions, signatures, starts
-from swsdist.features.fitting.interface import Document, Rounds, Step, Totals
+from swsdist.features.fitting.interface import Document, Model, Rounds, Step, Totals
 from swsdist.features.fitting.moments import Sums, products
-from swsdist.features.fitting.interface import Model
 from swsdist.features.transforms.interface import Shape, spliced
 from swsdist.features.transforms.project import MOST_COLUMNS, FittedProjection, Projection, directed, projection
 from swsdist.kernels.alignment import aligned

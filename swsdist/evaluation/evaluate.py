@@ -22,14 +22,14 @@ from swsdist.corpora.places import by_document
 from swsdist.evaluation.reading import decision_limits, eligible_detections
 from swsdist.evaluation.scoring_task import ScoringTask, System
 from swsdist.io.notices import MANY
+from swsdist.score.align import score_limits
+from swsdist.score.events import basic_measures, measure_parts, measures_of, merge_tables
+from swsdist.score.events import values as values_of_parts
 from swsdist.score.measures.curve import Block, Curve, CurvePoint, concatenate
 from swsdist.score.measures.det import pooled_by_detection, referenced
 from swsdist.score.measures.protocol import OperatingPoint, number_of_trials
 from swsdist.score.measures.twv import PER_TERM, Counts, atwv, mtwv, per_term, pooled, twv_curve
-from swsdist.score.events import basic_measures, measure_parts, measures_of, merge_tables
-from swsdist.score.events import values as values_of_parts
 from swsdist.score.registered.quesst import in_order
-from swsdist.score.align import score_limits
 from swsdist.score.trials_of import TrialRules, in_every_document, make_trials, rows_by_document, seconds
 
 #: Source types that have columns of their own in STDEval's report, in its order.

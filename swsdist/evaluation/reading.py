@@ -36,9 +36,9 @@ from swsdist.evaluation.scoring_task import DETECTED, ReadOptions, ScoringTask, 
 from swsdist.io.notices import TIMES, Notices, sample
 from swsdist.io.quesst import read_quesst_references
 from swsdist.lattices.words import spelled
+from swsdist.score.align import is_judged
 from swsdist.score.conventions import Conventions, in_schema
 from swsdist.score.measures.protocol import FROM_DATA, Parts, Protocol, operating_point, protocol, registered
-from swsdist.score.align import is_judged
 from swsdist.score.trials_of import excerpt_documents, inside, named_documents, seconds
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from swsdist.core.codes import score as codes
 from swsdist.core.codes import score as calibrate_codes
+from swsdist.core.codes import score as codes
 from swsdist.core.types import DETECTIONS, REFERENCES
 from swsdist.corpora.kaldi import Utterances
 from swsdist.corpora.kinds import is_rttm

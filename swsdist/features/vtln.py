@@ -26,11 +26,10 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
 from swsdist.config.section import IsPath
 from swsdist.core.codes import features as codes
-from swsdist.features.fitting.interface import Rounds
+from swsdist.features.fitting.interface import Model, Rounds, read_model
 from swsdist.features.fitting.mixture import Mixture, MixtureRounds, WarpRounds, likelihoods
 from swsdist.features.interface import one_thread
 from swsdist.features.mfcc import Mfcc
-from swsdist.features.fitting.interface import Model, read_model
 from swsdist.io.remote.copies import local_file
 
 #: Corner of the piecewise linear warp, relative to the highest frequency.

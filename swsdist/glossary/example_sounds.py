@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from swsdist.audio.clips import as_bytes, read_clip
-from swsdist.glossary.words import replaced
-from swsdist.glossary.words import Place, Token
+from swsdist.glossary.words import Place, Token, replaced
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.store.reading import Store
 

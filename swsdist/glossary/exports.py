@@ -49,9 +49,8 @@ from swsdist.exports.labels import write_labels
 from swsdist.exports.layers import EPOCH
 from swsdist.exports.tiers import WRITERS, Labelled, write_tiers
 from swsdist.glossary import archive, example_sounds, words
-from swsdist.glossary.words import replaced
 from swsdist.glossary.project import Project
-from swsdist.glossary.words import YES, Correction, Entry, Token
+from swsdist.glossary.words import YES, Correction, Entry, Token, replaced
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.io.notices import Notices
 from swsdist.io.tables import read_table, write_csv

@@ -19,10 +19,9 @@ from swsdist.core.errors import SwsdistError, UserError
 from swsdist.glossary import database, words
 from swsdist.glossary.archive import LIKE_A_PROJECT, fill, read_archive
 from swsdist.glossary.database import IMPORT, Row
-from swsdist.glossary.words import Document, document_of, documents_beside, lengths_of
 from swsdist.glossary.exports import BELOW, CORRECTED, WORDS
 from swsdist.glossary.project import Project
-from swsdist.glossary.words import Place, Places
+from swsdist.glossary.words import Document, Place, Places, document_of, documents_beside, lengths_of
 from swsdist.io.compressed import short
 from swsdist.lattices.beside import TIERED, tiers_of
 from swsdist.lattices.collection import LatticeFile

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from pydantic import Field, NonNegativeFloat, PositiveFloat
 
 from swsdist.config.section import Section
-from swsdist.core.codes import lattices as lattices_codes
 from swsdist.core.codes import lattices as codes
+from swsdist.core.codes import lattices as lattices_codes
 from swsdist.kernels.lattices import accumulate, grouped, reachable, topological
 from swsdist.lattices.lattice import BREAK, MILLISECOND, Floats, Ints, Lattice, LeftOut, Word
 from swsdist.lattices.words import Spelling, spelled

@@ -35,8 +35,8 @@ import pyarrow as pa
 from pydantic import Field, NonNegativeFloat, NonNegativeInt
 
 from swsdist.config.section import IsPath, Section
-from swsdist.core.codes import searcher as searcher_codes
 from swsdist.core.codes import lattices as codes
+from swsdist.core.codes import searcher as searcher_codes
 from swsdist.io.compressed import lines
 from swsdist.io.fields import split
 from swsdist.io.filesystem import identify

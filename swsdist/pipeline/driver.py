@@ -25,7 +25,7 @@ from swsdist.core.errors import StorageError, StoreError, SwsdistError, Transien
 from swsdist.core.needs import Needs
 from swsdist.io.failures import FULL, TEMPORARY
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.chain import Step
+from swsdist.pipeline.chain import Context, Step
 from swsdist.pipeline.chain_run import ChainRun, Outcome, StepRound, StepSelection, plan_rounds, prepare_chain_run
 from swsdist.pipeline.execution.executor import (
     FOLDER,
@@ -50,7 +50,6 @@ from swsdist.pipeline.lock import Lock, locked
 from swsdist.pipeline.operation.monitor import monitored, noted
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.receipts import Names, Spool, names_of, together
-from swsdist.pipeline.chain import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
 
 #: Age in s after which an unchanged temporary file is removed.

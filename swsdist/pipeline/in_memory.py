@@ -17,11 +17,10 @@ import pyarrow.compute as pc
 
 from swsdist.config import Config
 from swsdist.core.codes import pipeline as codes
-from swsdist.pipeline.chain import ChainInputs, ExternalTable, Source, Step, makers_of
+from swsdist.pipeline.chain import ChainInputs, Context, ExternalTable, Source, Step, makers_of
 from swsdist.pipeline.inputs import Inputs, InputTable
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.receipts import ReceiptList
-from swsdist.pipeline.chain import Context
 from swsdist.pipeline.task import Cost, Part, Receipt, Task, TaskResult
 
 

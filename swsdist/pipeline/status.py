@@ -31,13 +31,13 @@ from swsdist.core.errors import StoreError
 from swsdist.core.fingerprint import slots_of
 from swsdist.core.types import REJECTED
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain import Table
 from swsdist.pipeline.chain_run import ChainRun, StepSelection, prepare_chain_run
 from swsdist.pipeline.ledger import ONLY, Ledger, Plan, StepOutcome, another_version, load_plans, receipts_of
 from swsdist.pipeline.lock import STALE_AFTER, lives, read
 from swsdist.pipeline.operation import progress as run_status
 from swsdist.pipeline.operation.progress import RunStatus
 from swsdist.pipeline.receipts import Parts, ReceiptList
-from swsdist.pipeline.chain import Table
 from swsdist.store import parquet
 from swsdist.store.manifest import words_store
 from swsdist.store.reading import Store, of_rows

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from swsdist.core.codes import config as codes
-from swsdist.registry.registry import COMMANDS as COMMANDS  # a light module
 from swsdist.registry.entries import (
     BackendEntry,
     ChainEntry,
@@ -23,6 +22,7 @@ from swsdist.registry.entries import (
     StepEntry,
     WriterEntry,
 )
+from swsdist.registry.registry import COMMANDS as COMMANDS  # a light module
 from swsdist.registry.registry import Entry, Registry
 
 #: Samples to frames.
@@ -496,7 +496,9 @@ MEASURES: Registry[MeasureEntry] = Registry(
                 Quantity("pooled_eer", "pooled EER", "lowest", unit="probability"),
             ),
         ),
-        "figure-of-merit": MeasureEntry(f"swsdist.score.measures.registered:FigureOfMerit", 1, (Quantity("fom", "FOM"),)),
+        "figure-of-merit": MeasureEntry(
+            f"swsdist.score.measures.registered:FigureOfMerit", 1, (Quantity("fom", "FOM"),)
+        ),
         "pair-areas": MeasureEntry(
             f"swsdist.score.measures.registered:PairAreas",
             1,

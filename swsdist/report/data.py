@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PlainSerializer, PlainValidator
 
-from swsdist.accounts.costs import Costs
 from swsdist.accounts.costs import (
+    Costs,
     TypeCost,
     indexing_speed_factor,
     processing_load,

@@ -30,6 +30,7 @@ Anguera, "Description of 2012 MediaEval SWS scoring"; Rodriguez-Fuentes and Pena
 search task: system performance measures", 2013.
 """
 
+from swsdist.score.align import align, score_limits
 from swsdist.score.measures.curve import Curve, CurvePoint
 from swsdist.score.measures.det import Det, det, ppndf
 from swsdist.score.measures.protocol import PROTOCOLS, Protocol, beta, number_of_trials, protocol
@@ -42,7 +43,6 @@ from swsdist.score.measures.twv import (
     total,
     twv_curve,
 )
-from swsdist.score.align import align, score_limits
 
 __all__ = [
     "PER_TERM",

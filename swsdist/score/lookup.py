@@ -28,8 +28,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.core.types import REFERENCES
-from swsdist.score.conventions import Conventions, conventions_of
 from swsdist.score.align import decimals
+from swsdist.score.conventions import Conventions, conventions_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

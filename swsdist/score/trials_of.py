@@ -66,9 +66,9 @@ from numpy.typing import NDArray
 from swsdist.core.codes import score as codes
 from swsdist.core.types import PLACED, TRIALS
 from swsdist.corpora.places import Places, by_document
+from swsdist.score.align import align, decimals
 from swsdist.score.conventions import KWSEVAL, Conventions, Name, conventions_of
 from swsdist.score.measures.protocol import Protocol
-from swsdist.score.align import align, decimals
 
 Bools = NDArray[np.bool_]
 

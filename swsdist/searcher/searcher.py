@@ -55,9 +55,9 @@ from swsdist.methods.query.extraction import Cut, prepared
 from swsdist.methods.sample import in_sample, limit_of
 from swsdist.pipeline.chain import Chain, ChainInputs, Step
 from swsdist.pipeline.in_memory import InMemory, MemoryContext, Way
-from swsdist.pipeline.status import config_of
 from swsdist.pipeline.ledger import Ledger, load_plans
 from swsdist.pipeline.operation.readers import reading
+from swsdist.pipeline.status import config_of
 from swsdist.registry.entries import is_chain
 from swsdist.registry.registries import CALIBRATION, CHAINS, METHODS
 from swsdist.registry.registry import Entry

@@ -20,8 +20,18 @@ from swsdist.config.search import Search
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import SwsdistError
 from swsdist.core.types import QUERIES
-from swsdist.glossary.words import CONTENT, J, contents, replaced_among, replaced_files
-from swsdist.glossary.words import Place, Token, is_same, overlap, within
+from swsdist.glossary.words import (
+    CONTENT,
+    J,
+    Place,
+    Token,
+    contents,
+    is_same,
+    overlap,
+    replaced_among,
+    replaced_files,
+    within,
+)
 from swsdist.lattices.lattice import BREAK, Word
 from swsdist.registry.registries import METHODS
 from swsdist.searcher.hit_likelihood import hit_likelihood

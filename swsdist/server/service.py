@@ -43,8 +43,8 @@ from swsdist.discovery.scene import Word
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import YES, Entry, Place, Places, within
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.status import load_chain_run
 from swsdist.pipeline.lock import locked
+from swsdist.pipeline.status import load_chain_run
 from swsdist.searcher.searcher import setup_of
 from swsdist.server.archive import PAGE, Archive
 from swsdist.server.beside import Beside

@@ -13,11 +13,11 @@ from swsdist.core.fingerprint import SLOTS, bucket_of
 from swsdist.core.types import DETECTIONS, REFERENCES, TRIALS
 from swsdist.corpora.places import Places, by_document, stored
 from swsdist.io.nist.speech import read_speech
-from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.chain import Context, Table
+from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.task import Task, TaskOutput, Values
-from swsdist.score.measures.protocol import protocol_of
 from swsdist.score.align import is_judged
+from swsdist.score.measures.protocol import protocol_of
 from swsdist.score.trials_of import TrialRules, make_trials, segments_for
 from swsdist.stages.buckets import Aligned, Bucket, BucketStage, buckets_of
 from swsdist.stages.inputs.corpus import spans_of

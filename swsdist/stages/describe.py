@@ -31,8 +31,8 @@ from swsdist.core.types import QUERY_STATISTICS
 from swsdist.features.interface import Precomputed, kind_of
 from swsdist.methods.query.extraction import examples_of
 from swsdist.methods.query.speech_trimming import trim_to_speech
-from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.chain import Context, Stage, Table
+from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.registry.registries import STATISTICS
 from swsdist.stages.buckets import Extracted

@@ -16,9 +16,9 @@ from swsdist.core.errors import StorageError, UserError
 from swsdist.exports.interface import BestHit, Material, Rows
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote.scratch import scratch
+from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.receipts import names_of
-from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.task import Part, Task, TaskOutput
 from swsdist.registry.registries import EXPORTS
 from swsdist.stages.buckets import BucketStage, Exported, Extracted, Formatted

@@ -41,12 +41,12 @@ from swsdist.core.codes import stages as codes
 from swsdist.core.fingerprint import fingerprint, slot_of
 from swsdist.core.types import DETECTIONS
 from swsdist.kernels.regression import MOST
-from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.chain import Context, Stage, Table
+from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.task import Part, Task, TaskOutput, Values
 from swsdist.score import score_limits
-from swsdist.score.measures.protocol import protocol_of
 from swsdist.score.events import CLASSES, EVENTS
+from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.buckets import BucketStage, Fitted
 from swsdist.stages.describe import query_covariates, read_covariates
 from swsdist.stages.inputs.provenance import calibration_file, named_calibration, provenance

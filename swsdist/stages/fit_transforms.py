@@ -26,6 +26,7 @@ from swsdist.core.errors import AudioError, FramesError
 from swsdist.core.needs import Needs
 from swsdist.corpora.documents import part_of
 from swsdist.features.blocks import positions
+from swsdist.features.extractors import Planned, needs_of_all
 from swsdist.features.fitting.files import (
     Labels,
     read_documents,
@@ -35,13 +36,11 @@ from swsdist.features.fitting.files import (
     write_document,
     write_totals,
 )
-from swsdist.features.fitting.interface import Document, Rounds, Totals
+from swsdist.features.fitting.interface import FEWER, Document, Model, Rounds, Totals, load_model
 from swsdist.features.interface import Extractor, one_thread
-from swsdist.features.fitting.interface import FEWER, Model, load_model
-from swsdist.features.extractors import Planned, needs_of_all
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.chain import Context, Stage, Table
+from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.task import Part, Receipt, Task, TaskOutput
 from swsdist.registry.registries import FEATURES, TRANSFORMS
 from swsdist.stages.inputs.corpus_documents import Row, document_seconds, parts_of

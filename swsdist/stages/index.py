@@ -22,13 +22,12 @@ from swsdist.core.errors import SwsdistError
 from swsdist.core.needs import Needs
 from swsdist.core.types import DOCUMENTS, FRAMES
 from swsdist.corpora.kaldi import demand_permission
-from swsdist.features.extractors import recipe
+from swsdist.features.extractors import Planned, Source, needs_of_all, recipe
 from swsdist.features.interface import Extractor, frame_shift, kind_of, libraries_of, tracks_of
-from swsdist.features.extractors import Planned, Source, needs_of_all
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote.scratch import scratch
-from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.chain import Context, Stage, Table
+from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.task import Part, Receipt, Task, TaskOutput
 from swsdist.stages.buckets import Indexed
 from swsdist.stages.inputs.corpus_documents import Row, StoreContents, compare_tables, places_in, still_rejected

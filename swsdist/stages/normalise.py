@@ -34,8 +34,8 @@ from swsdist.core.codes import stages as codes
 from swsdist.core.numbers import frames_to_seconds
 from swsdist.core.types import COHORT_SUMS, DETECTIONS, STATISTICS
 from swsdist.features.fitting.moments import Sums
-from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.chain import Context, Stage, Table
+from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.reduce.spans import Spans, outside_places
 from swsdist.registry.registries import CALIBRATION

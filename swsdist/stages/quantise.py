@@ -15,8 +15,8 @@ from swsdist.methods.first_pass.landmarks import (
     landmark_documents,
 )
 from swsdist.methods.sample import EVERYTHING, sample_limit
-from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.chain import Context, Stage, Table
+from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.task import Part, Receipt, Task, TaskOutput
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.store import parquet

@@ -31,19 +31,18 @@ from swsdist.core.fingerprint import fingerprint
 from swsdist.core.needs import Needs
 from swsdist.core.types import DOCUMENTS, EXAMPLES, FRAMES, QUERIES, STATISTICS
 from swsdist.corpora.kaldi import demand_permission
-from swsdist.features.extractors import recipe
+from swsdist.features.extractors import Planned, Source, needs_of_all, recipe
 from swsdist.features.fitting.moments import Sums
 from swsdist.features.interface import Columns, Extractor, Precomputed, kind_of, libraries_of
-from swsdist.features.extractors import Planned, Source, needs_of_all
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote.scratch import scratch
 from swsdist.kernels.scales import LONGEST_QUERY
 from swsdist.methods.query import recording_statistics
 from swsdist.methods.query.extraction import examples_of, groups, write_group
+from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.status import by_key
-from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.task import Part, Receipt, Task, TaskOutput
 from swsdist.registry.registries import RECURRENCES
 from swsdist.stages.buckets import Extracted

@@ -13,14 +13,12 @@ from swsdist.calibrate.procedure import candidate_statistics
 from swsdist.calibrate.statistics import CandidatePosteriors, load_statistics
 from swsdist.core.fingerprint import Naming, bucket_of, slots_of
 from swsdist.core.types import DETECTIONS, OUTPUT, QUERY_STATISTICS
+from swsdist.pipeline.chain import Context, Table
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.receipts import Parts
-from swsdist.pipeline.chain import Context, Table
 from swsdist.pipeline.task import Task, TaskOutput, Values
-from swsdist.reduce.examples import Reduced
-from swsdist.reduce.examples import reduce_examples, rules_of
+from swsdist.reduce.examples import WHO, Reduced, reduce_examples, rules_of
 from swsdist.reduce.spans import WHERE, SourcePlaces, SpanFilter, in_recordings, outside_places
-from swsdist.reduce.examples import WHO
 from swsdist.registry.registries import METHODS, STATISTICS
 from swsdist.stages.buckets import BucketStage, Extracted
 from swsdist.stages.inputs.search_inputs import CorpusInputs

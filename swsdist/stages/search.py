@@ -20,8 +20,8 @@ from swsdist.io.filesystem import Folder
 from swsdist.methods.create import create, demand_readable, identity
 from swsdist.methods.dtw.backends.create import granted
 from swsdist.methods.method import Method
-from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.chain import Context, Stage, Table
+from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.reduce.examples import best_found
 from swsdist.registry.registries import BACKENDS, FIRST_PASSES

@@ -21,8 +21,7 @@ from swsdist.calibrate.statistics import load_statistics
 from swsdist.config import Config
 from swsdist.core.codes import pipeline as codes
 from swsdist.methods.create import create
-from swsdist.pipeline.chain import Step
-from swsdist.pipeline.chain import Stage
+from swsdist.pipeline.chain import Stage, Step
 from swsdist.registry.entries import names_where
 from swsdist.registry.registries import CALIBRATION, FIRST_PASSES, METHODS
 from swsdist.registry.registry import Entry

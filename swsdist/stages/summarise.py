@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from swsdist.core.types import BEST, DETECTIONS, SUMMARY
 from swsdist.evaluation.comparison import finite_threshold, values_at
+from swsdist.pipeline.chain import Context, Table
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.status import each_key, unlabelled
-from swsdist.pipeline.chain import Context, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.buckets import Bucket, BucketStage, Measured, Summarised
 from swsdist.store.reading import Recording, Store

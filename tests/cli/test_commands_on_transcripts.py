@@ -15,10 +15,10 @@ import soundfile
 from commands import Command
 
 from swsdist.config import Config
-from swsdist.core.codes import pipeline as chain_codes
 from swsdist.core.codes import cli as cli_codes
-from swsdist.core.codes import storage as store_codes
 from swsdist.core.codes import lattices as text_codes
+from swsdist.core.codes import pipeline as chain_codes
+from swsdist.core.codes import storage as store_codes
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.ledger import Plan, save_plans
 from swsdist.pipeline.lock import locked

@@ -19,8 +19,8 @@ from swsdist.cli.comparing import compare, resources
 from swsdist.cli.scoring import score
 from swsdist.core.codes import cli as codes
 from swsdist.core.codes import discovery as report_codes
-from swsdist.core.codes import score as evaluation_codes
 from swsdist.core.codes import score as calibrate_codes
+from swsdist.core.codes import score as evaluation_codes
 from swsdist.core.codes import score as score_codes
 from swsdist.core.errors import SwsdistError, UserError
 from swsdist.evaluation.reading import read_task

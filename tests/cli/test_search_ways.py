@@ -18,8 +18,8 @@ from swsdist.cli import progress
 from swsdist.core.codes import searcher as searcher_codes
 from swsdist.core.errors import StoreError, UserError
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.status import load_chain_run
 from swsdist.pipeline.ledger import load_plans, save_plans
+from swsdist.pipeline.status import load_chain_run
 from swsdist.searcher.searcher import setup_of
 from swsdist.store.maintaining import compact
 from swsdist.store.manifest import require, state_name

@@ -17,8 +17,8 @@ from swsdist.chains.report.publish import run_config
 from swsdist.config import Config
 from swsdist.core.codes import pipeline as codes
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.status import config_of
 from swsdist.pipeline.ledger import load_plans, save_plans
+from swsdist.pipeline.status import config_of
 from swsdist.registry import registries
 from tests.support.coded import says
 

@@ -19,14 +19,13 @@ from swsdist.io.filesystem import Folder
 from swsdist.methods.create import create, identity
 from swsdist.methods.dtw.method import Dtw
 from swsdist.methods.method import Result, Unit
-from swsdist.pipeline.chain import Chain, ChainInputs, Step
+from swsdist.pipeline.chain import Chain, ChainInputs, Context, Stage, Step, Table
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.status import load_chain_run
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.chain import Context, Stage, Table
+from swsdist.pipeline.status import load_chain_run
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.registry.entries import MethodEntry
 from swsdist.registry.registries import CHAINS, METHODS

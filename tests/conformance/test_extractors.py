@@ -15,9 +15,8 @@ from pydantic import BaseModel, ConfigDict
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError
 from swsdist.features.extractors import create, from_recipe, identity, recipe
-from swsdist.features.fitting.interface import Document, Learning, fit
+from swsdist.features.fitting.interface import Document, Learning, Model, fit
 from swsdist.features.interface import Extractor, Precomputed, dtype_of, frame_count, tracks_of
-from swsdist.features.fitting.interface import Model
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.registry.registries import FEATURES

@@ -12,8 +12,8 @@ import pytest
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError
 from swsdist.features.extractors import create
-from swsdist.features.fitting.mixture import mixture_model
 from swsdist.features.fitting.interface import Model
+from swsdist.features.fitting.mixture import mixture_model
 from swsdist.features.transforms.project import projection
 from swsdist.io.filesystem import Folder
 from swsdist.registry.registries import FEATURES, TRANSFORMS

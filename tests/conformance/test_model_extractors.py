@@ -22,8 +22,8 @@ from swsdist.core.needs import Needs
 from swsdist.features import blocks as cutting
 from swsdist.features.blocks import in_blocks
 from swsdist.features.extractors import create, demand, from_recipe, identity, recipe, recipe_fingerprint
-from swsdist.features.interface import columns_of, frame_count, kind_of, needs_of, surroundings, use
 from swsdist.features.fitting.interface import Model, load_model
+from swsdist.features.interface import columns_of, frame_count, kind_of, needs_of, surroundings, use
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages

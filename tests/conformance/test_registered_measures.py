@@ -11,9 +11,9 @@ from swsdist.core.codes import score as codes
 from swsdist.core.errors import ConfigError
 from swsdist.registry.entries import MeasureEntry, Quantity
 from swsdist.registry.registries import MEASURES, quantities
-from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score import events as evaluating
 from swsdist.score.events import CLASSES, Parts, PartTable, Value, measure, measure_parts, merge_tables, values
+from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.testing.conformance.measures import check_measure, example, example_point, value_digest
 from tests.support.coded import raises
 

@@ -13,10 +13,9 @@ from swsdist.config import load_config
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError, DataError
 from swsdist.features.extractors import create, from_recipe, identity, recipe, recipe_fingerprint
-from swsdist.features.fitting.interface import Step
+from swsdist.features.fitting.interface import Model, Step
 from swsdist.features.fitting.mixture import mixture_model
 from swsdist.features.interface import Kind, columns_of, kind_of
-from swsdist.features.fitting.interface import Model
 from swsdist.features.transforms.interface import Log, Shape
 from swsdist.features.transforms.project import Project, projection
 from swsdist.features.transforms.projections import Pca

@@ -22,8 +22,8 @@ from swsdist.lattices.lattice import Lattice, Lattices, Origin, Word, transcript
 from swsdist.methods.create import create
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages
-from swsdist.pipeline.status import load_chain_run
 from swsdist.pipeline.operation.progress import Progress
+from swsdist.pipeline.status import load_chain_run
 from swsdist.registry.entries import LatticeFormatEntry
 from swsdist.registry.registries import LATTICE_FORMATS
 from swsdist.store.reading import Store

@@ -11,10 +11,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from swsdist.calibrate.fusion import complete_list, join_systems, without_overlaps
 from swsdist.chains.fuse.chain import AlignJoined
 from swsdist.chains.fuse.merge_lists import FindOverlaps, ImputeScores, MergeLists
 from swsdist.core.types import DETECTIONS, REFERENCES
-from swsdist.calibrate.fusion import complete_list, join_systems, without_overlaps
 from swsdist.pipeline.chain import Stage
 from swsdist.score.trials_of import TrialRules, make_trials
 from swsdist.store.reading import of_rows

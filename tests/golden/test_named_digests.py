@@ -24,9 +24,9 @@ import pyarrow as pa
 import pytest
 
 from swsdist.config.search import Search
+from swsdist.features.fitting.interface import Model
 from swsdist.features.fitting.mixture import mixture_model
 from swsdist.features.fitting.moments import Moments
-from swsdist.features.fitting.interface import Model
 from swsdist.features.transforms.interface import Shape
 from swsdist.features.transforms.project import projection
 from swsdist.features.transforms.projections import Pca

@@ -14,8 +14,8 @@ import pytest
 from swsdist.config import config_from_dict
 from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_stages
-from swsdist.pipeline.status import digests
 from swsdist.pipeline.operation.progress import Progress
+from swsdist.pipeline.status import digests
 from tests.support.stage_versions import demand_golden
 
 #: Of each stage: its version, and the digest of what it makes of the input below.

@@ -15,9 +15,9 @@ from click.testing import CliRunner
 from swsdist.chains.check import check
 from swsdist.cli.scoring import score
 from swsdist.config import load_config
-from swsdist.core.codes import pipeline as chains_codes
 from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.codes import features as features_codes
+from swsdist.core.codes import pipeline as chains_codes
 from swsdist.core.codes import stages as stages_codes
 from swsdist.core.errors import ImplausibleError, SwsdistError
 from swsdist.features.mfcc import Mfcc

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 import swsdist
-from swsdist.bench.results import comparison_json
-from swsdist.bench.results import compare_results, comparison_lines
 from swsdist.bench.measure import BenchPoint, Measurement, config_at, multiplied, points_of
 from swsdist.bench.page import text_lines, write_page
 from swsdist.bench.results import (
     Plan,
     Results,
+    compare_results,
+    comparison_json,
+    comparison_lines,
     mean,
     ratio,
     read_results,

@@ -23,9 +23,9 @@ from swsdist.kernels.local_alignment import align_locally
 from swsdist.kernels.query_distances import local_distances
 from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_stages
-from swsdist.pipeline.status import digests, load_chain_run
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.progress import Progress
+from swsdist.pipeline.status import digests, load_chain_run
 from swsdist.store.reading import Store
 from swsdist.testing.conformance import check_chain
 from tests.support.coded import raises

@@ -17,8 +17,8 @@ from swsdist.features import extractors
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.estimate import diagnose
-from swsdist.pipeline.status import status
 from swsdist.pipeline.lock import locked
+from swsdist.pipeline.status import status
 from swsdist.registry.registries import FEATURES
 from swsdist.registry.registry import Entry
 from tests.support.coded import raises

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import swsdist
+from swsdist.calibrate.fusion import parts_of
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.chains.fuse.merge_lists import check
 from swsdist.config import Config, load_config
@@ -20,12 +21,11 @@ from swsdist.core.codes import pipeline as codes
 from swsdist.core.codes import searcher as searcher_codes
 from swsdist.core.codes import stages as stages_codes
 from swsdist.core.errors import ConfigError
-from swsdist.calibrate.fusion import parts_of
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.estimate import estimates
-from swsdist.pipeline.status import load_chain_run, status
 from swsdist.pipeline.ledger import Ledger
+from swsdist.pipeline.status import load_chain_run, status
 from swsdist.searcher.searcher import setup_of
 from swsdist.stages.buckets import Bucket, Fitted
 from swsdist.testing.conformance import check_chain

@@ -24,11 +24,11 @@ from swsdist.accounts.journal import DriverJournal
 from swsdist.config.model import Executor as Settings
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.execution import ray_instance
 from swsdist.pipeline.execution.ray_executor import RayExecutor
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.task import Receipt, Task, TaskOutput
 from swsdist.stages import steps
 from swsdist.stages.search import Search

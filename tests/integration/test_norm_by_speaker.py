@@ -13,8 +13,8 @@ import pytest
 
 from swsdist.calibrate.statistics import from_table
 from swsdist.calibrate.steps.norms import SpeakerNorm, SpeakerNormOptions
-from swsdist.core.codes import pipeline as chains_codes
 from swsdist.core.codes import config as config_codes
+from swsdist.core.codes import pipeline as chains_codes
 from swsdist.core.errors import StoreError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Context

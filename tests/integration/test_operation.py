@@ -23,9 +23,8 @@ from swsdist.core.codes import pipeline as codes
 from swsdist.core.codes import storage as storage_codes
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import lock
-from swsdist.pipeline.chain_run import Outcome
 from swsdist.pipeline import status as inspected
-from swsdist.pipeline.status import status
+from swsdist.pipeline.chain_run import Outcome
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation import cleaning as cancelling
 from swsdist.pipeline.operation import monitor as watching
@@ -34,6 +33,7 @@ from swsdist.pipeline.operation.cleaning import clean
 from swsdist.pipeline.operation.monitor import EVENTS, Follower, RunMonitor, monitored
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.operation.readers import readers_of
+from swsdist.pipeline.status import status
 from tests.support.coded import raises, says
 
 SHARDS = ("index.shards=7", "reduce.buckets=5")

@@ -11,18 +11,18 @@ import pytest
 import swsdist
 from swsdist.chains.lattices.index_lattices import IndexLattices
 from swsdist.config import Config, config_from_dict
-from swsdist.core.codes import pipeline as codes
 from swsdist.core.codes import config as registry_codes
 from swsdist.core.codes import lattices as lattice_codes
-from swsdist.core.codes import methods as methods_codes
-from swsdist.core.codes import searcher as searcher_codes
 from swsdist.core.codes import lattices as text_codes
+from swsdist.core.codes import methods as methods_codes
+from swsdist.core.codes import pipeline as codes
+from swsdist.core.codes import searcher as searcher_codes
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun, StepSelection, prepare_chain_run
 from swsdist.pipeline.driver import run_stages
-from swsdist.pipeline.status import digests, load_chain_run
 from swsdist.pipeline.ledger import ONLY, Ledger
 from swsdist.pipeline.operation.progress import Progress
+from swsdist.pipeline.status import digests, load_chain_run
 from swsdist.testing.conformance import check_chain
 from tests.support.coded import raises
 

@@ -17,8 +17,8 @@ from swsdist.cli.eventing import events_to
 from swsdist.cli.progress import Bars, Lines, _Pace, with_point_count
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.execution import executor
-from swsdist.pipeline.status import _process
 from swsdist.pipeline.operation.progress import Progress
+from swsdist.pipeline.status import _process
 from swsdist.pipeline.task import Failure, Task
 from tests.support.journals import read_journals
 

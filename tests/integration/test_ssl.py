@@ -30,8 +30,8 @@ from swsdist.features.ssl.extractor import Ssl, search_of, settings_of
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages
-from swsdist.pipeline.status import digests
 from swsdist.pipeline.operation.progress import Progress
+from swsdist.pipeline.status import digests
 from swsdist.searcher.searcher import setup_of
 from swsdist.store.reading import Store
 from swsdist.testing.conformance import check_extractor

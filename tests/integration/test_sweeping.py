@@ -20,8 +20,8 @@ import swsdist
 from swsdist.api import SweepResult
 from swsdist.calibrate.fitting import fit_models
 from swsdist.chains.report.publish import from_run
-from swsdist.core.codes import score as calibrate_codes
 from swsdist.core.codes import fuse as sweep_codes
+from swsdist.core.codes import score as calibrate_codes
 from swsdist.core.errors import ConfigError
 from swsdist.evaluation.comparison import ComparisonRequest, compare_systems, gather_systems
 from swsdist.io.filesystem import Folder

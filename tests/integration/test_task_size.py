@@ -13,10 +13,10 @@ import pytest
 
 from swsdist.config import load_config
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain import Context
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.chain import Context
 from swsdist.pipeline.task import Task
 
 

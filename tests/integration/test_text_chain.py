@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 import swsdist
-from swsdist.core.codes import pipeline as chains_codes
 from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.codes import lattices as codes
+from swsdist.core.codes import pipeline as chains_codes
 from swsdist.io.filesystem import Folder
 from swsdist.lattices import collection
 from swsdist.pipeline.operation.cleaning import clean

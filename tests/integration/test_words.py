@@ -12,15 +12,15 @@ import pytest
 import soundfile
 
 from swsdist.config import Config, config_from_dict
-from swsdist.core.codes import pipeline as chain_codes
 from swsdist.core.codes import lattices as codes
+from swsdist.core.codes import pipeline as chain_codes
 from swsdist.io.filesystem import Folder
 from swsdist.lattices.lattice import Lattice
 from swsdist.lattices.pocketsphinx import Pocketsphinx
 from swsdist.pipeline.chain_run import ChainRun, StepSelection
 from swsdist.pipeline.driver import run_stages
-from swsdist.pipeline.status import digests, load_chain_run
 from swsdist.pipeline.operation.progress import Progress
+from swsdist.pipeline.status import digests, load_chain_run
 from swsdist.testing.conformance import check_chain
 from tests.support.coded import raises
 from tests.support.english.words import small_corpus, small_recogniser

@@ -19,8 +19,7 @@ from swsdist.core.codes import config as config_codes
 from swsdist.core.fingerprint import slot_of
 from swsdist.core.types import CANDIDATES, DETECTIONS, QUERY_STATISTICS
 from swsdist.io.filesystem import Folder
-from swsdist.reduce.examples import Bucket, Reduced
-from swsdist.reduce.examples import FINENESS, reduce_examples
+from swsdist.reduce.examples import FINENESS, Bucket, Reduced, reduce_examples
 from swsdist.store import parquet
 from tests.oracles import examples as oracle
 from tests.support.coded import raises

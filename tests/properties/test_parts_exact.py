@@ -21,8 +21,7 @@ from swsdist.methods.dtw.joining import joined
 from swsdist.methods.dtw.matches import Matches
 from swsdist.methods.query.example import Example
 from swsdist.methods.query.parts import FIRST, JOINED, LAST, PARTS, UNCUT, in_parts
-from swsdist.reduce.examples import Reduced
-from swsdist.reduce.examples import reduce_examples
+from swsdist.reduce.examples import Reduced, reduce_examples
 from tests.oracles import parts as oracle
 from tests.support.coded import raises
 

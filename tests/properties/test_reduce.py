@@ -18,8 +18,7 @@ from swsdist.core.fingerprint import slot_of
 from swsdist.core.types import CANDIDATES, DETECTIONS, QUERY_STATISTICS
 from swsdist.io.filesystem import Folder
 from swsdist.reduce import spans
-from swsdist.reduce.examples import Bucket, Reduced
-from swsdist.reduce.examples import reduce_examples
+from swsdist.reduce.examples import Bucket, Reduced, reduce_examples
 from swsdist.reduce.spans import Best
 from swsdist.store import parquet
 from tests.oracles import reduce as oracle

@@ -14,8 +14,8 @@ from swsdist.calibrate.thresholding import METHODS, Thresholding
 from swsdist.core.codes import score as codes
 from swsdist.core.types import DETECTIONS, REFERENCES
 from swsdist.score import Counts, align, atwv, per_term, score_limits
-from swsdist.score.conventions import conventions_of
 from swsdist.score.align import contested
+from swsdist.score.conventions import conventions_of
 from tests.support.coded import raises
 
 TRIALS_N = 900

@@ -14,10 +14,9 @@ from swsdist.core.codes import Code
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError
 from swsdist.features.extractors import create, identity, recipe_fingerprint
-from swsdist.features.fitting.interface import BandRounds, Document, Learning, fit
+from swsdist.features.fitting.interface import BandRounds, Document, Learning, Model, fit
 from swsdist.features.interface import Extractor
 from swsdist.features.mfcc import Mfcc
-from swsdist.features.fitting.interface import Model
 from swsdist.io.filesystem import Folder
 from swsdist.methods.query.bands import reach
 from swsdist.testing.conformance import check_extractor

@@ -14,9 +14,8 @@ from swsdist.core.codes import features as codes
 from swsdist.core.codes import storage as storage_codes
 from swsdist.core.errors import FramesError, StorageError, UnusableError
 from swsdist.features.external import External
-from swsdist.features.extractors import create, from_recipe, identity, recipe, recipe_fingerprint
+from swsdist.features.extractors import create, from_recipe, identity, recipe, recipe_fingerprint, sources_of
 from swsdist.features.interface import Extractor, Precomputed, frame_shift, frames_seconds
-from swsdist.features.extractors import sources_of
 from swsdist.io.filesystem import Folder
 from swsdist.io.frames import archive
 from swsdist.store.writing import write_tracks

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError
-from swsdist.features.fitting.interface import Document, Fitted, fit
+from swsdist.features.fitting.interface import FEWER, Document, Fitted, Model, fit
 from swsdist.features.fitting.moments import Moments, Sums, moments, products
-from swsdist.features.fitting.interface import FEWER, Model
 from swsdist.features.transforms.interface import FittedTransform, Shape
 from swsdist.features.transforms.project import Projection
 from swsdist.features.transforms.projections import Pca

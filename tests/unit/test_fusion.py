@@ -12,6 +12,17 @@ import pyarrow.compute as pc
 import pytest
 
 from swsdist.calibrate.fitting import fit_procedure
+from swsdist.calibrate.fusion import (
+    fit_fusion,
+    impute_scores,
+    join_lists,
+    label_rows,
+    parts_of,
+    standardise_lists,
+    with_parts,
+    with_parts_of,
+    with_rescored,
+)
 from swsdist.calibrate.procedure import Procedure, by_fold, fold_of, make_steps
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.calibrate.steps.logistic import fit_logistic, fusions_in
@@ -19,8 +30,6 @@ from swsdist.core.codes import fuse as fusion_codes
 from swsdist.core.codes import score as calibrate_codes
 from swsdist.core.errors import UserError
 from swsdist.core.types import JOINED, JOINED_TRIALS
-from swsdist.calibrate.fusion import fit_fusion, impute_scores, join_lists, label_rows, standardise_lists, with_rescored
-from swsdist.calibrate.fusion import parts_of, with_parts, with_parts_of
 from swsdist.kernels.regression import Labelled
 from tests.support.coded import raises
 

@@ -9,10 +9,9 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from swsdist.calibrate.fusion import best_of_overlaps, join_lists, parts_of, without_overlaps
 from swsdist.core.codes import fuse as codes
 from swsdist.core.types import JOINED
-from swsdist.calibrate.fusion import best_of_overlaps, join_lists, without_overlaps
-from swsdist.calibrate.fusion import parts_of
 from tests.oracles.joining import joined as oracle
 from tests.support.coded import raises
 

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.core.codes import corpora as corpora_codes
-from swsdist.core.codes import score as evaluation_codes
 from swsdist.core.codes import io as io_codes
+from swsdist.core.codes import score as evaluation_codes
 from swsdist.core.codes import score as score_codes
 from swsdist.core.errors import DataError, SwsdistError, UserError
 from swsdist.corpora.kaldi import Utterances, read_utterances

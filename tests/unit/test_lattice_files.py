@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import swsdist
-from swsdist.chains.lattices.recordings import FileSource
 from swsdist.chains.lattices.inputs import LatticeInputs
+from swsdist.chains.lattices.recordings import FileSource
 from swsdist.config import config_from_dict
 from swsdist.io.filesystem import Folder
 from swsdist.lattices.collection import find_files

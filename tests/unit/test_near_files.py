@@ -6,9 +6,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain import Context
 from swsdist.pipeline.execution.policy import NEAREST
 from swsdist.pipeline.execution.ray_executor import NodeCaches
-from swsdist.pipeline.chain import Context
 from swsdist.pipeline.task import Task
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from swsdist.core.codes import lattices as lattice_codes
 from swsdist.core.codes import lattices as codes
+from swsdist.core.codes import lattices as lattice_codes
 from swsdist.lattices.lattice import Lattice, Word, transcript
 from swsdist.lattices.packed import Recipe, pack
 from swsdist.lattices.terms import TermReader, Terms

@@ -8,8 +8,8 @@ from pathlib import Path
 from swsdist.config import config_from_dict
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.execution.policy import fit_on, matched, nothing_fits, workers_for
 from swsdist.pipeline.chain import Context
+from swsdist.pipeline.execution.policy import fit_on, matched, nothing_fits, workers_for
 from swsdist.stages.search import Search, _settings
 
 GPU, CPU = Needs(1, 2.0, 1.0), Needs(1, 2.0)

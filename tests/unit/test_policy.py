@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.execution.policy import NEAREST, Policy
 from swsdist.pipeline.chain import Context
+from swsdist.pipeline.execution.policy import NEAREST, Policy
 from swsdist.pipeline.task import Task
 
 

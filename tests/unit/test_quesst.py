@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from swsdist import metrics
-from swsdist.core.codes import score as evaluation_codes
 from swsdist.core.codes import io as io_codes
+from swsdist.core.codes import score as evaluation_codes
 from swsdist.core.errors import DataError
 from swsdist.core.types import EXCERPTS
 from swsdist.core.types import REFERENCES as REFERENCE_COLUMNS
@@ -21,9 +21,9 @@ from swsdist.evaluation.reading import make_task
 from swsdist.evaluation.scoring_task import make_system, read_system
 from swsdist.io.nist.ecf import write_ecf
 from swsdist.io.quesst import SCORES, read_quesst_documents, read_quesst_references, write_quesst_list
+from swsdist.score.events import measure_parts, merge_tables
 from swsdist.score.measures.protocol import protocol
 from swsdist.score.measures.quesst import Quesst
-from swsdist.score.events import measure_parts, merge_tables
 from swsdist.score.registered.quesst import measured
 from tests.support.coded import raises
 

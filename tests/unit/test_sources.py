@@ -14,9 +14,9 @@ from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError
 from swsdist.core.needs import Needs
 from swsdist.features import extractors as sources
+from swsdist.features.extractors import sources_of, together
 from swsdist.features.interface import Columns
 from swsdist.features.mfcc import Mfcc
-from swsdist.features.extractors import sources_of, together
 from swsdist.features.statistics import Statistics
 from swsdist.stages.index import Index
 from tests.support.coded import raises

@@ -111,7 +111,10 @@ def test_hours_decide_how_many(rows: list[dict[str, Any]]) -> None:
 
 def test_channels_of_a_recording_come_in_any_order() -> None:
     rows = [document(k, frames_of(k % 3, 30, k)) | {"doc_id": "d", "channel": k + 1, "sha256": "s"} for k in range(100)]
-    one, other = fit_voices(SpooledDocuments([table(rows)]), TICK), fit_voices(SpooledDocuments([table(rows[::-1])]), TICK)
+    one, other = (
+        fit_voices(SpooledDocuments([table(rows)]), TICK),
+        fit_voices(SpooledDocuments([table(rows[::-1])]), TICK),
+    )
     assert [group.mean.tobytes() for group in one] == [group.mean.tobytes() for group in other]
 
 

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from swsdist.core.codes import features as codes
 from swsdist.features.blocks import in_blocks
 from swsdist.features.extractors import create
-from swsdist.features.fitting.interface import Document, fit
+from swsdist.features.fitting.interface import Document, Model, fit
 from swsdist.features.interface import Extractor, surroundings
-from swsdist.features.fitting.interface import Model
 from swsdist.features.transforms.interface import Shape
 from swsdist.features.transforms.mean_variance import Warp
 from swsdist.io.filesystem import Folder

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 from swsdist.core.types import EXCERPTS, REFERENCES
-from swsdist.evaluation.calibration import LAST, CalibrationRequest, calibrate
-from swsdist.evaluation.calibration import FusionRequest, fuse_lists
+from swsdist.evaluation.calibration import LAST, CalibrationRequest, FusionRequest, calibrate, fuse_lists
 from swsdist.evaluation.reading import make_task
 from swsdist.evaluation.scoring_task import ScoringTask, System, make_system, read_system
 from swsdist.evaluation.writing import write_list

@@ -44,12 +44,12 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 from pydantic import Field, PositiveFloat, SerializerFunctionWrapHandler, model_serializer, model_validator
 
+from swsdist.calibrate.fusion import Fusion, fit_fusion, label_rows
 from swsdist.calibrate.statistics import Tally
 from swsdist.calibrate.steps.interface import Floats, Json, Options, Step, TwvParameters, scores_of
 from swsdist.calibrate.thresholding import checked
 from swsdist.core.codes import score as codes
 from swsdist.core.codes import warning_text
-from swsdist.calibrate.fusion import Fusion, fit_fusion, label_rows
 from swsdist.kernels.regression import (
     Fitted,
     Labelled,

@@ -19,9 +19,8 @@ from swsdist.chains.report.notices import barrier, counts
 from swsdist.chains.report.reporting import rejected_rows
 from swsdist.config import Config
 from swsdist.core.codes import discovery as codes
-from swsdist.pipeline.chain import Chain, Step
+from swsdist.pipeline.chain import Chain, Stage, Step
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.chain import Stage
 from swsdist.stages.fit_transforms import FitTransforms
 from swsdist.stages.index import Index
 from swsdist.stages.inputs.features import is_fitted

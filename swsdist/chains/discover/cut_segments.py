@@ -21,8 +21,8 @@ from swsdist.methods.dtw.matches import Matches
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.shard import Documents, engine_settings
 from swsdist.methods.query.example import Example
-from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.chain import Context, Stage, Table
+from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.buckets import Bucket
 from swsdist.store.reading import Store

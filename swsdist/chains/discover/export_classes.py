@@ -17,8 +17,8 @@ from swsdist.discovery.files import write_classes
 from swsdist.discovery.scene import WORDS, Stretch, fragments_of, word_list
 from swsdist.exports.tiers import WRITERS, Labelled, Recordings, write_tiers
 from swsdist.io.tables import write_csv
-from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.chain import Context, Stage, Table
+from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.export import keep_exports, write_exports
 from swsdist.store.reading import Store

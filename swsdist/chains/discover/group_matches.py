@@ -17,8 +17,8 @@ from swsdist.config.search import Search
 from swsdist.discovery import clusters
 from swsdist.discovery.clusters import Edge, Side, Token, choose, places, with_rest
 from swsdist.discovery.segments import DECIBEL, falls, without_margins
-from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.chain import Context, Stage, Table
+from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.buckets import Bucket
 from swsdist.store.reading import Store, pieces_of

@@ -32,8 +32,8 @@ from swsdist.discovery.neighbours import (
     unique,
 )
 from swsdist.methods.create import create
-from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.chain import Context, Stage, Table
+from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.task import Part, Task, TaskOutput
 from swsdist.stages.buckets import Bucket, BucketStage
 from swsdist.store.reading import Store

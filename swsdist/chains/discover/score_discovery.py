@@ -27,9 +27,9 @@ from swsdist.discovery.scene import Stretch, Word, alike, fragments_of, word_lis
 from swsdist.discovery.units import Corpus, Given, document_name
 from swsdist.io.filesystem import Folder, identify
 from swsdist.io.notices import Notices
+from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.chain_run import ChainRun, Outcome
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.report.classes import ClassCounts, render_classes
 from swsdist.report.summary import short

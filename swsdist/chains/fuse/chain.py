@@ -15,6 +15,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from swsdist.calibrate.fusion import with_parts_of
 from swsdist.calibrate.procedure import required_statistics
 from swsdist.calibrate.statistics import load_statistics
 from swsdist.chains.fuse.inputs import FuseInputs
@@ -36,10 +37,8 @@ from swsdist.chains.report.reporting import rejected_rows
 from swsdist.config import Config
 from swsdist.core.codes import fuse as codes
 from swsdist.core.types import JOINED_TRIALS
-from swsdist.calibrate.fusion import with_parts_of
-from swsdist.pipeline.chain import Chain, ExternalTable, Step
+from swsdist.pipeline.chain import Chain, ExternalTable, Stage, Step, Table
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.chain import Stage, Table
 from swsdist.stages.align import Align
 from swsdist.stages.export import Export, Format
 from swsdist.stages.fit import Decide, Fit

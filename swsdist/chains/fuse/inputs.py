@@ -17,12 +17,12 @@ from swsdist.core.codes import fuse as codes
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import SHARED
 from swsdist.pipeline.chain_run import ChainRun
-from swsdist.pipeline.status import load_chain_run
 from swsdist.pipeline.ledger import Ledger
+from swsdist.pipeline.status import load_chain_run
 from swsdist.registry.entries import checked
 from swsdist.registry.registries import CHAINS
-from swsdist.stages.inputs.search_inputs import CorpusInputs, SearchInputs
 from swsdist.stages.inputs.corpus_documents import scores_of
+from swsdist.stages.inputs.search_inputs import CorpusInputs, SearchInputs
 from swsdist.store.reading import keys_of
 
 

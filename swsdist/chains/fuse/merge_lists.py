@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from swsdist.calibrate.fusion import KEY, KNOWN, best_of_overlaps, complete_list, join_systems, row_keys
 from swsdist.chains.check import Checking, findings, more_than_trials
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.config import Config, load_config
@@ -22,21 +23,18 @@ from swsdist.core.codes import line_of
 from swsdist.core.errors import SwsdistError
 from swsdist.core.fingerprint import fingerprint, slot_of, slots_of
 from swsdist.core.types import DETECTIONS, JOINED
-from swsdist.calibrate.fusion import KNOWN, best_of_overlaps, complete_list, join_systems
-from swsdist.calibrate.fusion import KEY, row_keys
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.chain import Finding
+from swsdist.pipeline.chain import Context, Finding, Stage, Table
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.status import load_chain_run
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.chain import Context, Stage, Table
+from swsdist.pipeline.status import load_chain_run
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.registry.entries import is_chain
 from swsdist.registry.registries import CHAINS
 from swsdist.stages.buckets import Bucket, BucketStage, Extracted
-from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.inputs.corpus_documents import settings_of, stored
+from swsdist.stages.inputs.search_inputs import SearchInputs
 
 #: The table with a system's scores.
 TABLES = {"normalised": "normalised", "q-norm": "normalised", "final": "scored"}

@@ -6,17 +6,15 @@ import json
 from collections import Counter
 from dataclasses import replace
 
+from swsdist.calibrate.fusion import Fusion, count_common_places, parts_of, warn_disjoint_systems
 from swsdist.calibrate.steps.logistic import fusions_in, mean_of
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.chains.report import notices as of_search
-from swsdist.chains.report.publish import scored_of
-from swsdist.chains.report.publish import publish_report
+from swsdist.chains.report.publish import publish_report, scored_of
 from swsdist.chains.report.reporting import build_report
 from swsdist.core.codes import fuse as codes
 from swsdist.core.codes import line_of
 from swsdist.evaluation.comparison import compare_min_cnxe
-from swsdist.calibrate.fusion import Fusion
-from swsdist.calibrate.fusion import count_common_places, parts_of, warn_disjoint_systems
 from swsdist.io.notices import Notices
 from swsdist.pipeline.chain_run import ChainRun, Outcome
 from swsdist.registry.entries import Dependency, decision_dependencies

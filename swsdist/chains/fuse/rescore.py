@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from swsdist.audio.commands import are_permitted
+from swsdist.calibrate.fusion import KEY, RESCORED, parts_of
 from swsdist.calibrate.procedure import required_statistics
 from swsdist.calibrate.statistics import load_statistics
 from swsdist.chains.fuse.inputs import FuseInputs
@@ -20,15 +21,12 @@ from swsdist.core.codes import fuse as codes
 from swsdist.core.numbers import seconds_to_frame
 from swsdist.core.types import DETECTIONS
 from swsdist.features.interface import Precomputed
-from swsdist.calibrate.fusion import RESCORED
-from swsdist.calibrate.fusion import KEY, parts_of
 from swsdist.methods.create import create, identity
 from swsdist.methods.method import SPANS
-from swsdist.pipeline.chain import Step
+from swsdist.pipeline.chain import Context, Step, Table
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.in_memory import InMemory, MemoryContext, Way
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.chain import Context, Table
 from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.registry.registries import STATISTICS
 from swsdist.stages.buckets import Bucket, BucketStage, Extracted

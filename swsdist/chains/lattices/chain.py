@@ -17,22 +17,20 @@ from collections.abc import Callable, Iterator
 from typing import cast
 
 from swsdist.audio.reader import probe_all
-from swsdist.chains.check import assemble
-from swsdist.chains.check import Checking, findings, lattice_store_finding, rejection_finding
-from swsdist.chains.lattices.recordings import FileSource
+from swsdist.chains.check import Checking, assemble, findings, lattice_store_finding, rejection_finding
 from swsdist.chains.lattices.frames import FrameSource
 from swsdist.chains.lattices.index_lattices import IndexLatticeFiles, IndexLattices
 from swsdist.chains.lattices.inputs import LatticeInputs
 from swsdist.chains.lattices.label_queries import LabelQueries, examples_of
+from swsdist.chains.lattices.recordings import FileSource
 from swsdist.config import Config
-from swsdist.core.codes import pipeline as codes
 from swsdist.core.codes import lattices as lattice_codes
+from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import UnusableError
 from swsdist.core.needs import LEAST
 from swsdist.lattices.terms import TermReader
-from swsdist.pipeline.chain import Chain, Finding, Step
+from swsdist.pipeline.chain import Chain, Finding, Stage, Step
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.chain import Stage
 from swsdist.registry.registries import METHODS
 from swsdist.stages.fit_transforms import FitTransforms
 from swsdist.stages.index import Index

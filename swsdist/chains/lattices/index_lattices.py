@@ -10,8 +10,8 @@ from swsdist.chains.lattices.inputs import LatticeInputs
 from swsdist.chains.lattices.options import Documents, LatticesOptions
 from swsdist.config import Config
 from swsdist.core.needs import Needs
-from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.chain import Context, Stage
+from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.task import Receipt, Task, TaskOutput
 from swsdist.stages.buckets import Indexed
 from swsdist.stages.inputs.state import doubt_gone

@@ -20,8 +20,8 @@ from swsdist.lattices.packed import Recipe
 from swsdist.lattices.terms import WRITTEN, TermReader, Terms, cheapest
 from swsdist.methods.lattice.query_lattices import QUERY_LATTICES, linear, query_row
 from swsdist.methods.query.extraction import groups
-from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.chain import Context, Stage, Table
+from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.registry.registries import METHODS
 from swsdist.stages.buckets import Extracted

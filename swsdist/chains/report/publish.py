@@ -41,8 +41,8 @@ from swsdist.score.measures.det import Det, ppndf
 from swsdist.score.measures.protocol import OperatingPoint, protocol_of
 from swsdist.stages.buckets import Bucket, Measured
 from swsdist.stages.inputs.corpus import COLUMNS, spans_of
-from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.inputs.corpus_documents import settings_of
+from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.store import parquet
 from swsdist.store.reading import combined
 

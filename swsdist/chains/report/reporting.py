@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.accounts.costs import GB, Costs
-from swsdist.accounts.costs import by_type
+from swsdist.accounts.costs import GB, Costs, by_type
 from swsdist.accounts.factors import versions
 from swsdist.accounts.records import records
 from swsdist.audio.clips import clip_data_uri

@@ -39,10 +39,9 @@ from swsdist.config.calibration import Calibrate
 from swsdist.core.codes import fuse as codes
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import TRIALS
-from swsdist.pipeline.chain import Chain, ChainInputs, ExternalTable, Step
+from swsdist.pipeline.chain import Chain, ChainInputs, Context, ExternalTable, Stage, Step, Table
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.stages.buckets import Bucket, BucketStage, Fitted
 from swsdist.stages.inputs.provenance import calibration_file

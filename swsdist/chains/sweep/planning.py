@@ -35,14 +35,14 @@ from swsdist.corpora.kinds import kind_of
 from swsdist.features.extractors import create, create_transform
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Chain
-from swsdist.pipeline.status import config_of, plan_of
 from swsdist.pipeline.ledger import Ledger
+from swsdist.pipeline.status import config_of, plan_of
 from swsdist.registry.entries import is_chain
 from swsdist.registry.registries import CALIBRATION, CHAINS
-from swsdist.score.measures.protocol import protocol_of
 from swsdist.score.events import measure_names
-from swsdist.stages.inputs.provenance import files_of
+from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.inputs.corpus_documents import settings_of, stored
+from swsdist.stages.inputs.provenance import files_of
 
 #: The measures of the chain `sweep` for KST and STO, and for fitted thresholds.
 RESCORED = ("atwv", "atwv_pmiss", "atwv_pfa")

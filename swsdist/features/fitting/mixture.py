@@ -43,9 +43,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.core.codes import features as codes
-from swsdist.features.fitting.interface import Document, Step, Totals
+from swsdist.features.fitting.interface import FEWER, Document, Model, Step, Totals
 from swsdist.features.fitting.moments import Sums, labelled, no_labels
-from swsdist.features.fitting.interface import FEWER, Model
 
 Floats = NDArray[np.float64]
 

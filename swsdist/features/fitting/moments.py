@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import DataError
-from swsdist.features.fitting.interface import Document, Step, Totals
-from swsdist.features.fitting.interface import Model
+from swsdist.features.fitting.interface import Document, Model, Step, Totals
 from swsdist.features.statistics import Statistics
 from swsdist.features.transforms.project import directed, projection
 

@@ -20,10 +20,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from swsdist.config.section import IsPath
 from swsdist.core.codes import features as codes
-from swsdist.features.fitting.interface import Rounds
+from swsdist.features.fitting.interface import Model, Rounds, read_model
 from swsdist.features.fitting.moments import OfMean
 from swsdist.features.interface import Kind, one_thread
-from swsdist.features.fitting.interface import Model, read_model
 from swsdist.features.phnrec.network import REACH, Networks, log_energies, softmax
 from swsdist.features.phnrec.weights import STATES, Recogniser, read_recogniser
 from swsdist.io.remote.copies import local_file

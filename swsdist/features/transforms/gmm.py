@@ -25,10 +25,9 @@ from pydantic import Field
 
 from swsdist.config.section import IsPath
 from swsdist.core.codes import features as codes
-from swsdist.features.fitting.interface import Rounds
+from swsdist.features.fitting.interface import FEWER, Model, Rounds
 from swsdist.features.fitting.mixture import NAMES, Estimator, Mixture, MixtureRounds, PhoneRounds
 from swsdist.features.interface import one_thread
-from swsdist.features.fitting.interface import FEWER, Model
 from swsdist.features.transforms.interface import FittedTransform, Shape
 
 #: Frames computed at a time, so that intermediate results fit the cache.

@@ -25,6 +25,7 @@ from pydantic import Field, PrivateAttr, model_validator
 
 from swsdist.config.section import IsPath
 from swsdist.core.codes import features as codes
+from swsdist.features.fitting.interface import Model, read_model
 from swsdist.features.interface import (
     SHARED_FRAMES,
     Dtype,
@@ -37,7 +38,6 @@ from swsdist.features.interface import (
     kind_of,
     tracks_of,
 )
-from swsdist.features.fitting.interface import Model, read_model
 from swsdist.io.frames.item import Item
 from swsdist.io.remote.copies import local_file
 from swsdist.registry.entries import Options

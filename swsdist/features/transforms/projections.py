@@ -30,9 +30,8 @@ from pydantic import Field
 
 from swsdist.config.section import IsPath
 from swsdist.core.codes import features as codes
-from swsdist.features.fitting.interface import Rounds
+from swsdist.features.fitting.interface import FEWER, Model, Rounds
 from swsdist.features.fitting.moments import Moments, OfClasses, OfCovariance
-from swsdist.features.fitting.interface import FEWER, Model
 from swsdist.features.transforms.interface import Hours
 from swsdist.features.transforms.project import FittedProjection, directed, projection
 

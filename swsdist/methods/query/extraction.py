@@ -25,7 +25,7 @@ from swsdist.core.codes import methods as codes
 from swsdist.core.fingerprint import stable_hash
 from swsdist.core.types import EXAMPLES, REJECTED
 from swsdist.features.blocks import regrouped
-from swsdist.features.extractors import recipe, recipe_fingerprint
+from swsdist.features.extractors import Source, recipe, recipe_fingerprint
 from swsdist.features.interface import (
     Extractor,
     Precomputed,
@@ -35,7 +35,6 @@ from swsdist.features.interface import (
     kind_of,
     tracks_of,
 )
-from swsdist.features.extractors import Source
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote.scratch import scratch
@@ -47,9 +46,8 @@ from swsdist.methods.query.recording_statistics import with_recording_statistics
 from swsdist.methods.query.speech_trimming import trim_to_speech
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, Shard, Track
 from swsdist.store.parquet import Output, numbers, publish
-from swsdist.store.writing import precomputed_example
 from swsdist.store.reading import Store, Tracks
-from swsdist.store.writing import Reading, ReadResult, shard_name, write_tracks
+from swsdist.store.writing import Reading, ReadResult, precomputed_example, shard_name, write_tracks
 
 #: Least (except in the last group) and most queries of a group.
 GROUP_LEAST, GROUP_MOST = 64, 512

@@ -38,11 +38,11 @@ from swsdist.config.model import Executor as Settings
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import StorageError
 from swsdist.core.needs import Needs
+from swsdist.pipeline.chain import Context
 from swsdist.pipeline.execution.executor import KILLED, PartListener, Serial
 from swsdist.pipeline.execution.policy import at_least, nothing_fits, version_mismatches, workers_for
 from swsdist.pipeline.ledger import written_receipt
 from swsdist.pipeline.receipts import Queue
-from swsdist.pipeline.chain import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
 
 #: Seconds to wait for a scheduler, and for a worker if there is none.

@@ -38,9 +38,9 @@ from swsdist.core.text import redacted
 from swsdist.io.byte_count import bytes_read
 from swsdist.io.failures import explain
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain import Context, Stage
 from swsdist.pipeline.execution.policy import pause
 from swsdist.pipeline.ledger import receipt_name
-from swsdist.pipeline.chain import Context, Stage
 from swsdist.pipeline.task import Cost, Failure, Receipt, Task
 from swsdist.store.memory import Cache, use
 

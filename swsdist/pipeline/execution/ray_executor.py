@@ -38,6 +38,7 @@ from swsdist.config.model import Executor as Settings
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import StorageError, UserError
 from swsdist.core.needs import Needs
+from swsdist.pipeline.chain import Context
 from swsdist.pipeline.execution.executor import KILLED, PartListener, error_action, failure_of, note_retry
 from swsdist.pipeline.execution.policy import (
     CHECK_INTERVAL,
@@ -74,7 +75,6 @@ from swsdist.pipeline.execution.ray_instance import (
     ready_calls,
 )
 from swsdist.pipeline.ledger import written_receipt
-from swsdist.pipeline.chain import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
 
 

@@ -31,10 +31,9 @@ from pydantic.dataclasses import dataclass as checked
 from swsdist.accounts.records import records
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.needs import LEAST, Needs
-from swsdist.pipeline.chain import Step
+from swsdist.pipeline.chain import Growth, Step
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.receipts import ReceiptList
-from swsdist.pipeline.chain import Growth
 
 _STRICT = ConfigDict(extra="forbid")
 _Count = Annotated[int, Field(strict=True, ge=1)]

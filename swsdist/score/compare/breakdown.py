@@ -37,8 +37,8 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from swsdist.core.codes import score as codes
-from swsdist.score.measures.twv import PER_TERM, Counts, mtwv, per_term, total, twv_curve
 from swsdist.score.align import decimals
+from swsdist.score.measures.twv import PER_TERM, Counts, mtwv, per_term, total, twv_curve
 
 Ints = NDArray[np.int64]
 

@@ -17,7 +17,15 @@ from swsdist.core.errors import ConfigError, UserError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import PLACED
 from swsdist.corpora.places import Places
-from swsdist.features.extractors import create, create_transform, identity, recipe_fingerprint
+from swsdist.features.extractors import (
+    Planned,
+    Source,
+    create,
+    create_transform,
+    identity,
+    recipe_fingerprint,
+    sources_of,
+)
 from swsdist.features.fitting.files import identity_of
 from swsdist.features.fitting.interface import Fitted, Learning, Supervision
 from swsdist.features.interface import (
@@ -29,7 +37,6 @@ from swsdist.features.interface import (
     kind_of,
     libraries_of,
 )
-from swsdist.features.extractors import Planned, Source, sources_of
 from swsdist.io.filesystem import Folder
 from swsdist.io.frames.item import MISSING, Item
 from swsdist.registry.registries import FEATURES, TRANSFORMS

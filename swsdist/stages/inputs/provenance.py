@@ -10,16 +10,16 @@ from swsdist.calibrate.procedure import ENTRY, fingerprint_references, overlaps,
 from swsdist.config import Config
 from swsdist.core.codes import stages as codes
 from swsdist.core.fingerprint import fingerprint, parse_json
-from swsdist.features.interface import files_of as interface_files_of
 from swsdist.features.fitting.interface import load_model
+from swsdist.features.interface import files_of as interface_files_of
 from swsdist.features.transforms.interface import Transformed
 from swsdist.io.filesystem import Folder, locate
 from swsdist.io.notices import Notices
 from swsdist.pipeline.status import load_chain_run
 from swsdist.pipeline.task import Values
 from swsdist.stages.fit_transforms import document_hash
-from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.inputs.corpus_documents import score_differences
+from swsdist.stages.inputs.search_inputs import CorpusInputs
 
 if TYPE_CHECKING:
     from swsdist.pipeline.chain_run import ChainRun

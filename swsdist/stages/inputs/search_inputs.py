@@ -33,9 +33,14 @@ from swsdist.stages.inputs.corpus import (
     seconds_of_channel_1,
     speakers_meet,
 )
-from swsdist.stages.inputs.corpus_documents import CorpusDocuments, corpus_documents_of, document_seconds, identities
+from swsdist.stages.inputs.corpus_documents import (
+    CorpusDocuments,
+    corpus_documents_of,
+    document_seconds,
+    identities,
+    scores_of,
+)
 from swsdist.stages.inputs.features import RunFeatures, add_items_of_examples
-from swsdist.stages.inputs.corpus_documents import scores_of
 from swsdist.stages.inputs.state import StoreState
 from swsdist.stages.inputs.validation import (
     MEASURED,

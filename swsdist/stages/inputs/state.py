@@ -29,9 +29,8 @@ from swsdist.audio.streams import sha256
 from swsdist.config import Config, config_from_dict
 from swsdist.core.codes import stages as codes
 from swsdist.core.errors import StoreError, SwsdistError, recast
-from swsdist.features.extractors import create
+from swsdist.features.extractors import Source, create
 from swsdist.features.interface import Extractor, Precomputed
-from swsdist.features.extractors import Source
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.io.notices import Notices
 from swsdist.io.remote.scratch import scratch
@@ -41,9 +40,16 @@ from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.receipts import Listing
 from swsdist.pipeline.task import Receipt
-from swsdist.stages.inputs.corpus_documents import CorpusDocuments, Key, Row, StoreContents, compare, places_in
+from swsdist.stages.inputs.corpus_documents import (
+    CorpusDocuments,
+    Key,
+    Row,
+    StoreContents,
+    compare,
+    describe,
+    places_in,
+)
 from swsdist.stages.inputs.features import RunFeatures
-from swsdist.stages.inputs.corpus_documents import describe
 from swsdist.store.manifest import Manifest, load, require, state_name
 from swsdist.store.reading import Store
 

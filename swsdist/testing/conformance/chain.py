@@ -13,15 +13,14 @@ from typing import Any
 from swsdist.config import Config
 from swsdist.core.errors import SwsdistError
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.chain import Chain, Source, Step
+from swsdist.pipeline.chain import Chain, Context, Source, Stage, Step
 from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_stages
-from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.estimate import estimates
-from swsdist.pipeline.status import digests, load_chain_run, status
+from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.chain import Context, Stage
+from swsdist.pipeline.status import digests, load_chain_run, status
 from swsdist.pipeline.task import Part, Task, TaskOutput, Values
 from swsdist.registry.registries import CHAINS
 from swsdist.testing.conformance.entry import check_entry, require

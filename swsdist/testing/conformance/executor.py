@@ -14,15 +14,15 @@ from typing import Any
 from swsdist.accounts.journal import DriverJournal
 from swsdist.accounts.records import records
 from swsdist.config.model import Executor as Settings
-from swsdist.core.codes import searcher as data_codes
 from swsdist.core.codes import pipeline as codes
+from swsdist.core.codes import searcher as data_codes
 from swsdist.core.errors import UserError
 from swsdist.core.needs import LEAST
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain import Context, Stage
 from swsdist.pipeline.execution.executor import Executor
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.ledger import written_receipt
-from swsdist.pipeline.chain import Context, Stage
 from swsdist.pipeline.task import Failure, Receipt, Task, TaskOutput
 from swsdist.registry.registries import EXECUTORS
 from swsdist.testing.conformance.entry import check_entry, require

@@ -23,8 +23,8 @@ import pyarrow as pa
 
 from swsdist.core.types import TRIALS
 from swsdist.registry.entries import MeasureEntry
-from swsdist.score.measures.protocol import OperatingPoint, operating_point, protocol
 from swsdist.score.events import Measure, Merged, Parts, Source, Value, of_table
+from swsdist.score.measures.protocol import OperatingPoint, operating_point, protocol
 from swsdist.testing.scenes import numbers
 
 QUERIES, DOCUMENTS, SECONDS = 13, 9, 5000.0

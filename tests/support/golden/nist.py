@@ -22,11 +22,11 @@ from swsdist.evaluation.evaluate import Evaluation, evaluate
 from swsdist.evaluation.reading import read_task
 from swsdist.evaluation.scoring_task import read_system
 from swsdist.io.notices import Notices
+from swsdist.score.align import score_limits
 from swsdist.score.measures.curve import Curve, CurvePoint, Ranking
 from swsdist.score.measures.det import pooled_maximum
 from swsdist.score.measures.protocol import protocol
 from swsdist.score.measures.twv import optimum, optimum_rows
-from swsdist.score.align import score_limits
 from tests.support.golden.nist_answers import Best, Expected, Kwseval, Params, Stdeval, Term
 from tests.support.golden.runner import Case, needed, place, text, values
 

@@ -18,10 +18,10 @@ from swsdist.evaluation.evaluate import evaluate
 from swsdist.evaluation.reading import read_task
 from swsdist.evaluation.scoring_task import read_system
 from swsdist.io.compressed import lines
+from swsdist.score.events import measure_parts, merge_tables
 from swsdist.score.measures.curve import Curve
 from swsdist.score.measures.protocol import protocol
 from swsdist.score.measures.quesst import Quesst, Values
-from swsdist.score.events import measure_parts, merge_tables
 from swsdist.score.registered.quesst import measured
 from tests.support.golden.runner import Case, needed, place, text, values
 
