@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from benchmarks.rows import Row, at_most, show
 from swsdist.accounts.costs import Costs
-from swsdist.accounts.factors import describe
+from swsdist.accounts.hardware import describe
 from swsdist.accounts.records import NAME, pack, records
 from swsdist.io.filesystem import Folder
 

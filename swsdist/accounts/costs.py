@@ -46,7 +46,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.accounts.factors import Description
+from swsdist.accounts.hardware import Description
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.types import NODES
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 from functools import cache
 
-from swsdist.accounts.factors import gpu_count
+from swsdist.accounts.hardware import gpu_count
 
 
 class _Memory(ctypes.Structure):

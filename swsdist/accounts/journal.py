@@ -115,7 +115,7 @@ class Journal:
         self._phase = ""
         #: Fingerprint and finished part of the present task.
         self.part: tuple[str, float] | None = None
-        from swsdist.accounts.factors import describe
+        from swsdist.accounts.hardware import describe
 
         # CPU time of earlier runs in this process is not start-up time.
         earlier = _last_cpu.get(os.getpid(), 0.0)

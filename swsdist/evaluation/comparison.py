@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.accounts.factors import versions
+from swsdist.accounts.hardware import versions
 from swsdist.calibrate.thresholding import PosteriorSums
 from swsdist.core.codes import score as codes
 from swsdist.core.codes import score as score_codes

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from swsdist.accounts.factors import describe, versions
+from swsdist.accounts.hardware import describe, versions
 from swsdist.audio.formats import ffmpeg
 from swsdist.config import Config
 from swsdist.config.model import Executor

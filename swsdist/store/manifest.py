@@ -45,7 +45,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.accounts.factors import versions
+from swsdist.accounts.hardware import versions
 from swsdist.audio.streams import sha256
 from swsdist.core.codes import storage as codes
 from swsdist.core.fingerprint import Naming, fingerprint

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from swsdist.accounts import factors
+from swsdist.accounts import hardware
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_the_machine_describes_itself() -> None:
-    found = factors.describe()
+    found = hardware.describe()
     assert json.loads(json.dumps(found)) == found
     assert set(found) == {"brand", "cpu", "cores", "clock_ghz", "ram_gb", "os", "gpu"}
     said = subprocess.run(["nproc"], env={}, capture_output=True, text=True, check=True).stdout
@@ -33,19 +33,19 @@ def test_the_machine_describes_itself() -> None:
 
 def test_a_machine_that_says_little(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a container without /proc/cpuinfo and without a vendor."""
-    monkeypatch.setattr(factors, "_first_line", lambda path: None)
-    factors.describe.cache_clear()
+    monkeypatch.setattr(hardware, "_first_line", lambda path: None)
+    hardware.describe.cache_clear()
     try:
-        found = factors.describe()
+        found = hardware.describe()
     finally:
-        factors.describe.cache_clear()
+        hardware.describe.cache_clear()
     assert found["brand"] == "unknown"
     assert found["clock_ghz"] is None
     assert found["cpu"] == (platform.processor() or platform.machine())
 
 
 def test_versions_of_what_counts() -> None:
-    found = dict(factors.versions())  # every caller gets the same one
+    found = dict(hardware.versions())  # every caller gets the same one
     assert found.pop("python") == platform.python_version()
     assert re.fullmatch(r"\d+\.\d+\.\d+", found.pop("libsndfile"))  # no package, but what decodes
     assert {"swsdist", "numpy", "numba", "pyarrow", "soxr"} <= set(found)

@@ -223,7 +223,7 @@ class FakeRay:
                 self.run = type("Run", (), {"remote": lambda _, one: self.work(one)})()
 
             def up(self) -> Any:
-                from swsdist.accounts.factors import versions
+                from swsdist.accounts.hardware import versions
                 from swsdist.pipeline.execution.ray_instance import Ready
 
                 return Ready(f"node-{self.number}", self.number, "", "1", versions(), [])
@@ -375,7 +375,7 @@ def test_only_the_head_of_the_queue_is_looked_through() -> None:
 
 def test_what_a_worker_of_an_older_version_tells_can_be_read() -> None:
     """It had no cache to tell of: its node is told not to be used, and is not taken for broken."""
-    from swsdist.accounts.factors import versions
+    from swsdist.accounts.hardware import versions
     from swsdist.pipeline.execution.policy import version_mismatches
     from swsdist.pipeline.execution.ray_instance import Ready
 

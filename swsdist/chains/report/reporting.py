@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.accounts.costs import GB, Costs, by_type
-from swsdist.accounts.factors import versions
+from swsdist.accounts.hardware import versions
 from swsdist.accounts.records import records
 from swsdist.audio.clips import clip_data_uri
 from swsdist.audio.reader import probe

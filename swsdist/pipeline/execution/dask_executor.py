@@ -32,7 +32,7 @@ from distributed.diagnostics.plugin import WorkerPlugin
 from distributed.system import MEMORY_LIMIT
 from distributed.utils import sync
 
-from swsdist.accounts.factors import versions
+from swsdist.accounts.hardware import versions
 from swsdist.accounts.journal import DriverJournal, Journal
 from swsdist.config.model import Executor as Settings
 from swsdist.core.codes import pipeline as codes

@@ -28,7 +28,7 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Any, Protocol
 
-from swsdist.accounts.factors import gpu_count
+from swsdist.accounts.hardware import gpu_count
 from swsdist.accounts.journal import Journal, cpu_seconds, peak_bytes, reset_peak
 from swsdist.config.model import Executor as Settings
 from swsdist.core.codes.storage import MISSING_FILE

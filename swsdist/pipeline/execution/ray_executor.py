@@ -32,7 +32,7 @@ from dataclasses import replace
 import ray
 from ray.exceptions import ActorUnschedulableError, RayError, RayTaskError
 
-from swsdist.accounts.factors import versions
+from swsdist.accounts.hardware import versions
 from swsdist.accounts.journal import DriverJournal, last_part
 from swsdist.config.model import Executor as Settings
 from swsdist.core.codes import pipeline as codes

@@ -41,7 +41,7 @@ from ray._private import ray_constants
 from ray.autoscaler.sdk import request_resources
 from ray.exceptions import RayError
 
-from swsdist.accounts.factors import versions
+from swsdist.accounts.hardware import versions
 from swsdist.accounts.journal import Journal
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import UserError

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from swsdist.accounts.factors import describe, versions
+from swsdist.accounts.hardware import describe, versions
 
 _HEAD = """# What a cluster survives
 

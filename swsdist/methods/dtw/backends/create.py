@@ -6,7 +6,7 @@ import importlib.util
 import platform
 from typing import TYPE_CHECKING
 
-from swsdist.accounts.factors import gpu_count
+from swsdist.accounts.hardware import gpu_count
 from swsdist.core.codes import methods as codes
 from swsdist.core.errors import UserError
 from swsdist.registry.registries import BACKENDS

@@ -1,1 +1,0 @@
-"""The description of a corpus for a paper."""

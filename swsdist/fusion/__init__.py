@@ -1,1 +1,0 @@
-"""Fuses lists of several systems: joins, imputes, weighs."""

@@ -1,1 +1,0 @@
-"""Inspecting a run folder: digests, status, estimates, rejections; and checks of the machine."""

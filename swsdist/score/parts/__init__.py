@@ -1,1 +1,0 @@
-"""Part tables of measures: computed per bucket of queries, merged as streams, input of every measure."""

@@ -1,1 +1,0 @@
-"""Trials: alignment, segments, documents, and the look-up of terms in transcripts."""
