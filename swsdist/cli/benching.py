@@ -66,11 +66,10 @@ def bench(
     if (config is None) == (compare is None):
         raise click.UsageError("Give a CONFIG to time, or --compare with two results.")
     if compare is not None:
-        from swsdist.bench.results import as_json as json_of
-        from swsdist.bench.results import compare_results, comparison_lines, read_results
+        from swsdist.bench.results import compare_results, comparison_json, comparison_lines, read_results
 
         result = compare_results(read_results(compare[0]), read_results(compare[1]))
-        print(json_of(result) if as_json else "\n".join(comparison_lines(result)))
+        print(comparison_json(result) if as_json else "\n".join(comparison_lines(result)))
         return 0
     import sys
     from pathlib import Path

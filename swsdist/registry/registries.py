@@ -446,7 +446,7 @@ MEASURES: Registry[MeasureEntry] = Registry(
     "score",
     {
         "term-weighted": MeasureEntry(
-            f"swsdist.score.measures.registered:TermWeighted",
+            "swsdist.score.measures.registered:TermWeighted",
             1,
             (
                 *_rated("atwv", by_query=("twv", "pmiss", "pfa")),
@@ -455,17 +455,17 @@ MEASURES: Registry[MeasureEntry] = Registry(
             basic=True,
         ),
         "optimum": MeasureEntry(
-            *(f"swsdist.score.measures.registered:OptimumAndSupremum", 1),
+            *("swsdist.score.measures.registered:OptimumAndSupremum", 1),
             (*_rated("otwv", by_query=("best_twv", "", "")), *_rated("stwv")),
             basic=True,
         ),
         "pooled-maximum": MeasureEntry(
-            *(f"swsdist.score.measures.registered:PooledMaximum", 2),
+            *("swsdist.score.measures.registered:PooledMaximum", 2),
             _rated("pooled_maximum", "occurrence-weighted maximum", threshold=True),
             basic=True,
         ),
         "decisions": MeasureEntry(
-            f"swsdist.score.measures.registered:Decisions",
+            "swsdist.score.measures.registered:Decisions",
             1,
             (
                 Quantity("precision"),
@@ -476,7 +476,7 @@ MEASURES: Registry[MeasureEntry] = Registry(
             basic=True,
         ),
         "retrieval": MeasureEntry(
-            f"swsdist.score.measures.registered:Retrieval",
+            "swsdist.score.measures.registered:Retrieval",
             1,
             (
                 Quantity("map", "MAP"),
@@ -489,7 +489,7 @@ MEASURES: Registry[MeasureEntry] = Registry(
             ),
         ),
         "equal-errors": MeasureEntry(
-            f"swsdist.score.measures.registered:EqualErrors",
+            "swsdist.score.measures.registered:EqualErrors",
             1,
             (
                 Quantity("eer", "EER", "lowest", unit="probability"),
@@ -497,16 +497,16 @@ MEASURES: Registry[MeasureEntry] = Registry(
             ),
         ),
         "figure-of-merit": MeasureEntry(
-            f"swsdist.score.measures.registered:FigureOfMerit", 1, (Quantity("fom", "FOM"),)
+            "swsdist.score.measures.registered:FigureOfMerit", 1, (Quantity("fom", "FOM"),)
         ),
         "pair-areas": MeasureEntry(
-            f"swsdist.score.measures.registered:PairAreas",
+            "swsdist.score.measures.registered:PairAreas",
             1,
             (Quantity("pair_auc", "pair AUC"), Quantity("pooled_pair_auc", "pooled pair AUC")),
             takes="pairs",
         ),
         "cross-entropies": MeasureEntry(
-            f"swsdist.score.measures.registered:CrossEntropies",
+            "swsdist.score.measures.registered:CrossEntropies",
             2,
             (
                 Quantity("effective_prior", best="", unit="probability"),
