@@ -38,7 +38,7 @@ from swsdist import api
 from swsdist.accounts.records import records
 from swsdist.chains.discover.inputs import DiscoverOptions, stretches, unit_of
 from swsdist.config import Config, config_from_dict, dump_config, load_config
-from swsdist.discovery.measures.measures import Value, evaluated
+from swsdist.discovery.measures import Value, evaluated
 from swsdist.discovery.reading import Files, read_evaluation
 from swsdist.discovery.results import halves
 from swsdist.discovery.scene import Scene

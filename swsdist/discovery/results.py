@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from swsdist.core.fingerprint import stable_hash
-from swsdist.discovery.measures.measures import evaluated
+from swsdist.discovery.measures import evaluated
 from swsdist.discovery.modes import seed
 from swsdist.discovery.scene import Scene
 from swsdist.discovery.summary import inside

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from swsdist.core.codes import discovery as codes
-from swsdist.discovery.measures.measures import Value
+from swsdist.discovery.measures import Value
 from swsdist.discovery.units import BEYOND, Corpus, Flags, Fragments, Intervals, Ints, places
 
 

@@ -301,7 +301,7 @@ class MeasureEntry(Entry):
 
 @dataclass(frozen=True)
 class DiscoveryMeasureEntry(Entry):
-    """A measure of term discovery: ``target() -> Measure`` (`swsdist.discovery.measures.measures`).
+    """A measure of term discovery: ``target() -> Measure`` (`swsdist.discovery.measures`).
 
     Attributes:
         gives: keys of its ratios, those that are averaged over folds.

@@ -579,21 +579,17 @@ DISCOVERY_MEASURES: Registry[DiscoveryMeasureEntry] = Registry(
     "swsdist.discovery_measures",
     "score-discovery",
     {
-        "ned": DiscoveryMeasureEntry(f"{_DM}.measures:Ned", 1, ("ned",), ("classes", "pairs")),
-        "coverage": DiscoveryMeasureEntry(f"{_DM}.measures:Coverage", 1, ("coverage",), ("classes", "pairs")),
-        "coverage_time": DiscoveryMeasureEntry(
-            f"{_DM}.measures:CoverageInTime", 1, ("coverage",), ("classes", "pairs")
-        ),
-        "matching": DiscoveryMeasureEntry(f"{_DM}.measures:Matching", 1, of=("classes", "pairs")),
-        "matching_from_two": DiscoveryMeasureEntry(f"{_DM}.measures:MatchingFromTwo", 1, of=("classes", "pairs")),
-        "grouping": DiscoveryMeasureEntry(f"{_DM}.measures:Grouping", 1),
-        "type": DiscoveryMeasureEntry(f"{_DM}.measures:Type", 1, of=("classes", "parse"), pairs=False, words=True),
-        "token": DiscoveryMeasureEntry(f"{_DM}.measures:Token", 1, of=("classes", "parse"), pairs=False, words=True),
-        "boundary": DiscoveryMeasureEntry(
-            f"{_DM}.measures:Boundary", 1, of=("classes", "parse"), pairs=False, words=True
-        ),
+        "ned": DiscoveryMeasureEntry(f"{_DM}:Ned", 1, ("ned",), ("classes", "pairs")),
+        "coverage": DiscoveryMeasureEntry(f"{_DM}:Coverage", 1, ("coverage",), ("classes", "pairs")),
+        "coverage_time": DiscoveryMeasureEntry(f"{_DM}:CoverageInTime", 1, ("coverage",), ("classes", "pairs")),
+        "matching": DiscoveryMeasureEntry(f"{_DM}:Matching", 1, of=("classes", "pairs")),
+        "matching_from_two": DiscoveryMeasureEntry(f"{_DM}:MatchingFromTwo", 1, of=("classes", "pairs")),
+        "grouping": DiscoveryMeasureEntry(f"{_DM}:Grouping", 1),
+        "type": DiscoveryMeasureEntry(f"{_DM}:Type", 1, of=("classes", "parse"), pairs=False, words=True),
+        "token": DiscoveryMeasureEntry(f"{_DM}:Token", 1, of=("classes", "parse"), pairs=False, words=True),
+        "boundary": DiscoveryMeasureEntry(f"{_DM}:Boundary", 1, of=("classes", "parse"), pairs=False, words=True),
         "boundary_one_wrong": DiscoveryMeasureEntry(
-            f"{_DM}.measures:BoundaryOneWrong", 1, of=("classes", "parse"), pairs=False, words=True
+            f"{_DM}:BoundaryOneWrong", 1, of=("classes", "parse"), pairs=False, words=True
         ),
     },
     DiscoveryMeasureEntry,

@@ -18,7 +18,7 @@ class Blocks:
     """Counts blocks, so it depends on them."""
 
     def count(self, block):
-        from swsdist.discovery.measures.measures import WithoutPairs
+        from swsdist.discovery.measures import WithoutPairs
 
         return WithoutPairs({"blocks": 1})
 

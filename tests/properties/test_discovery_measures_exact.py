@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from swsdist.discovery.cells import Block, cells
-from swsdist.discovery.measures.measures import evaluated
+from swsdist.discovery.measures import evaluated
 from swsdist.discovery.modes.seed import score
 from swsdist.discovery.results import shuffled
 from swsdist.discovery.scene import Scene

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from swsdist.discovery.measures.measures import Measure, Value, evaluated
+from swsdist.discovery.measures import Measure, Value, evaluated
 from swsdist.discovery.scene import Scene
 from swsdist.discovery.summary import by_talker, restricted, summarised
 from swsdist.discovery.units import Corpus, EvaluationSetup, Fragments, Intervals

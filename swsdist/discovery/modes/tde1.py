@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from swsdist.discovery.measures.measures import f_score, ratio
+from swsdist.discovery.measures import f_score, ratio
 from swsdist.discovery.modes.pairs import distinct
 from swsdist.discovery.modes.tde1_corpus import InRuns, Members, cut
 from swsdist.discovery.modes.tde1_overlap import CLOSE

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from swsdist.discovery.measures.measures import ratio
+from swsdist.discovery.measures import ratio
 from swsdist.discovery.modes.pairs import distinct
 from swsdist.discovery.modes.tdev2_lines import Lines, Measure, f_or_error, with_f
 from swsdist.discovery.modes.tdev2_pairs import ned_and_grouping

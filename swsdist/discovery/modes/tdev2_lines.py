@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swsdist.discovery.measures.measures import Value, f_score
+from swsdist.discovery.measures import Value, f_score
 from swsdist.discovery.modes.tdev2_phones import spans
 from swsdist.discovery.units import Fragments, Intervals, Ints, Units, ids, places, representatives, string_ids
 

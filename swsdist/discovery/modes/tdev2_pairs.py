@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from swsdist.discovery.cells import Strings
-from swsdist.discovery.measures.measures import Value, ratio
+from swsdist.discovery.measures import Value, ratio
 from swsdist.discovery.modes.pairs import PairCounts, distinct, pairs_of_rows
 from swsdist.discovery.modes.tdev2_lines import Lines, Measure, with_f
 from swsdist.discovery.units import Flags, Ints, ids, partnered, representatives, string_ids

@@ -1,4 +1,4 @@
-"""Checks measures of term discovery; see `swsdist.discovery.measures.measures` for the requirements."""
+"""Checks measures of term discovery; see `swsdist.discovery.measures` for the requirements."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from swsdist.discovery.cells import Block, Talkers
-from swsdist.discovery.measures.measures import counted, evaluated
+from swsdist.discovery.measures import counted, evaluated
 from swsdist.discovery.scene import Scene
 from swsdist.discovery.units import TICKS, Corpus, Flags, Fragments, Units
 from swsdist.registry.registries import DISCOVERY_MEASURES
