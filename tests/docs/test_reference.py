@@ -205,7 +205,7 @@ def test_recordings_and_why_one_is_rejected() -> None:
     from swsdist.audio.formats.views import CHANNELS, RATES
     from swsdist.core.codes import codes_of
     from swsdist.core.codes import searcher
-from swsdist.core.errors import AudioError
+    from swsdist.core.errors import AudioError
     from swsdist.corpora.documents import ENDINGS
 
     page = sections(DOCS / "reference/recordings.md")
