@@ -203,8 +203,7 @@ def _without_values(message: str) -> str:
 
 def test_recordings_and_why_one_is_rejected() -> None:
     from swsdist.audio.formats.views import CHANNELS, RATES
-    from swsdist.core.codes import codes_of
-    from swsdist.core.codes import searcher
+    from swsdist.core.codes import codes_of, searcher
     from swsdist.core.errors import AudioError
     from swsdist.corpora.documents import ENDINGS
 
