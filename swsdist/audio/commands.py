@@ -23,7 +23,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from swsdist.core.codes import searcher as codes
+from swsdist.core.codes import audio as codes
 from swsdist.core.errors import AudioError, recast
 from swsdist.core.fingerprint import fingerprint
 from swsdist.io.byte_count import open_counted

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.audio.formats import ffmpeg
-from swsdist.core.codes import searcher as codes
+from swsdist.core.codes import audio as codes
 
 #: Seconds that a segment may exceed its recording by; it is cut there, as in Kaldi's `extract-segments`.
 OVERSHOOT = 0.5

@@ -41,7 +41,7 @@ from swsdist.audio.formats import ffmpeg, libsndfile
 from swsdist.audio.formats.libsndfile import UNKNOWN, Joined, plain
 from swsdist.audio.formats.views import Extent, check_extent
 from swsdist.audio.streams import open_bytes
-from swsdist.core.codes import searcher as codes
+from swsdist.core.codes import audio as codes
 from swsdist.core.errors import AudioError, CutOffError, ForeignError, recast
 from swsdist.io.filesystem import READ_AHEAD, is_remote
 from swsdist.io.remote.scratch import scratch

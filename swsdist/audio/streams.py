@@ -18,7 +18,7 @@ from typing import BinaryIO, Protocol, cast
 
 from swsdist.audio import commands
 from swsdist.audio.formats import views as archives
-from swsdist.core.codes import searcher as codes
+from swsdist.core.codes import audio as codes
 from swsdist.core.errors import StorageError
 from swsdist.io.byte_count import uncounted
 from swsdist.io.failures import as_file_fault

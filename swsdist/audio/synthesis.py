@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import soundfile
 
-from swsdist.core.codes import searcher as codes
+from swsdist.core.codes import audio as codes
 from swsdist.core.codes.searcher import QUERY_TEXT_NOT_UTF8
 from swsdist.core.errors import TermError
 from swsdist.core.fingerprint import fingerprint

@@ -1,1 +1,1 @@
-"""Each chain of stages has a folder."""
+"""Chains of stages: search, lattices, discover, fuse and sweep, a folder each; what they report."""

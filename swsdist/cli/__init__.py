@@ -1,0 +1,1 @@
+"""The commands of `swsdist`, a file for those of one kind."""

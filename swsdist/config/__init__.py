@@ -1,4 +1,4 @@
-"""Configs: the model (model.py), reading (loader.py), writing (dumping.py) and the reference page (template.py)."""
+"""Configs: their model, reading, writing and reference page."""
 
 from swsdist.config.dumping import dump_config, without_secrets
 from swsdist.config.loader import config_from_dict, load_config, load_corpus

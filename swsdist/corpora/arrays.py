@@ -11,8 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.io import wavfile
 
+from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import corpora as codes
-from swsdist.core.codes import searcher as audio_codes
 from swsdist.core.text import suggestion
 from swsdist.io.tables import write_csv
 

@@ -1,1 +1,1 @@
-"""The forms that detections are written in for others, a file each: see `swsdist.registry.registries.EXPORTS`."""
+"""Files of detections for other programs: lists, labels, tiers, clips."""

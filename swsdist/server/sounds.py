@@ -15,7 +15,7 @@ from swsdist.audio.clips import Clip, as_bytes, read_clip
 from swsdist.audio.reader import probe, read_blocks
 from swsdist.audio.speech import find_speech
 from swsdist.audio.streams import only_files
-from swsdist.core.codes import searcher as audio_codes
+from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import AudioError
 from swsdist.corpora.documents import ENDINGS

@@ -38,7 +38,7 @@ from swsdist.audio.places import OVERSHOOT, fit_segment
 from swsdist.audio.reader import probe, read_blocks
 from swsdist.audio.speech import Listener, pack_marks, unpack_marks
 from swsdist.audio.streams import Digest, digested, digesting, sha256
-from swsdist.core.codes import searcher as audio_codes
+from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import storage as codes
 from swsdist.core.codes import storage as storage_codes
 from swsdist.core.errors import AudioError, CutOffError, DataError, ForeignError, StorageError, StoreError

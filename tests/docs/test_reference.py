@@ -203,12 +203,12 @@ def _without_values(message: str) -> str:
 
 def test_recordings_and_why_one_is_rejected() -> None:
     from swsdist.audio.formats.views import CHANNELS, RATES
-    from swsdist.core.codes import codes_of, searcher
+    from swsdist.core.codes import audio, codes_of
     from swsdist.core.errors import AudioError
     from swsdist.corpora.documents import ENDINGS
 
     page = sections(DOCS / "reference/recordings.md")
-    rejections = [code for code in codes_of(vars(searcher).values()) if issubclass(code.error, AudioError)]
+    rejections = [code for code in codes_of(vars(audio).values()) if issubclass(code.error, AudioError)]
     listed = [(_plain(word), meaning) for word, meaning in rows(page["Rejected recordings"])]
     assert listed == [(code.name, _without_values(code.message)) for code in rejections]
     text = (DOCS / "reference/recordings.md").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ import pytest
 import soundfile
 
 from swsdist.audio.clips import clip_data_uri, write_clip
-from swsdist.core.codes import searcher as codes
+from swsdist.core.codes import audio as codes
 from tests.support.coded import raises
 
 

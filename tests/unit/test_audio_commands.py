@@ -14,7 +14,7 @@ from swsdist.audio import commands
 from swsdist.audio.commands import permitted
 from swsdist.audio.reader import probe, read_blocks
 from swsdist.audio.streams import only_files, sha256
-from swsdist.core.codes import searcher as codes
+from swsdist.core.codes import audio as codes
 from swsdist.core.errors import StorageError, TransientError
 from tests.support.coded import raises
 

@@ -13,7 +13,7 @@ import soundfile
 from swsdist.audio import places
 from swsdist.audio.formats import ffmpeg
 from swsdist.audio.reader import probe, read_blocks
-from swsdist.core.codes import searcher as codes
+from swsdist.core.codes import audio as codes
 from swsdist.features.extractors import create
 from swsdist.io.filesystem import Folder
 from swsdist.store.writing import write_tracks

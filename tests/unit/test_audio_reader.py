@@ -20,8 +20,8 @@ from swsdist.audio import reader, streams
 from swsdist.audio.formats import ffmpeg
 from swsdist.audio.reader import AudioInfo, probe, read_blocks
 from swsdist.audio.streams import sha256
+from swsdist.core.codes import audio as codes
 from swsdist.core.codes import codes_of
-from swsdist.core.codes import searcher as codes
 from swsdist.core.errors import AudioError, CutOffError
 from swsdist.io.filesystem import Folder
 from tests.support.coded import raises

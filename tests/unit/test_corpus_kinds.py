@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import soundfile
 
+from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.codes import io as io_codes
-from swsdist.core.codes import searcher as audio_codes
 from swsdist.core.errors import UserError
 from swsdist.core.types import CORPUS
 from swsdist.corpora.documents import ENDINGS, read_documents

@@ -18,7 +18,7 @@ from swsdist.audio.clips import write_clip
 from swsdist.audio.formats import ffmpeg
 from swsdist.audio.reader import AudioInfo, probe, read_blocks
 from swsdist.audio.streams import sha256
-from swsdist.core.codes import searcher as codes
+from swsdist.core.codes import audio as codes
 from swsdist.core.errors import AudioError, CutOffError
 from swsdist.corpora.documents import read_documents, readable_endings
 from swsdist.io.filesystem import Folder

@@ -15,8 +15,8 @@ import pytest
 import soundfile
 
 from swsdist.audio.reader import read_blocks
+from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import corpora as corpora_codes
-from swsdist.core.codes import searcher as audio_codes
 from swsdist.core.errors import DataError, SwsdistError, UserError
 from swsdist.core.types import CORPUS
 from swsdist.corpora.documents import ENDINGS, read_documents

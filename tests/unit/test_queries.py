@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.config.search import Search
+from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import methods as methods_codes
-from swsdist.core.codes import searcher as audio_codes
 from swsdist.core.errors import UserError
 from swsdist.core.types import EXAMPLES, QUERIES
 from swsdist.features.interface import frame_count

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from swsdist.audio import synthesis
 from swsdist.audio.synthesis import LONGEST, demand_voice, speak
 from swsdist.core.codes import Code, searcher
-from swsdist.core.codes import searcher as audio
+from swsdist.core.codes import audio as audio
 from swsdist.core.errors import SwsdistError, TermError
 from tests.support.coded import raises
 

@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from swsdist.audio.commands import KILL_SIGNALS
 from swsdist.audio.formats.extents import extent
 from swsdist.audio.formats.views import check_extent, check_shape
-from swsdist.core.codes import searcher as codes
+from swsdist.core.codes import audio as codes
 from swsdist.core.errors import CutOffError
 from swsdist.io.byte_count import open_counted, uncounted
 from swsdist.io.failures import transient_messages

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from swsdist.audio import places
 from swsdist.audio.formats.extents import extent, sphere_fields, sphere_lengths
 from swsdist.audio.formats.views import Part, Readable, View, check_extent, check_shape
-from swsdist.core.codes import searcher as codes
+from swsdist.core.codes import audio as codes
 from swsdist.core.errors import AudioError, CutOffError, ForeignError, recast
 from swsdist.io.byte_count import uncounted
 

@@ -18,7 +18,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO, NamedTuple, Protocol, TypeAlias
 
-from swsdist.core.codes import searcher as codes
+from swsdist.core.codes import audio as codes
 from swsdist.core.errors import CutOffError
 
 #: Bytes given to the decoder: these, or those of the file from the first place to the second.

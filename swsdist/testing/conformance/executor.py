@@ -14,8 +14,8 @@ from typing import Any
 from swsdist.accounts.journal import DriverJournal
 from swsdist.accounts.records import records
 from swsdist.config.model import Executor as Settings
+from swsdist.core.codes import audio as data_codes
 from swsdist.core.codes import pipeline as codes
-from swsdist.core.codes import searcher as data_codes
 from swsdist.core.errors import UserError
 from swsdist.core.needs import LEAST
 from swsdist.io.filesystem import Folder

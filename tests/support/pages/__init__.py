@@ -1,4 +1,4 @@
-"""Generators of pages in docs/reference; `python -m tests.support.pages` writes all of them."""
+"""Generators of pages, most in docs/reference; `python -m tests.support.pages` writes all of them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from swsdist.config.template import reference
-from tests.support.pages import api, codes, commands, renamed, report_json, tables
+from tests.support.pages import api, architecture, codes, commands, renamed, report_json, tables
 
 FOLDER = Path(__file__).parents[3] / "docs" / "reference"
 
 #: What gives the text of each page.
 PAGES: Mapping[str, Callable[[], str]] = {
+    "../concepts/architecture.md": architecture.page,
+    "../images/architecture.svg": architecture.picture,
     "api.md": api.page,
     "codes.md": codes.page,
     "commands.md": commands.page,

@@ -1,4 +1,4 @@
-"""Write the generated pages of docs/reference."""
+"""Write the generated pages."""
 
 from __future__ import annotations
 
