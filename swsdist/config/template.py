@@ -36,7 +36,7 @@ A YAML file sets up a run: `swsdist run my.yaml`. `swsdist init` writes a config
 `corpus.documents`.
 
 - YAML 1.2 (`yes` is text, `012` is twelve), strict: unknown and duplicate keys, tags, anchors, aliases and quoted numbers are
-  errors. One error lists all of them, with line and [code](codes.md#config). [Old keys](renamed.md) name the new ones.
+  errors. One error lists all of them, with line and [code](codes.md#config).
 - Paths are relative to the folder of the config; `~` is the home folder; urls such as `s3://bucket/run` are kept.
 - `corpus` is a section, or the path of a [corpus file](../how-to/keep-a-corpus-apart.md); so is `corpus.queries_from`.
 - `${NAME}` is an environment variable, `${NAME:-other}` has a default, `$$` is a dollar sign.
