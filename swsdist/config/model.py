@@ -162,7 +162,6 @@ class Report(Section):
     clips: Annotated[int, Field(ge=0)] = Field(
         20, description="audio clips of the best hits, first the best hit of each query; of classes, players of members"
     )
-    pl_lambda: float = Field(0.1, ge=0, le=1, description="weight lambda of indexing in the processing load PL")
 
 
 class Executor(Section):

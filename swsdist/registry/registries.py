@@ -129,7 +129,6 @@ DISTANCES: Registry[DistanceEntry] = Registry(
         "cosine-exp": DistanceEntry(f"{_D}.cosine:exponential", 1, unit=512),
         "cosine-neg-log": DistanceEntry(f"{_D}.cosine:negative_log", 1, unit=512),
         "bhattacharyya": DistanceEntry(f"{_D}.bhattacharyya:plain", 1, posteriors=True),
-        "bhattacharyya-squared": DistanceEntry(f"{_D}.bhattacharyya:squared", 1, unit=1024, posteriors=True),
         "log-posterior-cosine": DistanceEntry(f"{_D}.log_posterior:plain", 1, _FLOOR, posteriors=True),
         "log-posterior-cosine-squared": DistanceEntry(f"{_D}.log_posterior:squared", 1, _FLOOR, 1024, posteriors=True),
         "kl": DistanceEntry(f"{_D}.kl:directed", 1, _FLOOR, 128, posteriors=True),
@@ -343,7 +342,6 @@ CALIBRATION: Registry[StepEntry] = Registry(
             columns=("speaker",),
             says="by mean and deviation in each speaker's documents",
         ),
-        "rank-norm": StepEntry(f"{_S}.norms:RankNorm", 1, statistics=("score-histogram",), first=True, says="by rank"),
         "zt-norm": StepEntry(
             f"{_S}.norms:ZtNorm",
             1,

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.audio.synthesis import spoken_rows
-from swsdist.calibrate.procedure import check_sample, check_steps, procedures
+from swsdist.calibrate.procedure import check_steps, procedures
 from swsdist.calibrate.statistics import Tally, to_table
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.config.calibration import Calibrate, misfit_of
@@ -725,7 +725,6 @@ def _calibration(calibrate: Calibrate, search: Search) -> bytes | None:
     if error := misfit_of(calibrate, score, references=False, where="calibrate.steps"):
         raise error
     check_steps(calibrate, score)
-    check_sample(calibrate, search)
     needs = {
         "a cohort of queries": [name for name in entries if entries[name].cohort],
         "the number of trials": [name for name in entries if entries[name].operating_point],

@@ -170,7 +170,7 @@ def test_an_unknown_key_names_the_one_that_was_meant(load: Load, line: str, key:
         ("storage: 5", "storage", "5", "mapping"),
         ("report: {exports: csv}", "report.exports", "csv", "list of csv | stdlist"),
         ("report: {exports: [csv, lables]}", "report.exports[1]", "lables", "csv"),
-        ("report: {pl_lambda: 2}", "report.pl_lambda", "2", "number >= 0 and <= 1"),
+        ("reduce: {overlap: 2}", "reduce.overlap", "2", "number >= 0 and <= 1"),
         ("index: {store: ''}", "index.store", '""', "path | null"),
         ("calibrate: {fit: 3}", "calibrate.fit", "3", "none | crossfit | oracle | path"),
         ("score: {tolerance: -1}", "score.tolerance", "-1", "number >= 0 | null"),

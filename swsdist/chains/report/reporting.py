@@ -359,7 +359,6 @@ def _resources(
         search_gpu_s=_gpu(all_spent.search),
         gpu_index_gb=accounts.gpu_peak("index"),
         gpu_search_gb=accounts.gpu_peak("search"),
-        pl_lambda=chain_run.config.report.pl_lambda,
         wall_s=time.time() - outcome.began,
         phase_wall_s=wall,
         executor_start_s=outcome.executor_start,

@@ -1,4 +1,4 @@
-"""Distance of Bhattacharyya between posteriors: 1 - the cosine of their square roots, and its square.
+"""Distance of Bhattacharyya between posteriors: 1 - the cosine of their square roots.
 
 The cosine of the square roots of two distributions is Bhattacharyya's coefficient, the sum of sqrt(q x): the square
 roots have norm 1, but for what a frame's sum is away from 1, which is divided out. Fixed point, bound, map and error
@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.kernels.distances.cosine import bound, from_dot, from_dot_fine, from_dot_squared, unit_norm
+from swsdist.kernels.distances.cosine import bound, from_dot, from_dot_fine, unit_norm
 from swsdist.kernels.distances.interface import Distance, Prepared, Side, single
 from swsdist.kernels.distances.probabilities import totals
 
@@ -32,8 +32,3 @@ def plain(name: str, unit: int, dimension: int) -> Distance:
     return single(
         name, dimension, unit, dimension, bound(dimension), partial(_fill, name), from_dot=from_dot, fine=from_dot_fine
     )
-
-
-def squared(name: str, unit: int, dimension: int) -> Distance:
-    """Its square."""
-    return single(name, dimension, unit, dimension, bound(dimension), partial(_fill, name), from_dot=from_dot_squared)
