@@ -19,7 +19,7 @@ from swsdist.calibrate.procedure import procedures
 from swsdist.calibrate.statistics import from_table
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.config import Config
-from swsdist.config.calibration import Calibrate
+from swsdist.config.model import Calibrate
 from swsdist.config.search import Search
 from swsdist.core.fingerprint import slot_of, slots_of
 from swsdist.core.numbers import seconds_to_frame

@@ -49,7 +49,7 @@ from pydantic import ValidationError
 
 from swsdist.calibrate.statistics import CandidatePosteriors, Tally, load_statistics
 from swsdist.calibrate.steps.interface import STEPS_SCHEMA, Floats, Json, Step, TwvParameters, scores_of
-from swsdist.config.calibration import Calibrate
+from swsdist.config.model import Calibrate
 from swsdist.core.codes import error_of
 from swsdist.core.codes import score as codes
 from swsdist.core.fingerprint import fingerprint, parse_json, stable_hash

@@ -434,8 +434,8 @@ def _demand_own_config(path: str, loaded: Config) -> None:
     """
 
     from swsdist.config import load_config
-    from swsdist.config.dumping import dump_config
-    from swsdist.config.files import text_of
+    from swsdist.config.reading import text_of
+    from swsdist.config.template import dump_config
     from swsdist.io.filesystem import Folder, is_remote
 
     run = Folder(loaded.run, loaded.storage)

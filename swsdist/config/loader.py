@@ -22,10 +22,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import ValidationError
 
-from swsdist.config.corpus import Corpus, QueriesFrom
-from swsdist.config.files import absolute, folder_of, is_url, text_of
-from swsdist.config.model import Config
-from swsdist.config.reading import Draft, Origin, plain, read
+from swsdist.config.model import Config, Corpus, QueriesFrom
+from swsdist.config.reading import Draft, Origin, absolute, folder_of, is_url, plain, read, text_of
 from swsdist.config.section import Section
 from swsdist.config.suggest import (
     Place,

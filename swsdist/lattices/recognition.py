@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from swsdist.audio.speech import HOP, levels
-from swsdist.config.names import NameIn
-from swsdist.config.section import Section
+from swsdist.config.section import NameIn, Section
 from swsdist.core.codes import config as codes
 from swsdist.core.extras import error_of
 from swsdist.core.needs import Needs

@@ -85,6 +85,8 @@ CHAINS: Registry[Entry] = Registry(
     },
 )
 
+_O = "swsdist.config.search"
+
 #: Queries and a store to candidates.
 METHODS: Registry[MethodEntry] = Registry(
     "method",
@@ -92,13 +94,11 @@ METHODS: Registry[MethodEntry] = Registry(
     "search.method",
     {
         "dtw": MethodEntry("swsdist.methods.dtw.method:Dtw", 1),
-        "windows": MethodEntry(
-            "swsdist.methods.windows.method:Windows", 1, "swsdist.methods.windows.options:WindowsOptions"
-        ),
+        "windows": MethodEntry("swsdist.methods.windows.method:Windows", 1, f"{_O}:WindowsOptions"),
         "lattice": MethodEntry(
             "swsdist.methods.lattice.method:LatticeSearch",
             1,
-            "swsdist.methods.lattice.options:LatticeOptions",
+            f"{_O}:LatticeOptions",
             "text",
             "lattices",
             "posterior",
@@ -116,7 +116,7 @@ METHODS: Registry[MethodEntry] = Registry(
 )
 
 _D = "swsdist.kernels.distances"
-_FLOOR, _LEAST, _CAP = f"{_D}.options:Floor", f"{_D}.options:FloorOfProduct", f"{_D}.options:Cap"
+_FLOOR, _LEAST, _CAP = f"{_O}:FloorOptions", f"{_O}:FloorOfProductOptions", f"{_O}:CapOptions"
 
 #: Frames to a local distance.
 DISTANCES: Registry[DistanceEntry] = Registry(
@@ -152,7 +152,7 @@ RECURRENCES: Registry[RecurrenceEntry] = Registry(
         "asymmetric": RecurrenceEntry(f"{_R}.asymmetric:recurrence", 1),
         "averages": RecurrenceEntry(f"{_R}.averages:recurrence", 1, longest_query=1 << 15),
         "non-segmental": RecurrenceEntry(f"{_R}.nonsegmental:recurrence", 1, longest_query=1 << 14),
-        "segmental": RecurrenceEntry(f"{_R}.segmental:recurrence", 1, f"{_R}.options:Band", 1 << 18, "band"),
+        "segmental": RecurrenceEntry(f"{_R}.segmental:recurrence", 1, f"{_O}:BandOptions", 1 << 18, "band"),
     },
     RecurrenceEntry,
 )
@@ -204,8 +204,8 @@ FIRST_PASSES: Registry[FirstPassEntry] = Registry(
     "swsdist.first_passes",
     "search.first_pass.name",
     {
-        "coarse": FirstPassEntry(f"{_P}.coarse:Coarse", 3, f"{_P}.options:Coarse"),
-        "quantised": FirstPassEntry(f"{_P}.quantised:Quantised", 5, f"{_P}.options:Quantised", True, _QUANTISE),
+        "coarse": FirstPassEntry(f"{_P}.coarse:Coarse", 3, f"{_O}:CoarseOptions"),
+        "quantised": FirstPassEntry(f"{_P}.quantised:Quantised", 5, f"{_O}:QuantisedOptions", True, _QUANTISE),
     },
     FirstPassEntry,
 )

@@ -28,7 +28,7 @@ from swsdist.audio.reader import probe
 from swsdist.audio.speech import SHORTEST
 from swsdist.calibrate.procedure import required_statistics
 from swsdist.calibrate.statistics import Tally, load_statistics
-from swsdist.config.calibration import Calibrate
+from swsdist.config.model import Calibrate
 from swsdist.config.search import Search
 from swsdist.core import errors
 from swsdist.core.codes import line_of

@@ -27,10 +27,8 @@ from swsdist.audio.synthesis import spoken_rows
 from swsdist.calibrate.procedure import check_steps, procedures
 from swsdist.calibrate.statistics import Tally, to_table
 from swsdist.calibrate.steps.interface import TwvParameters
-from swsdist.config.calibration import Calibrate, misfit_of
-from swsdist.config.corpus import Corpus
 from swsdist.config.loader import section_from
-from swsdist.config.model import Config, Executor, KeepDetections, Reduce
+from swsdist.config.model import Calibrate, Config, Corpus, Executor, KeepDetections, Reduce, misfit_of
 from swsdist.config.search import Search
 from swsdist.core.codes import line_of
 from swsdist.core.codes import methods as methods_codes

@@ -36,7 +36,7 @@ from swsdist.calibrate.fitting import (
 from swsdist.calibrate.procedure import Procedure, decide, keep_order, procedures
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.config import Config
-from swsdist.config.calibration import Calibrate
+from swsdist.config.model import Calibrate
 from swsdist.core.codes import stages as codes
 from swsdist.core.fingerprint import fingerprint, slot_of
 from swsdist.core.types import DETECTIONS

@@ -22,8 +22,7 @@ from swsdist.audio.clips import write_silence
 from swsdist.audio.commands import are_permitted, is_command, permitted, refusal
 from swsdist.audio.formats import ffmpeg
 from swsdist.config import Config
-from swsdist.config.dropping import Dropping
-from swsdist.config.search import Search
+from swsdist.config.search import Dropping, Search
 from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.codes import stages as codes
 from swsdist.core.errors import AudioError, StoreError

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from swsdist.calibrate.steps.interface import STEPS_SCHEMA
 from swsdist.config import config_from_dict
+from swsdist.config.search import WindowsOptions
 from swsdist.core.codes import every_code
 from swsdist.features.librosa import Librosa, MfccFingerprint
 from swsdist.features.mfcc import Mfcc
@@ -20,7 +21,6 @@ from swsdist.features.phnrec.extractor import Phnrec
 from swsdist.features.plp import Plp
 from swsdist.features.ssl.extractor import Ssl
 from swsdist.io.filesystem import Folder
-from swsdist.methods.windows.options import WindowsOptions
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.registries import CHAINS, DISTANCES, quantities
 from swsdist.score import PROTOCOLS

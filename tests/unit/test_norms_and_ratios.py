@@ -29,7 +29,7 @@ from swsdist.calibrate.statistics import (
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.calibrate.steps.llr import _COVARIATES, Covariate
 from swsdist.calibrate.steps.norms import ALL, COHORT, cohort_of, cohort_sums, cohort_table, deviation_of, mode_of
-from swsdist.config.calibration import Calibrate
+from swsdist.config.model import Calibrate
 from swsdist.core.codes import score as codes
 from swsdist.core.types import CANDIDATES, DETECTIONS, REFERENCES, TRIALS
 from swsdist.kernels.regression import logarithm

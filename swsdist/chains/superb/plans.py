@@ -11,7 +11,7 @@ from typing import Any
 from swsdist.calibrate.procedure import Procedure
 from swsdist.chains.superb.variants import VARIANTS
 from swsdist.config import Config, config_from_dict, dump_config
-from swsdist.config.dumping import without_secrets
+from swsdist.config.template import without_secrets
 from swsdist.corpora.quesst import QuesstDatabase, Split
 from swsdist.features.ssl.folder import WHISPER, read_encoder
 from swsdist.io.filesystem import Folder

@@ -35,7 +35,7 @@ from swsdist.calibrate.rescoring import (
 from swsdist.calibrate.statistics import CandidatePosteriors, from_table, posterior_sums
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.config import Config
-from swsdist.config.calibration import Calibrate
+from swsdist.config.model import Calibrate
 from swsdist.core.codes import fuse as codes
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import TRIALS

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.config.search import Search
+from swsdist.config.search import QuantisedOptions, Search
 from swsdist.features.fitting.interface import Model, load_model
 from swsdist.kernels.distances.interface import Distance
 from swsdist.methods.dtw.matches import Matches, together
@@ -39,7 +39,6 @@ from swsdist.methods.first_pass.landmarks import (
     contents,
     landmark_documents,
 )
-from swsdist.methods.first_pass.options import Quantised as QuantisedOptions
 from swsdist.methods.first_pass.quantised import Index, Quantised, build, index_of
 from swsdist.methods.first_pass.rescoring import visit
 from swsdist.methods.query.example import Example

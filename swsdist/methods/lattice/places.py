@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from swsdist.config.search import LatticeOptions
 from swsdist.core.fingerprint import SLOTS, slot_of
 from swsdist.core.types import CANDIDATES
 from swsdist.lattices.packed import TICK
-from swsdist.methods.lattice.options import LatticeOptions
 from swsdist.store.lattice_shards import Lattices
 
 #: A posterior of 1 in candidates.

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.config.dropping import Dropping
+from swsdist.config.search import Dropping
 from swsdist.core.codes import methods as codes
 from swsdist.core.types import EXAMPLES
 

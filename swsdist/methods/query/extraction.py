@@ -19,8 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.audio.speech import bandwidth_of
-from swsdist.config.dropping import Dropping
-from swsdist.config.search import Search
+from swsdist.config.search import Dropping, Search
 from swsdist.core.codes import methods as codes
 from swsdist.core.fingerprint import stable_hash
 from swsdist.core.types import EXAMPLES, REJECTED

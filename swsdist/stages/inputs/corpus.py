@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from swsdist.audio.synthesis import spoken_rows
 from swsdist.config import Config
-from swsdist.config.corpus import Corpus as Section
+from swsdist.config.model import Corpus as Section
 from swsdist.config.search import Search
 from swsdist.core.codes import stages as codes
 from swsdist.core.errors import TermError, UserError
