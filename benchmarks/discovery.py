@@ -46,7 +46,7 @@ from swsdist.discovery.summary import restricted
 from swsdist.discovery.units import Given
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
-from swsdist.kernels.query_distances import local_distances
+from swsdist.kernels.products import local_distances
 from swsdist.pipeline.status import load_partial_run
 from swsdist.registry.registries import DISCOVERY_MEASURES
 from swsdist.stages.buckets import Bucket

@@ -176,7 +176,7 @@ def _curve(distances: Any) -> Any:
 
 @numba.njit
 def _minima(cost: Any, window: int) -> Any:
-    """End frames of locally least cost, see `kernels.peaks`."""
+    """End frames of locally least cost, see `kernels.scan`."""
     found = []
     for t in range(len(cost)):
         if np.isinf(cost[t]):

@@ -7,7 +7,7 @@ one's unigram. `<s>` is the beginning; `</s>` and higher orders are left out. Lo
 
 Source: SRILM, ngram-format(5).
 
-Phone lattices from posteriors of phones' states, exact and in bounded memory; strings: `swsdist.kernels.phone_string`.
+Phone lattices from posteriors of phones' states, exact and in bounded memory; strings: `swsdist.kernels.phone_loop`.
 
 Sources: the loop of three-state phones is that of BUT's recogniser (P. Schwarz, "Phoneme recognition based on long temporal
 context", 2009); the topology of CTC is that of A. Graves et al., "Connectionist temporal classification", ICML 2006, section
@@ -424,7 +424,7 @@ class FrameDecoder:
 
     def string(self, frames: NDArray[np.float32]) -> list[str]:
         """The likeliest phones of a query, without non-speech."""
-        from swsdist.kernels.phone_string import best_string  # compiles
+        from swsdist.kernels.phone_loop import best_string  # compiles
 
         decoder = self._string
         costs = -decoder.scale * self.log_posteriors(frames)

@@ -243,7 +243,7 @@ def _gpu() -> Finding:
         return Finding("GPU", True, "none that can be used; searches run on the CPU")
     from numba.cuda.cudadrv.error import CudaSupportError, NvvmSupportError
 
-    from swsdist.kernels.distances.create import create
+    from swsdist.kernels.distances.interface import create
     from swsdist.methods.dtw.search import warm
     from swsdist.methods.dtw.settings import Settings
 

@@ -70,8 +70,8 @@ from swsdist.config.model import Reduce
 from swsdist.config.search import Search
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.types import DETECTIONS
+from swsdist.kernels.arithmetic import weighted
 from swsdist.kernels.coding import coded_documents
-from swsdist.kernels.scales import weighted
 from swsdist.methods.query.parts import PARTS
 from swsdist.methods.sample import in_sample, sample_limit
 from swsdist.reduce.spans import (

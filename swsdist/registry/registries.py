@@ -128,9 +128,11 @@ DISTANCES: Registry[DistanceEntry] = Registry(
         "cosine-squared": DistanceEntry(f"{_D}.cosine:squared", 1, unit=1024),
         "cosine-exp": DistanceEntry(f"{_D}.cosine:exponential", 1, unit=512),
         "cosine-neg-log": DistanceEntry(f"{_D}.cosine:negative_log", 1, unit=512),
-        "bhattacharyya": DistanceEntry(f"{_D}.bhattacharyya:plain", 1, posteriors=True),
-        "log-posterior-cosine": DistanceEntry(f"{_D}.log_posterior:plain", 1, _FLOOR, posteriors=True),
-        "log-posterior-cosine-squared": DistanceEntry(f"{_D}.log_posterior:squared", 1, _FLOOR, 1024, posteriors=True),
+        "bhattacharyya": DistanceEntry(f"{_D}.cosine:bhattacharyya", 1, posteriors=True),
+        "log-posterior-cosine": DistanceEntry(f"{_D}.cosine:log_posterior", 1, _FLOOR, posteriors=True),
+        "log-posterior-cosine-squared": DistanceEntry(
+            f"{_D}.cosine:log_posterior_squared", 1, _FLOOR, 1024, posteriors=True
+        ),
         "kl": DistanceEntry(f"{_D}.kl:directed", 1, _FLOOR, 128, posteriors=True),
         "kl-symmetric": DistanceEntry(f"{_D}.kl:symmetric", 1, _FLOOR, 128, posteriors=True),
         "inner-product": DistanceEntry(f"{_D}.inner_product:negative_log", 1, _LEAST, 256, posteriors=True),

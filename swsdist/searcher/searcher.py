@@ -41,7 +41,7 @@ from swsdist.core.types import CANDIDATES, DETECTIONS
 from swsdist.features.ssl.extractor import search_of
 from swsdist.io.filesystem import Folder
 from swsdist.kernels.distances.interface import Distance
-from swsdist.kernels.query_distances import local_distances
+from swsdist.kernels.products import local_distances
 from swsdist.lattices.terms import Terms
 from swsdist.methods.create import create, demand_readable
 from swsdist.methods.curve import curve, path

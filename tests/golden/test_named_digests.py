@@ -31,8 +31,8 @@ from swsdist.features.transforms.interface import Shape
 from swsdist.features.transforms.project import projection
 from swsdist.features.transforms.projections import Pca
 from swsdist.io.filesystem import Folder
-from swsdist.kernels.distances.create import create as create_distance
-from swsdist.kernels.query_distances import local_distances
+from swsdist.kernels.distances.interface import create as create_distance
+from swsdist.kernels.products import local_distances
 from swsdist.lattices.collection import read_file
 from swsdist.lattices.lattice import Lattice, Origin
 from swsdist.lattices.packed import Packed

@@ -15,9 +15,9 @@ from swsdist.chains.discover.inputs import unit_of
 from swsdist.chains.discover.propose_pairs import Collection
 from swsdist.config.search import Search
 from swsdist.discovery.neighbours import Match, Matching, Places, Stretches, best, match
-from swsdist.kernels.distances.create import create
-from swsdist.kernels.query_distances import local_distances
-from swsdist.kernels.scales import MAX_DISTANCE
+from swsdist.kernels.arithmetic import MAX_DISTANCE
+from swsdist.kernels.distances.interface import create
+from swsdist.kernels.products import local_distances
 from swsdist.methods.dtw.matches import Matches
 from swsdist.registry.registries import DISTANCES as DISTANCE_NAMES
 from swsdist.testing import scenes

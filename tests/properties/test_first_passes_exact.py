@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from swsdist.kernels.distances.create import create
+from swsdist.kernels.distances.interface import create
 from swsdist.kernels.windows import least_sums
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdist.kernels.distances.create import create
+from swsdist.kernels.distances.interface import create
 from swsdist.kernels.products import layout
 from swsdist.methods.dtw.backends.lanes import batches
 from swsdist.methods.dtw.backends.pieces import cut

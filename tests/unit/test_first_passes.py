@@ -12,7 +12,7 @@ from swsdist import api
 from swsdist.config.search import Search
 from swsdist.core.codes import config as registry_codes
 from swsdist.core.codes import methods as methods_codes
-from swsdist.kernels.distances.create import create as distance
+from swsdist.kernels.distances.interface import create as distance
 from swsdist.kernels.lookup import GROUP
 from swsdist.methods.dtw.matches import Matches
 from swsdist.methods.first_pass.codebook import Codebook, Landmarks, fit

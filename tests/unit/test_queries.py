@@ -21,8 +21,8 @@ from swsdist.features.interface import frame_count
 from swsdist.features.mfcc import Mfcc
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
-from swsdist.kernels.distances.create import create
-from swsdist.kernels.recurrences import create as recurrences
+from swsdist.kernels.distances.interface import create
+from swsdist.kernels.recurrences import interface as recurrences
 from swsdist.methods.query import example_frames as queries
 from swsdist.methods.query.example_frames import example_frames
 from swsdist.methods.query.extraction import GROUP_LEAST, GROUP_MOST, extract, groups, prepared

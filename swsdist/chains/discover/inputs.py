@@ -16,8 +16,8 @@ from swsdist.core.codes import discovery as codes
 from swsdist.discovery.clusters import Clustering
 from swsdist.discovery.neighbours import Matching, Neighbours, Stretches
 from swsdist.discovery.segments import Boundaries, Segments
+from swsdist.kernels.arithmetic import MAX_DISTANCE, weighted
 from swsdist.kernels.distances.interface import Distance, Side
-from swsdist.kernels.scales import MAX_DISTANCE, weighted
 from swsdist.methods.dtw.shard import Documents
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.entries import checked

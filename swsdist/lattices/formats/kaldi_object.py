@@ -22,7 +22,7 @@ that of which all are.
 
 **As bytes**: an OpenFst vector FST of type lattice4, lattice8, compactlattice44 or compactlattice84. Header: magic number,
 `vector` and the type of arcs, each after its length, version 2, flags (32 bits each), properties, start (-1: no states), number
-of states and of arcs (64 bits each; Kaldi writes 0 arcs). Then the states: see `swsdist.kernels.lattice_bytes`. Little-endian.
+of states and of arcs (64 bits each; Kaldi writes 0 arcs). Then the states: see `swsdist.kernels.lattices`. Little-endian.
 
 Source: Kaldi's documentation of lattices.
 """
@@ -38,8 +38,7 @@ import numpy as np
 
 from swsdist.core.codes import lattices as codes
 from swsdist.io.compressed import short
-from swsdist.kernels.lattice_bytes import SHORT, WRONG, walk
-from swsdist.kernels.lattices import chained, grouped, state_times
+from swsdist.kernels.lattices import SHORT, WRONG, chained, grouped, state_times, walk
 from swsdist.lattices.formats.parts import demand_costs, text_of
 from swsdist.lattices.formats.stream import Stream
 from swsdist.lattices.lattice import Floats, Ints, Lattice

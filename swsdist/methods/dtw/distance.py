@@ -8,10 +8,8 @@ from numpy.typing import NDArray
 from swsdist.config.search import DistanceTerm, Search
 from swsdist.core.errors import UserError, recast
 from swsdist.features.statistics import Statistics
-from swsdist.kernels.distances.create import create
-from swsdist.kernels.distances.interface import Distance
-from swsdist.kernels.distances.weighted import Part, weighted_sum
-from swsdist.kernels.scales import MAX_DISTANCE, weighted
+from swsdist.kernels.arithmetic import MAX_DISTANCE, weighted
+from swsdist.kernels.distances.interface import Distance, Part, create, weighted_sum
 
 
 def distance_of(search: Search, dimension: int) -> Distance:

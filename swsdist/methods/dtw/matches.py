@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.kernels.peaks import COLUMNS
+from swsdist.kernels.scan import COLUMNS
 
 
 class Matches(NamedTuple):
@@ -36,7 +36,7 @@ def pruned(rows: NDArray[np.int64], most: NDArray[np.int64]) -> NDArray[np.int64
     """The best `most[document]` of each query and document: those of least cost, earlier ends first.
 
     Args:
-        rows: int64 (candidates, 5), columns as in `kernels.peaks`; in any order, none twice.
+        rows: int64 (candidates, 5), columns as in `kernels.scan`; in any order, none twice.
         most: int64 (documents,).
 
     Returns:

@@ -164,8 +164,8 @@ class Dtw:
 
     def rescore(self, queries: Queries, store: Store, spans: pa.Table) -> pa.Table:
         """The best path of a query's examples inside each span; the first example, and then the first end, wins ties."""
-        from swsdist.kernels.query_distances import local_distances
-        from swsdist.kernels.recurrences.create import create
+        from swsdist.kernels.products import local_distances
+        from swsdist.kernels.recurrences.interface import create
         from swsdist.methods.curve import traced
 
         settings = self._settings

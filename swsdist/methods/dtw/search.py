@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.core.codes import methods as codes
-from swsdist.kernels.distances.create import create as create_distance
-from swsdist.kernels.recurrences.create import create as create_recurrence
+from swsdist.kernels.distances.interface import create as create_distance
+from swsdist.kernels.recurrences.interface import create as create_recurrence
 from swsdist.methods.dtw.backends.create import create
 from swsdist.methods.dtw.backends.interface import Backend, Work
 from swsdist.methods.dtw.backends.pieces import Piece, cut

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.kernels.query_distances import QueryDistances, Room
+from swsdist.kernels.products import QueryDistances, Room
 from swsdist.kernels.vectors import WIDTH
 from swsdist.kernels.windows import column_minima, least_sums
 from swsdist.methods.first_pass.buffering import buffered, stretches

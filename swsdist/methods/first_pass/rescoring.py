@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.kernels import windows
+from swsdist.kernels.arithmetic import StateType, packing
 from swsdist.kernels.distances.interface import Distance
-from swsdist.kernels.query_distances import QueryDistances, Room
-from swsdist.kernels.recurrences.packing import StateType, packing
+from swsdist.kernels.products import QueryDistances, Room
 from swsdist.methods.dtw.matches import Matches, best_matches
 from swsdist.methods.first_pass.buffering import LaneGroups, buffered, stretches
 from swsdist.methods.first_pass.interface import Documents, Windows, Work

@@ -14,7 +14,7 @@ from swsdist.core.errors import AudioError
 from swsdist.features.blocks import in_blocks
 from swsdist.features.interface import Extractor, for_speaker, frame_count, frame_shift, surroundings
 from swsdist.io.filesystem import Folder
-from swsdist.kernels.scales import LONGEST_QUERY
+from swsdist.kernels.arithmetic import LONGEST_QUERY
 from swsdist.registry.registries import RECURRENCES
 
 #: Frames of an example that is averaged with others: a table of two such has 2^24 places.

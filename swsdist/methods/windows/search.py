@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.kernels.alignment import in_windows, packed
+from swsdist.kernels.arithmetic import State
 from swsdist.kernels.distances.interface import Distance
-from swsdist.kernels.products import aligned
-from swsdist.kernels.query_distances import QueryDistances, Room
-from swsdist.kernels.recurrences.packing import State
+from swsdist.kernels.products import QueryDistances, Room, aligned
 from swsdist.kernels.suppression import separated
 from swsdist.kernels.vectors import WIDTH
 from swsdist.kernels.windows import column_minima, least_sums
@@ -127,7 +126,7 @@ def settled(rows: _Rows, limits: Limits) -> _Rows:
         limits: what to keep.
 
     Returns:
-        int64 (candidates, 5), columns as in `kernels.peaks`, by example, document, last frame.
+        int64 (candidates, 5), columns as in `kernels.scan`, by example, document, last frame.
     """
     group = _groups(rows, limits)
     chosen = _of_least_estimate(rows, limits)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from swsdist.kernels.distances.create import create as create_distance
-from swsdist.kernels.distances.interface import Side
-from swsdist.kernels.distances.weighted import Part, weighted_sum
+from swsdist.kernels.distances.interface import Part, Side, weighted_sum
+from swsdist.kernels.distances.interface import create as create_distance
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example

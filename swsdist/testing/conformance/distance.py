@@ -8,11 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.core.errors import DataError
-from swsdist.kernels.distances.create import create
-from swsdist.kernels.distances.interface import LARGEST_COORDINATE, LARGEST_SUM, Distance, Side
-from swsdist.kernels.query_distances import local_distances
-from swsdist.kernels.row_range import LARGEST
-from swsdist.kernels.scales import MAX_DISTANCE
+from swsdist.kernels.arithmetic import MAX_DISTANCE
+from swsdist.kernels.distances.interface import LARGEST_COORDINATE, LARGEST_SUM, Distance, Side, create
+from swsdist.kernels.products import LARGEST, local_distances
 from swsdist.registry.registries import DISTANCES
 from swsdist.testing import scenes
 from swsdist.testing.conformance.entry import check_entry, require

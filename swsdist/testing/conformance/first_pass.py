@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.kernels.distances.create import create as create_distance
+from swsdist.kernels.distances.interface import create as create_distance
 from swsdist.methods.dtw.matches import Matches
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings

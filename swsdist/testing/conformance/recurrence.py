@@ -9,13 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.core.errors import UserError
-from swsdist.kernels.distances.create import create as create_distance
+from swsdist.kernels.arithmetic import State
 from swsdist.kernels.distances.interface import Distance
-from swsdist.kernels.query_distances import local_distances
-from swsdist.kernels.recurrences.create import create
-from swsdist.kernels.recurrences.interface import Recurrence
-from swsdist.kernels.recurrences.packing import State
-from swsdist.kernels.recurrences.tracing import Table
+from swsdist.kernels.distances.interface import create as create_distance
+from swsdist.kernels.products import local_distances
+from swsdist.kernels.recurrences.interface import Recurrence, Table, create
 from swsdist.kernels.vectors import WIDTH, store
 from swsdist.methods.curve import curve, path, traced
 from swsdist.methods.dtw.search import search

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from swsdist.core.codes import methods as codes
 from swsdist.core.threads import in_threads
 from swsdist.kernels import products
-from swsdist.kernels.peaks import COLUMNS
-from swsdist.kernels.recurrences.packing import StateType
-from swsdist.kernels.scan import Scan, room_for_candidates, room_for_distances, room_for_ranges
+from swsdist.kernels.arithmetic import StateType
+from swsdist.kernels.scan import COLUMNS, Scan, room_for_candidates, room_for_distances, room_for_ranges
 from swsdist.kernels.vectors import WIDTH
 from swsdist.methods.dtw.backends.interface import Scanned, Work
 from swsdist.methods.dtw.backends.lanes import LaneBatch, batches
@@ -148,7 +147,7 @@ def _scan(
     multiply: Multiply | None,
     room: Room,
 ) -> Iterator[NDArray[np.int64]]:
-    """Candidates of all groups in a batch: int64 (candidates, 5), see `kernels.peaks`."""
+    """Candidates of all groups in a batch: int64 (candidates, 5), see `kernels.scan`."""
     settings, most = work.settings, work.most
     lanes = np.zeros((WIDTH, 6), np.int64)
     lanes[:, :5] = batch.numbers

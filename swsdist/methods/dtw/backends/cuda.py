@@ -23,8 +23,8 @@ from numpy.typing import DTypeLike, NDArray
 from swsdist.core.codes import methods as codes
 from swsdist.core.errors import UserError
 from swsdist.kernels.cuda.threads import QUERIES, WARP
-from swsdist.kernels.peaks import COLUMNS
 from swsdist.kernels.products import Element
+from swsdist.kernels.scan import COLUMNS
 from swsdist.kernels.vectors import WIDTH
 from swsdist.methods.dtw.backends.create import missing
 from swsdist.methods.dtw.backends.interface import Scanned, Work
@@ -230,7 +230,7 @@ class Cuda:
         """Start the search of a batch; yield finished candidates, possibly of earlier batches.
 
         Yields:
-            int64 (candidates, 5), columns as in `kernels.peaks`.
+            int64 (candidates, 5), columns as in `kernels.scan`.
         """
         place, self._batches = self._batches % 2, self._batches + 1
         yield from (self._fetch(turn) for turn in self._turns if turn.going and turn.going.sent.place == place)

@@ -8,8 +8,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.kernels.arithmetic import StateType
 from swsdist.kernels.recurrences.interface import Recurrence
-from swsdist.kernels.recurrences.packing import StateType
 from swsdist.methods.dtw.backends.pieces import Piece
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
@@ -52,7 +52,7 @@ class Scanned(NamedTuple):
     """Candidates since the last result of a backend.
 
     Attributes:
-        rows: int64 (candidates, 5) each, columns as in `kernels.peaks`.
+        rows: int64 (candidates, 5) each, columns as in `kernels.scan`.
         used: frames of pieces that were laid out.
         laid: frames that they took, padding included.
     """

@@ -11,8 +11,8 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.kernels.arithmetic import State
 from swsdist.kernels.cuda.threads import LANE, SPAN, TASK, WARP
-from swsdist.kernels.recurrences.packing import State
 from swsdist.kernels.vectors import WIDTH
 from swsdist.methods.dtw.backends.interface import Work
 from swsdist.methods.dtw.backends.pieces import Piece
