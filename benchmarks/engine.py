@@ -46,8 +46,7 @@ from swsdist.kernels.recurrences.interface import create as create_recurrence
 from swsdist.kernels.vectors import WIDTH, store
 from swsdist.methods.dtw.backends.cuda import Cuda
 from swsdist.methods.dtw.backends.interface import Work
-from swsdist.methods.dtw.matches import Matches
-from swsdist.methods.dtw.search import run, search
+from swsdist.methods.dtw.search import Matches, run, search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
 from swsdist.pipeline.chain_run import StepSelection

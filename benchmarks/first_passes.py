@@ -36,11 +36,9 @@ from swsdist.calibrate.steps.norms import moments
 from swsdist.config import load_config
 from swsdist.config.model import Reduce
 from swsdist.config.search import Search
-from swsdist.methods.dtw.matches import Matches
-from swsdist.methods.dtw.search import search
+from swsdist.methods.dtw.search import Matches, search
 from swsdist.methods.dtw.shard import candidate_tables, engine_settings
-from swsdist.methods.first_pass.create import create
-from swsdist.methods.first_pass.interface import Budget, FirstPass, Material, Work
+from swsdist.methods.first_pass.interface import Budget, FirstPass, Material, Work, create
 from swsdist.methods.first_pass.quantised import Quantised, build, index_of
 from swsdist.methods.first_pass.search import material_of, run
 from swsdist.methods.query.example import Example

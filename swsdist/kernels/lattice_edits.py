@@ -26,7 +26,7 @@ from swsdist.kernels.compiled import compiled
 
 #: Units of a cost of 1.
 UNIT = 1024
-#: Bits of the start state, and of it and the labels of r (`swsdist.methods.lattice.query_lattices.MOST_LABELS`).
+#: Bits of the start state, and of it and the labels of r (`swsdist.methods.lattice.places.MOST_LABELS`).
 START_BITS, LOW_BITS = 28, 38
 #: States of a document that the method aligns at once.
 PIECE = 1 << 14

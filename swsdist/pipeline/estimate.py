@@ -218,7 +218,7 @@ def _ffmpeg() -> Finding:
 def _blas() -> Finding:
     from threadpoolctl import threadpool_info
 
-    from swsdist.methods.dtw.backends.matrix_product import by_numpy
+    from swsdist.methods.dtw.backends.cpu import by_numpy
 
     libraries = {
         f"{item['internal_api']} {item['version']} ({item.get('architecture', '?')})" for item in threadpool_info()

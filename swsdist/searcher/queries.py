@@ -48,7 +48,8 @@ from swsdist.io.tables import without_nobody
 from swsdist.lattices.packed import Recipe
 from swsdist.lattices.terms import WRITTEN, TermReader, Terms, cheapest
 from swsdist.lattices.words import spelled, unmarked
-from swsdist.methods.query import bands, recording_statistics
+from swsdist.methods.query import extraction as recording_statistics
+from swsdist.methods.query import speech_trimming as bands
 from swsdist.methods.query.extraction import Cut, Extracted, extract
 from swsdist.methods.query.speech_trimming import has_speech
 from swsdist.stages.describe import measure_examples

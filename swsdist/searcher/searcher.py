@@ -43,13 +43,11 @@ from swsdist.io.filesystem import Folder
 from swsdist.kernels.distances.interface import Distance
 from swsdist.kernels.products import local_distances
 from swsdist.lattices.terms import Terms
-from swsdist.methods.create import create, demand_readable
 from swsdist.methods.curve import curve, path
-from swsdist.methods.dtw.distance import unit_of
-from swsdist.methods.dtw.shard import Documents, engine_settings
-from swsdist.methods.method import Unit
-from swsdist.methods.query.dropping import kept, without_dropped
+from swsdist.methods.dtw.shard import Documents, engine_settings, unit_of
+from swsdist.methods.method import Unit, create, demand_readable
 from swsdist.methods.query.extraction import Cut, prepared
+from swsdist.methods.query.speech_trimming import kept, without_dropped
 from swsdist.methods.sample import in_sample, limit_of
 from swsdist.pipeline.chain import Chain, ChainInputs, Step
 from swsdist.pipeline.in_memory import InMemory, MemoryContext, Way

@@ -36,7 +36,7 @@ from swsdist.features.interface import Columns, Extractor, Precomputed, kind_of,
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote.scratch import scratch
 from swsdist.kernels.arithmetic import LONGEST_QUERY
-from swsdist.methods.query import recording_statistics
+from swsdist.methods.query import extraction as recording_statistics
 from swsdist.methods.query.extraction import examples_of, groups, write_group
 from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.chain_run import ChainRun

@@ -20,7 +20,7 @@ from swsdist.calibrate.procedure import check_steps, required_statistics
 from swsdist.calibrate.statistics import load_statistics
 from swsdist.config import Config
 from swsdist.core.codes import pipeline as codes
-from swsdist.methods.create import create
+from swsdist.methods.method import create
 from swsdist.pipeline.chain import Stage, Step
 from swsdist.registry.entries import names_where
 from swsdist.registry.registries import CALIBRATION, FIRST_PASSES, METHODS

@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.kernels.distances.interface import Distance, Side
-from swsdist.methods.dtw.matches import Matches
+from swsdist.methods.dtw.search import Matches
 from swsdist.methods.first_pass.codebook import Codebook, Landmarks, fit
 from swsdist.methods.first_pass.interface import Documents, Material
-from swsdist.methods.query.averaging import averaged
-from swsdist.methods.query.example import Example
+from swsdist.methods.query.example import Example, averaged
 
 Frames = NDArray[np.float32]
 

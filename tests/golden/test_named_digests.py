@@ -36,13 +36,13 @@ from swsdist.kernels.products import local_distances
 from swsdist.lattices.collection import read_file
 from swsdist.lattices.lattice import Lattice, Origin
 from swsdist.lattices.packed import Packed
-from swsdist.methods.create import create
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
-from swsdist.methods.first_pass.create import create as create_first_pass
 from swsdist.methods.first_pass.interface import Budget
+from swsdist.methods.first_pass.interface import create as create_first_pass
 from swsdist.methods.first_pass.search import run
-from swsdist.methods.lattice.query_lattices import QUERY_LATTICES, query_row
+from swsdist.methods.lattice.places import QUERY_LATTICES, query_row
+from swsdist.methods.method import create
 from swsdist.methods.windows.search import Limits
 from swsdist.methods.windows.search import search as search_windows
 from swsdist.registry.registries import (

@@ -18,9 +18,9 @@ import swsdist
 from swsdist.config.search import Search
 from swsdist.core.codes import methods as codes
 from swsdist.kernels.distances.interface import create
-from swsdist.methods.dtw.backends.pieces import Piece
-from swsdist.methods.dtw.backends.warps import batches
-from swsdist.methods.dtw.matches import pruned
+from swsdist.methods.dtw.backends.cuda import batches
+from swsdist.methods.dtw.backends.interface import Piece
+from swsdist.methods.dtw.search import pruned
 from swsdist.methods.dtw.shard import engine_settings
 from swsdist.testing.synthesis import make_corpus
 from tests.support.coded import says

@@ -31,9 +31,9 @@ from swsdist.kernels.distances.interface import (
     weighted_sum,
 )
 from swsdist.kernels.products import LARGEST
-from swsdist.methods.dtw.distance import distance_of, offset_and_scale
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
+from swsdist.methods.dtw.shard import distance_of, offset_and_scale
 from swsdist.methods.query.example import Example
 from swsdist.methods.query.extraction import prepared as prepared_examples
 from swsdist.registry.entries import names_where

@@ -13,7 +13,7 @@ from swsdist.kernels.distances.interface import create
 from swsdist.kernels.recurrences import bounded_slope
 from swsdist.kernels.scan import COLUMNS, bound, pick
 from swsdist.kernels.vectors import WIDTH, below, load, load_unsigned, spread, store
-from swsdist.methods.dtw.backends.matrix_product import Multiply, by_numpy, probe
+from swsdist.methods.dtw.backends.cpu import Multiply, by_numpy, probe
 from tests.oracles import search as oracle
 
 KINDS = st.sampled_from(["random", "constant", "few-values", "largest"])

@@ -32,8 +32,7 @@ from swsdist.methods.dtw.backends.cpu import int16
 from swsdist.methods.dtw.backends.create import missing
 from swsdist.methods.dtw.backends.cuda import Cuda
 from swsdist.methods.dtw.backends.interface import Backend, Work
-from swsdist.methods.dtw.matches import Matches
-from swsdist.methods.dtw.search import run
+from swsdist.methods.dtw.search import Matches, run
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
 from swsdist.registry.registries import DISTANCES, RECURRENCES

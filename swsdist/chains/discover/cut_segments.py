@@ -16,10 +16,9 @@ from swsdist.config.search import Search
 from swsdist.core.fingerprint import fingerprint
 from swsdist.discovery.neighbours import Neighbours, Pairs, Places, most_alike, unique
 from swsdist.discovery.segments import Segments, directions, signatures, starts
-from swsdist.methods.create import create, demand_readable
-from swsdist.methods.dtw.matches import Matches
-from swsdist.methods.dtw.search import search
+from swsdist.methods.dtw.search import Matches, search
 from swsdist.methods.dtw.shard import Documents, engine_settings
+from swsdist.methods.method import create, demand_readable
 from swsdist.methods.query.example import Example
 from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.inputs import Inputs

@@ -31,7 +31,7 @@ from swsdist.discovery.neighbours import (
     ordered,
     unique,
 )
-from swsdist.methods.create import create
+from swsdist.methods.method import create
 from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.task import Part, Task, TaskOutput

@@ -18,7 +18,7 @@ from swsdist.core.fingerprint import fingerprint
 from swsdist.core.needs import Needs
 from swsdist.lattices.packed import Recipe
 from swsdist.lattices.terms import WRITTEN, TermReader, Terms, cheapest
-from swsdist.methods.lattice.query_lattices import QUERY_LATTICES, linear, query_row
+from swsdist.methods.lattice.places import QUERY_LATTICES, linear, query_row
 from swsdist.methods.query.extraction import groups
 from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.inputs import Inputs

@@ -1,13 +1,14 @@
 """An index of product-quantised frames, whose distances are looked up in tables, for a search of all documents.
 
-Frames are averaged in groups of `factor` and coded with 4 bits in each part of a stream (`codebook`); the index of a shard
-has the codes of its documents as they are searched (`kernels.lookup`). A query looks its distances up, a path costs their sum,
-and the chunks of 8 averages in which the cheapest paths end are proposed, but none that lies in the window of a cheaper one.
-Nothing else is left out before the budget: a word that is said twice in a second is proposed twice.
+Frames are averaged in groups of `factor` and coded with 4 bits in each part of a stream (`codebook`); the index of a
+shard has the codes of its documents as they are searched (`kernels.lookup`). A query looks its distances up, a path
+costs their sum, and the chunks of 8 averages in which the cheapest paths end are proposed, but none that lies in the
+window of a cheaper one. Nothing else is left out before the budget: a word that is said twice in a second is proposed
+twice.
 
-What a proposed window costs is no bound of its exact cost: a distance differs by what quantisation leaves (a third of the
-variance of MFCC), by at most half a 255th of the tables' reach a part from rounding, and where it is farther than their
-reach. `verify` measures what that loses.
+What a proposed window costs is no bound of its exact cost: a distance differs by what quantisation leaves (a third of
+the variance of MFCC), by at most half a 255th of the tables' reach a part from rounding, and where it is farther than
+their reach. `verify` measures what that loses.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class Windows:
 
     def warm(self) -> None:
         """Load the compiled kernels."""
-        from swsdist.methods.dtw.distance import distance_of
+        from swsdist.methods.dtw.shard import distance_of
         from swsdist.methods.windows.search import warm
 
         warm(distance_of(*self._dtw.any_columns()))

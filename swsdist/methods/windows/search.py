@@ -1,6 +1,6 @@
 """Coarse and fine search of a group of queries in documents: arrays in, candidates out.
 
-Documents arrive in stretches (`methods.first_pass.buffering`), so memory does not grow with a document. The distances
+Documents arrive in stretches (`methods.first_pass.interface`), so memory does not grow with a document. The distances
 of a stretch to a query are computed once, for both searches. If a document is longer than a stretch, its best windows
 are known only at its end; until then the fine search covers all windows that may still be kept.
 """
@@ -19,9 +19,8 @@ from swsdist.kernels.products import QueryDistances, Room, aligned
 from swsdist.kernels.suppression import separated
 from swsdist.kernels.vectors import WIDTH
 from swsdist.kernels.windows import column_minima, least_sums
-from swsdist.methods.dtw.matches import Matches, best_matches, pruned
-from swsdist.methods.first_pass.buffering import FrameBuffer, Stretch, buffered, stretches
-from swsdist.methods.first_pass.interface import Documents
+from swsdist.methods.dtw.search import Matches, best_matches, pruned
+from swsdist.methods.first_pass.interface import Documents, FrameBuffer, Stretch, buffered, stretches
 from swsdist.methods.query.example import Example
 
 #: Upper bound of all sums of distances.

@@ -120,7 +120,7 @@ def renormalise(
     Returns:
         EXAMPLES without speakers, so that a method uses the collection's statistics.
     """
-    from swsdist.methods.dtw.distance import offset_and_scale  # loads numba
+    from swsdist.methods.dtw.shard import offset_and_scale  # loads numba
 
     collection = statistics["collection", ""]
     to, stretch = offset_and_scale(search, ours)

@@ -8,11 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.kernels.distances.interface import create as create_distance
-from swsdist.methods.dtw.matches import Matches
-from swsdist.methods.dtw.search import search
+from swsdist.methods.dtw.search import Matches, search
 from swsdist.methods.dtw.settings import Settings
-from swsdist.methods.first_pass.create import create
-from swsdist.methods.first_pass.interface import Budget, Material
+from swsdist.methods.first_pass.interface import Budget, Material, create
 from swsdist.methods.first_pass.search import run
 from swsdist.registry.registries import FIRST_PASSES
 from swsdist.testing import scenes

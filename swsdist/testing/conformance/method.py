@@ -11,8 +11,7 @@ import pyarrow as pa
 from swsdist.config.search import Search
 from swsdist.core.fingerprint import SLOTS, fingerprint, slot_of
 from swsdist.core.types import CANDIDATES
-from swsdist.methods.create import create
-from swsdist.methods.method import SPANS, Method
+from swsdist.methods.method import SPANS, Method, create
 from swsdist.registry.registries import METHODS
 from swsdist.store.reading import Store
 from swsdist.testing.conformance.entry import check_entry, require
