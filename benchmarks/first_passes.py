@@ -52,7 +52,7 @@ from swsdist.report.plots.run import Axes, Series, lines_svg, side_by_side
 from swsdist.score import Counts, align, beta, mtwv, number_of_trials, protocol, twv_curve
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.queries import examples_in
-from swsdist.testing.conformance.first_pass import recall
+from swsdist.testing.conformance.entry import recall
 
 #: Of a cell, what its distance alone costs; and what a cell costs whose distance is looked up.
 DISTANCE, LOOKUP = 0.6, 0.45

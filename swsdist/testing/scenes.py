@@ -1,6 +1,7 @@
 """Small inputs computed from integers, for conformance suites and golden digests: the same on every machine.
 
-Numbers are of Knuth's MMIX generator, not of a library. Features are integers, or probabilities in 256ths, held in float32.
+Numbers are of Knuth's MMIX generator, not of a library. Features are integers, or probabilities in 256ths, held in
+float32.
 """
 
 from __future__ import annotations

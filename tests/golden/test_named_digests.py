@@ -59,7 +59,7 @@ from swsdist.registry.registries import (
 from swsdist.registry.registry import Registry
 from swsdist.testing import scenes
 from swsdist.testing.conformance import export as exports
-from swsdist.testing.conformance import lists
+from swsdist.testing.conformance import export as lists
 from tests.support.format_samples import SAMPLES
 from tests.support.lattice_stores import chain, store_of
 from tests.support.lattices import places_of

@@ -21,7 +21,7 @@ from swsdist.methods.first_pass.quantised import CODES, build, index_of
 from swsdist.methods.query.example import Example, averaged
 from swsdist.methods.sample import landmark_documents
 from swsdist.registry.registries import FIRST_PASSES
-from swsdist.testing.conformance.first_pass import present, recall
+from swsdist.testing.conformance.entry import present, recall
 from tests.support.coded import raises
 
 
