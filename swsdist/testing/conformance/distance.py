@@ -1,4 +1,4 @@
-"""Checks local distances and recurrences; `interface` in `swsdist.kernels.distances` and `.recurrences` has the requirements."""
+"""Checks local distances and recurrences; their `interface` in `swsdist.kernels` has the requirements."""
 
 from __future__ import annotations
 

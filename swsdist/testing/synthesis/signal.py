@@ -9,13 +9,13 @@ array operations, and no filter state.
 Filters are Klatt's (1980, section I) digital resonators: in cascade for the glottal source, a single one, as a
 band-pass, for noise made in the mouth.
 
-**Control tracks** have one point per 5 ms. Each gesture sets targets; the tracks are targets smoothed over about the time a tongue needs, so sounds that are
-spoken fast run into each other and vowels miss their targets, as in speech.
+**Control tracks** have one point per 5 ms. Each gesture sets targets; the tracks are targets smoothed over about the
+time a tongue needs, so sounds that are spoken fast run into each other and vowels miss their targets, as in speech.
 
-**Language.** A phone is one or more gestures, spoken one after the other: a plosive is a closure, a burst and, if it is voiceless, a
-puff of breath. Frequencies are in Hz for a grown man (vocal tract of about 17.5 cm), levels in dB relative to the
-voicing of a vowel, durations in ms at an unhurried rate. The values are of the order of Klatt's (1980, tables II and
-III), rounded; they are of no real language.
+**Language.** A phone is one or more gestures, spoken one after the other: a plosive is a closure, a burst and, if it
+is voiceless, a puff of breath. Frequencies are in Hz for a grown man (vocal tract of about 17.5 cm), levels in dB
+relative to the voicing of a vowel, durations in ms at an unhurried rate. The values are of the order of Klatt's
+(1980, tables II and III), rounded; they are of no real language.
 """
 
 from __future__ import annotations
