@@ -5,43 +5,28 @@ It is the sum over all processes: inside a container the library's process ids a
 
 from __future__ import annotations
 
-import ctypes
 from functools import cache
+from typing import Any
 
 from swsdist.accounts.hardware import gpu_count
-
-
-class _Memory(ctypes.Structure):
-    """`nvmlMemory_t`."""
-
-    _fields_ = (("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong))
 
 
 def gpu_bytes() -> int | None:
     """Bytes in use on all GPUs of this node; None: no GPU, or unknown."""
     if not gpu_count():
         return None
-    library = _library()
-    if library is None:
+    import pynvml
+
+    try:
+        return sum(int(pynvml.nvmlDeviceGetMemoryInfo(gpu).used) for gpu in _gpus())
+    except pynvml.NVMLError:
         return None
-    count = ctypes.c_uint()
-    if library.nvmlDeviceGetCount_v2(ctypes.byref(count)):
-        return None
-    used = 0
-    for k in range(count.value):
-        handle, memory = ctypes.c_void_p(), _Memory()
-        if library.nvmlDeviceGetHandleByIndex_v2(k, ctypes.byref(handle)):
-            return None
-        if library.nvmlDeviceGetMemoryInfo(handle, ctypes.byref(memory)):
-            return None
-        used += memory.used
-    return used
 
 
 @cache
-def _library() -> ctypes.CDLL | None:
-    try:
-        library = ctypes.CDLL("libnvidia-ml.so.1")
-    except OSError:
-        return None
-    return None if library.nvmlInit_v2() else library
+def _gpus() -> list[Any]:
+    """The library's handles; it is loaded once for the life of a process."""
+    import pynvml
+
+    pynvml.nvmlInit()
+    return [pynvml.nvmlDeviceGetHandleByIndex(k) for k in range(pynvml.nvmlDeviceGetCount())]
