@@ -6,5 +6,5 @@ All its data are in one frozen tree, `swsdist.report.data.ReportData`; nothing h
 * `swsdist.report.page.render_page` makes `report.html`;
 * `swsdist.report.headline` is the beginning of both: six figures, and issues;
 * `swsdist.report.summary.print_summary` prints every figure;
-* `swsdist.report.plots.svg` draws the plots, also alone for a paper.
+* `swsdist.report.plots.curves` draws the plots, also alone for a paper.
 """

@@ -14,7 +14,7 @@ from shlex import quote
 from swsdist.registry.entries import Quantity
 from swsdist.report.data import FusionReport, Gain, Hit, Measures, ReportData, quantity_of, thin_det
 from swsdist.report.headline import MOST_ISSUES, issues, key_figures
-from swsdist.report.plots.svg import Line, Mark, det_svg, histogram_svg
+from swsdist.report.plots.curves import Line, Mark, det_svg, histogram_svg
 from swsdist.report.plots.timeline import timeline_svg
 from swsdist.report.resources import resource_table
 from swsdist.report.summary import (

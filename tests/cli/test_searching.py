@@ -19,7 +19,7 @@ from swsdist.core.codes import searcher as searcher_codes
 from swsdist.report.answers import page as pages
 from swsdist.report.answers import sounds
 from swsdist.report.answers.hits import answers_by_query
-from swsdist.report.plots.waveform import waveform_svg
+from swsdist.report.plots.timeline import waveform_svg
 from swsdist.searcher import hit_likelihood
 from tests.support.coded import says
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from swsdist.audio.clips import PAGE_RATE, data_uri, read_clip
 from swsdist.core.errors import AudioError
-from swsdist.report.plots.waveform import waveform_svg
+from swsdist.report.plots.timeline import waveform_svg
 
 #: Context around a hit, s.
 AROUND = 0.75

@@ -19,9 +19,8 @@ from swsdist.report.comparing.tables import (
     pair_name,
     stars,
 )
-from swsdist.report.plots.comparison import Estimate, differences_svg, forest_svg
-from swsdist.report.plots.run import side_by_side
-from swsdist.report.plots.svg import Line, Mark, det_svg
+from swsdist.report.plots.curves import Estimate, Line, Mark, det_svg, differences_svg, forest_svg
+from swsdist.report.plots.svg import side_by_side
 from swsdist.report.summary import fixed, rendered
 from swsdist.score.compare.paired import PairRow
 from swsdist.score.compare.results import ComparisonData, DetLine, Measured

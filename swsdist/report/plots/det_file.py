@@ -83,7 +83,7 @@ def write_points(columns: Mapping[str, Floats], path: str) -> None:
 
 
 def _picture(result: Evaluation, curve: Curve, pooled: bool, errors: tuple[Floats, Floats] | None) -> str:
-    from swsdist.report.plots.svg import Line, Mark, det_svg  # loads scipy, which points as CSV do without
+    from swsdist.report.plots.curves import Line, Mark, det_svg  # loads scipy, which points as CSV do without
 
     marks = []
     for label, point in (("ATWV", result.overall.actual), ("MTWV", result.overall.maximum)):
