@@ -33,10 +33,9 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from io import UnsupportedOperation
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, Protocol, TypedDict, TypeVar, cast
+from typing import Any, BinaryIO, NamedTuple, TypeVar, cast
 
 from swsdist.core.codes import io as codes
 from swsdist.core.codes import storage as store_codes
@@ -177,7 +176,8 @@ class Folder:
         if local is not None:
             return retry_local(local.stat).st_mtime
         url = self.path(name)
-        return _ask(self.storage, url, lambda client: client.info(_key(url)))["LastModified"].timestamp()
+        moment: float = _ask(self.storage, url, lambda client: client.info(_key(url)))["LastModified"].timestamp()
+        return moment
 
     def identity(self, name: str) -> str:
         """Identity of a file, which changes with the file; see `Info`."""
@@ -217,9 +217,11 @@ class Folder:
             yield item.key[skip:].removeprefix("/"), Info(item.size, _identity(item.size, item.etag))
 
     def _listed(self, bucket: str, **requested: str) -> Mapping[str, object]:
-        return _ask(
-            self.storage, self.path(), lambda client: client.call_s3("list_objects_v2", Bucket=bucket, **requested)
+        request = {"Bucket": bucket, **requested}
+        answer: Mapping[str, object] = _ask(
+            self.storage, self.path(), lambda client: client.call_s3("list_objects_v2", **request)
         )
+        return answer
 
     def open(self, name: str, ahead: int = READ_AHEAD) -> BinaryIO:
         """A seekable binary file for reading; on S3 it fetches `ahead` bytes beyond each request.
@@ -398,27 +400,6 @@ def _local_info(status: os.stat_result) -> Info:
     return Info(status.st_size, f"{status.st_size}:{status.st_mtime_ns}")
 
 
-class _Details(TypedDict):
-    """S3's details of an object."""
-
-    type: str
-    size: int
-    ETag: str
-    LastModified: datetime
-
-
-class _S3(Protocol):
-    """The part of s3fs in use here."""
-
-    def info(self, path: str) -> _Details: ...
-
-    def pipe_file(self, path: str, value: bytes, *, chunksize: int) -> None: ...
-
-    def put_file(self, lpath: str, rpath: str, *, chunksize: int, max_concurrency: int) -> None: ...
-
-    def call_s3(self, method: str, **kwargs: str | bytes) -> Mapping[str, object]: ...
-
-
 def _identity(size: int, etag: str) -> str:
     bare = etag.strip('"')
     return f"{size}:{bare}"
@@ -438,7 +419,7 @@ def _bucket_and_key(url: str) -> dict[str, str]:
     return {"Bucket": bucket, "Key": key}
 
 
-def _ask(storage: Mapping[str, object], url: str, do: Callable[[_S3], T]) -> T:
+def _ask(storage: Mapping[str, object], url: str, do: Callable[[Any], T]) -> T:
     """Send a request to S3, with retries where useful."""
     from swsdist.io.remote.retry import retry_remote
 

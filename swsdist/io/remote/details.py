@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeVar
-
-D = TypeVar("D", covariant=True)
+from typing import Any
 
 
-class _Client(Protocol[D]):
-    def info(self, path: str) -> D: ...
-
-    def call_s3(self, method: str, **kwargs: Any) -> object: ...
-
-
-def details_of(client: _Client[D], path: str) -> D:
+def details_of(client: Any, path: str) -> dict[str, Any]:
     """S3's details of an object. After a refusal, requests one byte to learn the reason.
 
     The answer to HEAD has no body, so expired keys look like missing permissions.
@@ -23,7 +15,7 @@ def details_of(client: _Client[D], path: str) -> D:
         path: bucket/key.
     """
     try:
-        return client.info(path)
+        return dict(client.info(path))
     except PermissionError:
         bucket, _, key = path.partition("/")
         client.call_s3("get_object", Bucket=bucket, Key=key, Range="bytes=0-0")  # raises the specific error

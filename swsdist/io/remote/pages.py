@@ -11,7 +11,7 @@ import os.path
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
-from typing import NamedTuple, TypedDict, cast
+from typing import Any, NamedTuple
 
 
 class Object(NamedTuple):
@@ -20,25 +20,6 @@ class Object(NamedTuple):
     key: str
     size: int
     etag: str
-
-
-class _Content(TypedDict):
-    Key: str
-    Size: int
-    ETag: str
-
-
-class _Prefix(TypedDict):
-    Prefix: str
-
-
-class _Answer(TypedDict, total=False):
-    """The fields in use of the answer to list_objects_v2."""
-
-    Contents: list[_Content]
-    CommonPrefixes: list[_Prefix]
-    IsTruncated: bool
-    NextContinuationToken: str
 
 
 class _Page(NamedTuple):
@@ -75,7 +56,7 @@ class _Range(NamedTuple):
 
 
 #: list_objects_v2 of a bucket; takes further parameters.
-Ask = Callable[..., Mapping[str, object]]
+Ask = Callable[..., Mapping[str, Any]]
 
 _DIGITS = "0123456789abcdef"
 #: Parallel requests.
@@ -146,7 +127,7 @@ def _cut(prefix: str, page: _Page) -> tuple[_Page, list[_Range]]:
 
 
 def _page(ask: Ask, **requested: str) -> _Page:
-    answer = cast("_Answer", ask(**requested))
+    answer = ask(**requested)
     objects = [Object(item["Key"], item["Size"], item["ETag"]) for item in answer.get("Contents", ())]
     folders = [item["Prefix"] for item in answer.get("CommonPrefixes", ())]
     return _Page(objects, folders, answer["NextContinuationToken"] if answer.get("IsTruncated") else "")

@@ -12,7 +12,7 @@ import errno
 import hashlib
 import re
 from collections.abc import Mapping
-from typing import Protocol, TypedDict
+from typing import Any
 
 import s3fs
 from fsspec.asyn import sync
@@ -30,23 +30,8 @@ SLOWEST = 20_000
 _MD5 = re.compile(r'"?([0-9a-f]{32})"?')
 
 
-class _Stream(Protocol):
-    """The part of a body's interface in use."""
-
-    async def read(self) -> bytes: ...
-
-    def close(self) -> None: ...
-
-
-class _Answer(TypedDict, total=False):
-    """The fields in use of the answer to GetObject."""
-
-    Body: _Stream
-    ContentLength: int
-    ContentRange: str
-    ETag: str
-    ServerSideEncryption: str
-    SSECustomerAlgorithm: str
+#: An answer to GetObject.
+_Answer = Mapping[str, Any]
 
 
 def read_object(storage: Mapping[str, object], url: str) -> bytes:
