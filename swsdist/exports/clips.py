@@ -13,7 +13,7 @@ from swsdist.exports.interface import Material
 _LONGEST = 160
 
 
-def write(material: Material, folder: Path) -> None:
+def write_clips(material: Material, folder: Path) -> None:
     """Write `clips/`, the best first by name.
 
     A hit in a document without a recording (precomputed features) has no clip.

@@ -48,7 +48,7 @@ _OTHER_ENCODING = re.compile(rb"\s*<\?xml[^>]*encoding=.(?!utf-8)", re.IGNORECAS
 _AROUND = (b"<?xml version='1.0' encoding='UTF-8'?>\n", b"\n", b"\n")
 
 
-def write(document: Annotated) -> None:
+def write_elan(document: Annotated) -> None:
     """Write a file.
 
     Raises:

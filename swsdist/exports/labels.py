@@ -80,7 +80,7 @@ def write_labels(batches: Iterable[pa.RecordBatch], folder: Path) -> None:
                 opened.writelines(text)
 
 
-def write(material: Material, folder: Path) -> None:
+def write_tracks(material: Material, folder: Path) -> None:
     """Write `labels/`.
 
     Raises:

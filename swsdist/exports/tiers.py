@@ -137,6 +137,6 @@ def _write_textgrid(document: Annotated) -> None:
 
 #: What writes a file of each export, and its ending.
 WRITERS: dict[str, tuple[Callable[[Annotated], None], str]] = {
-    "eaf": (elan.write, "eaf"),
+    "eaf": (elan.write_elan, "eaf"),
     "textgrid": (_write_textgrid, "TextGrid"),
 }

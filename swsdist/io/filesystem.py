@@ -43,7 +43,6 @@ from swsdist.core.text import is_signed, shown
 from swsdist.io.byte_count import open_counted
 from swsdist.io.failures import OF_WRITING, TEMPORARY, explain, storage_errors
 from swsdist.io.local import retry_local, walk
-from swsdist.io.remote.details import details_of
 from swsdist.io.remote.scratch import scratch
 
 
@@ -161,6 +160,8 @@ class Folder:
             if stat.S_ISDIR(status.st_mode):
                 raise FileNotFoundError(errno.ENOENT, "is a folder", url)
             return _local_info(status)
+        from swsdist.io.remote.details import details_of
+
         details = _ask(self.storage, url, lambda client: details_of(client, _key(url)))
         if details["type"] != "file":
             raise FileNotFoundError(errno.ENOENT, "is a folder", url)

@@ -132,7 +132,7 @@ class Pocketsphinx(Section):
                         raise codes.NOTHING_DECODED(where=key, start=begin / RATE, end=samples / RATE)
                     self._decoder.get_prob()  # posteriors of links exist once this was asked for
                     graph.write_htk(f"{folder}/part.slf")
-                    (part,) = pocketsphinx.read(Origin(f"{folder}/part.slf"))
+                    (part,) = pocketsphinx.read_pocketsphinx(Origin(f"{folder}/part.slf"))
                     if isinstance(part, Broken):
                         raise part.error
                     parts.append((_ticks(begin), lasting(part, _ticks(len(stretch)))))

@@ -153,8 +153,8 @@ def test_htk(name: str) -> None:
 @pytest.mark.parametrize("name", ["goforward", "something", "librivox-0880-phones", "librivox-0930"])
 def test_pocketsphinx(name: str) -> None:
     known = answers(SPHINX / f"{name}.json")
-    flow = only(pocketsphinx.read(Origin(str(SPHINX / f"{name}.slf"))))
-    plain = only(pocketsphinx.read(Origin(str(SPHINX / f"{name}.lat"))))
+    flow = only(pocketsphinx.read_pocketsphinx(Origin(str(SPHINX / f"{name}.slf"))))
+    plain = only(pocketsphinx.read_pocketsphinx(Origin(str(SPHINX / f"{name}.lat"))))
     assert flow.key == plain.key == name
     assert (flow.probabilities, plain.probabilities) == (True, False)
     for lattice in (flow, plain):  # a state and an arc more, for the word of the end

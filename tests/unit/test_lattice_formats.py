@@ -349,7 +349,7 @@ def test_wrong_htk(old: str, new: str, code: Code[SwsdistError], values: dict[st
 
 def sphinx_of(path: Path, text: str) -> Lattice | Broken:
     path.write_text(text, encoding="utf-8")
-    (result,) = pocketsphinx.read(Origin(str(path), frame=0.02))
+    (result,) = pocketsphinx.read_pocketsphinx(Origin(str(path), frame=0.02))
     return result
 
 

@@ -41,12 +41,12 @@ _DEFAULT_BASE = 1.0001
 _SLACK = 0.01
 
 
-def detect(name: str, head: bytes) -> bool:
+def is_pocketsphinx(name: str, head: bytes) -> bool:
     """Whether it is one of the two formats."""
     return head.startswith(_SLF_HEAD) or bool(_PLAIN_HEAD.match(head))
 
 
-def read(origin: Origin) -> Lattices:
+def read_pocketsphinx(origin: Origin) -> Lattices:
     """The lattice of a file.
 
     Raises:
