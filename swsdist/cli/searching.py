@@ -447,7 +447,7 @@ def _write_clips(answers: Sequence[Answer], folder: Path, store: Store, warn: Ca
     """Write the hits of each query as clips, best first, numbered as on the page."""
     from swsdist.audio.clips import MARKER, write_clip
     from swsdist.core.errors import AudioError
-    from swsdist.exports.clips import clip_name
+    from swsdist.exports.lists import clip_name
 
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MARKER).touch()  # first, so that clips are never taken for recordings
