@@ -240,9 +240,9 @@ LATTICE_FORMATS: Registry[LatticeFormatEntry] = Registry(
     {
         "kaldi": LatticeFormatEntry(f"{_L}.kaldi:read", 1, f"{_L}.kaldi:detect", "Kaldi's lattices, ark or scp"),
         "pocketsphinx": LatticeFormatEntry(
-            f"{_L}.pocketsphinx:read_pocketsphinx",
+            f"{_L}.htk:read_pocketsphinx",
             1,
-            f"{_L}.pocketsphinx:is_pocketsphinx",
+            f"{_L}.htk:is_pocketsphinx",
             "pocketsphinx's lattices, its own or SLF",
         ),
         "htk": LatticeFormatEntry(f"{_L}.htk:read", 2, f"{_L}.htk:detect", "HTK's SLF"),
