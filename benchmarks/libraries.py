@@ -29,10 +29,9 @@ from swsdist.features.interface import one_thread
 from swsdist.features.librosa import library
 from swsdist.features.mfcc import Mfcc
 from swsdist.io.frames.ark import KALDI
-from swsdist.io.nist.systemlist_dialect import KWSLIST
-from swsdist.io.nist.systemlist_lines import read_lines
+from swsdist.io.nist.systemlist import KWSLIST, read_lines
 from swsdist.io.nist.xml import elements
-from swsdist.io.remote.pages import objects_below
+from swsdist.io.remote.objects import objects_below
 from swsdist.pipeline.receipts import Listing, Receipts, encoded, names_of, outputs_of
 from swsdist.pipeline.task import Cost, Part, Receipt
 

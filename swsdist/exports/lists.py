@@ -25,9 +25,9 @@ from swsdist.core.codes import io as codes
 from swsdist.core.errors import AudioError
 from swsdist.core.types import DETECTIONS
 from swsdist.exports.interface import Material, Rows
-from swsdist.io.nist.systemlist_writing import SystemList
-from swsdist.io.nist.systemlist_writing import kwslist as kwslist_of
-from swsdist.io.nist.systemlist_writing import stdlist as stdlist_of
+from swsdist.io.nist.systemlist import ListWriter
+from swsdist.io.nist.systemlist import kwslist as kwslist_of
+from swsdist.io.nist.systemlist import stdlist as stdlist_of
 from swsdist.io.tables import write_csv
 
 
@@ -55,7 +55,7 @@ def _csv(batches: Iterable[pa.RecordBatch], header: bool = False) -> bytes:
 class NistList(Rows):
     """A list of a NIST program, which cannot read some names (a file name that is a pattern, for example)."""
 
-    def __init__(self, file: str, made: Callable[..., SystemList]) -> None:
+    def __init__(self, file: str, made: Callable[..., ListWriter]) -> None:
         self.file, self._made = file, made
 
     def head(self, material: Material) -> bytes:
