@@ -1,7 +1,8 @@
 """Files on local or mounted disks, with retries of transient failures. (For S3 see `swsdist.io.remote`.)
 
-The bytes that this process reads from files and objects are counted for the accounts of tasks: reads through `swsdist.io.filesystem`, also by Arrow and libsndfile; without code, reads by other programs
-(ffmpeg), and reads only for a SHA-256 in addition to reading the content.
+The bytes that this process reads from files and objects are counted for the accounts of tasks: reads through
+`swsdist.io.filesystem`, also by Arrow and libsndfile; without code, reads by other programs (ffmpeg), and reads only for a
+SHA-256 in addition to reading the content.
 """
 
 from __future__ import annotations

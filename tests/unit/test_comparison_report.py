@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
-from swsdist.report.comparing.tables import p_value, paper_table
+from swsdist.report.comparing import p_value, paper_table
 from swsdist.report.plots.curves import Estimate, Line, Mark, det_svg, differences_svg, forest_svg
 from swsdist.report.plots.svg import shortened
 from swsdist.report.tables import Table, text_lines

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from swsdist.accounts import gpu
+from swsdist.accounts import hardware
 
 
 class NVMLError(Exception):
@@ -56,9 +56,9 @@ class Library:
 def test_bytes_of_all_gpus(
     monkeypatch: pytest.MonkeyPatch, count: int, library: Library | None, expected: int | None
 ) -> None:
-    gpu._gpus.cache_clear()
-    monkeypatch.setattr(gpu, "gpu_count", lambda: count)
+    hardware._handles.cache_clear()
+    monkeypatch.setattr(hardware, "gpu_count", lambda: count)
     monkeypatch.setitem(sys.modules, "pynvml", library)
-    assert [gpu.gpu_bytes(), gpu.gpu_bytes()] == [expected] * 2
+    assert [hardware.gpu_bytes(), hardware.gpu_bytes()] == [expected] * 2
     assert library is None or library.loaded <= 1 or expected is None
-    gpu._gpus.cache_clear()
+    hardware._handles.cache_clear()

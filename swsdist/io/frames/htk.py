@@ -8,8 +8,8 @@ symbols and vectors with a codebook (`_V`) are refused.
 
 Source: Young et al., The HTK Book (3.4), 5.10.1.
 
-**Label files.** A line is a label, `start end label score`, times in 100 ns. A master label file (MLF) begins with `#!MLF!#` and holds
-the labels of many files, each between its quoted name and a line with a dot. (Young et al., The HTK Book, 6.2.)
+**Label files.** A line is a label, `start end label score`, times in 100 ns. A master label file (MLF) begins with `#!MLF!#`
+and holds the labels of many files, each between its quoted name and a line with a dot. (Young et al., The HTK Book, 6.2.)
 """
 
 from __future__ import annotations

@@ -6,10 +6,11 @@ result is the same, only the speed differs.
 
 The programs treat irregular lists differently, so irregularities are noted or refused.
 
-**By columns**: an element per line, attributes in one order. Such a line, split at its double quotes, is a row of a table: names of attributes in the even columns, values in the odd
-ones. pyarrow's CSV reader does that some ten times as fast as an XML parser yields elements. At any deviation (a
-comment, an entity, a single quote, two elements per line, a missing attribute, an invalid number) `read_lines` gives
-up, and the file is then read as XML from its start: so only one place finds and reports errors.
+**By columns**: an element per line, attributes in one order. Such a line, split at its double quotes, is a row of a table:
+names of attributes in the even columns, values in the odd ones. pyarrow's CSV reader does that some ten times as fast as an
+XML parser yields elements. At any deviation (a comment, an entity, a single quote, two elements per line, a missing
+attribute, an invalid number) `read_lines` gives up, and the file is then read as XML from its start: so only one place finds
+and reports errors.
 
 **Writing**: `stdlist` of STDEval 0.7 and `kwslist` of KWSEval (F4DE 3.5).
 

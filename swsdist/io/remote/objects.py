@@ -1,15 +1,16 @@
 """Read, list and replace objects of S3.
 
-**Reading.** The length of a body is checked against the request, and a complete object against its ETag if that is an MD5: true for
-objects from a single put, not encrypted by a key of KMS or of the client. botocore checks the CRCs that newer servers
-send. `swsdist.io.remote.client` fetches again after a failed check; failed bodies are never returned.
+**Reading.** The length of a body is checked against the request, and a complete object against its ETag if that is an MD5:
+true for objects from a single put, not encrypted by a key of KMS or of the client. botocore checks the CRCs that newer
+servers send. `swsdist.io.remote.client` fetches again after a failed check; failed bodies are never returned.
 
 **Replacing** one only if it is unchanged: on S3 and compatible servers that support it (If-None-Match, If-Match). Source:
  https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-requests.html.
 
-**Listing** all below a prefix, a page of a thousand at a time, in few requests, many in parallel. A single page takes one request. Longer listings are split into the folders of two levels, in parallel; a long folder
-whose names continue with digits of a fingerprint, as those of tables and receipts do, is split at each first digit. The
-gaps between are listed too, so the result is complete for any names.
+**Listing** all below a prefix, a page of a thousand at a time, in few requests, many in parallel. A single page takes one
+request. Longer listings are split into the folders of two levels, in parallel; a long folder whose names continue with
+digits of a fingerprint, as those of tables and receipts do, is split at each first digit. The gaps between are listed too,
+so the result is complete for any names.
 """
 
 from __future__ import annotations
