@@ -48,7 +48,8 @@ from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.reduce.examples import Bucket
 from swsdist.report.pictures import write_picture
-from swsdist.report.plots.run import Axes, Series, lines_svg, side_by_side
+from swsdist.report.plots.curves import Axes, Series, lines_svg
+from swsdist.report.plots.svg import side_by_side
 from swsdist.score import Counts, align, beta, mtwv, number_of_trials, protocol, twv_curve
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.queries import examples_in

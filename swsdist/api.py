@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from swsdist.pipeline.chain_run import Outcome, StepSelection
     from swsdist.pipeline.operation.progress import Progress
     from swsdist.report.data import ReportData
-    from swsdist.report.headline import Rejection
+    from swsdist.report.summary import Rejection
     from swsdist.store.reading import Store
 
     #: A query: text, or samples and their rate.
@@ -132,7 +132,7 @@ class RunResult:
     def rejected(self) -> list[Rejection]:
         """Rejected inputs: kind, reason, count, the first with its message, and a remedy."""
         from swsdist.report.data import RejectedRow
-        from swsdist.report.headline import rejections
+        from swsdist.report.summary import rejections
 
         return rejections(RejectedRow(**row) for row in self.outcome.chain_run.rejected().to_pylist())
 

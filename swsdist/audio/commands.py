@@ -26,8 +26,8 @@ from typing import Any, BinaryIO
 from swsdist.core.codes import audio as codes
 from swsdist.core.errors import AudioError, recast
 from swsdist.core.fingerprint import fingerprint
-from swsdist.io.byte_count import open_counted
 from swsdist.io.failures import explain
+from swsdist.io.local import open_counted
 from swsdist.io.remote.scratch import scratch
 
 #: Ending of a command in the place of a path.

@@ -20,9 +20,9 @@ from swsdist.audio import commands
 from swsdist.audio.formats import views as archives
 from swsdist.core.codes import audio as codes
 from swsdist.core.errors import StorageError
-from swsdist.io.byte_count import uncounted
 from swsdist.io.failures import as_file_fault
 from swsdist.io.filesystem import READ_AHEAD, is_remote, open_path
+from swsdist.io.local import uncounted
 
 _PIECE = 1 << 20
 

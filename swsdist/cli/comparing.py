@@ -81,14 +81,14 @@ def compare(systems: tuple[str, ...], **options: Any) -> int:
     from swsdist.core.codes.score import TOO_FEW_SYSTEMS
     from swsdist.evaluation.comparison import ComparisonRequest, compare_conditions, compare_systems, gather_systems
     from swsdist.io.notices import Notices
-    from swsdist.report.comparing.formats import to_json
-    from swsdist.report.comparing.tables import (
+    from swsdist.report.comparing import (
         about_tables,
         breakdown_tables,
         entropy_tables,
         measure_tables,
         paper_table,
         protocol_lines,
+        to_json,
     )
     from swsdist.report.tables import text_lines, write_tables
     from swsdist.score.compare.results import Settings
@@ -150,13 +150,18 @@ def _write(data: ComparisonData, options: Mapping[str, Any]) -> None:
     from pathlib import Path
 
     from swsdist.core.codes import cli as codes
-    from swsdist.report.comparing.formats import det_table, write_csv_tables
-    from swsdist.report.comparing.tables import breakdown_tables, entropy_tables, measure_tables
+    from swsdist.report.comparing import (
+        breakdown_tables,
+        det_table,
+        entropy_tables,
+        measure_tables,
+        write_csv_tables,
+    )
     from swsdist.report.pictures import write_picture
     from swsdist.report.tables import write_tables
 
     if options["html"]:
-        from swsdist.report.comparing.page import render_comparison
+        from swsdist.report.comparing import render_comparison
 
         Path(options["html"]).write_text(render_comparison(data), encoding="utf-8")
         print(f"page: {options['html']}", file=sys.stderr)
@@ -166,7 +171,7 @@ def _write(data: ComparisonData, options: Mapping[str, Any]) -> None:
         tables = [table for block in data.blocks for table in measure_tables(data, block)]
         write_tables([*tables, *entropy_tables(data), *breakdown_tables(data)], options["table"])
     if options["forest"]:
-        from swsdist.report.comparing.page import forest_plots
+        from swsdist.report.comparing import forest_plots
 
         write_picture(forest_plots(data), options["forest"])
     if (det := options["det"]) is None:
@@ -174,7 +179,7 @@ def _write(data: ComparisonData, options: Mapping[str, Any]) -> None:
     if not data.lines:
         raise codes.NO_SYSTEM_CURVE(where=det)
     if det.lower().endswith(PICTURES):
-        from swsdist.report.comparing.page import det_plot
+        from swsdist.report.comparing import det_plot
 
         write_picture(det_plot(data) or "", det)
     else:
@@ -214,7 +219,7 @@ def resources(folder: str | None, table: str | None, as_json: bool, **numbers: A
     import json
     from dataclasses import asdict
 
-    from swsdist.report.resources import from_numbers, resource_lines, resource_table
+    from swsdist.report.page import from_numbers, resource_lines, resource_table
     from swsdist.report.tables import write_tables
 
     gathered = from_numbers(folder, **numbers)

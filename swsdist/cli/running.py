@@ -204,9 +204,9 @@ def report(
     from swsdist.config.section import paths_in
     from swsdist.pipeline.chain_run import load_outcome
     from swsdist.report.data import ReportData
+    from swsdist.report.evaluation import write_points
     from swsdist.report.page import det_plot, histogram_plot, paper_tables, query_table, timeline_plot
     from swsdist.report.pictures import write_picture
-    from swsdist.report.plots.det_file import write_points
     from swsdist.report.tables import write_tables
     from swsdist.score.measures.det import accepted_from
 
@@ -511,8 +511,15 @@ def _report_outcome(result: RunResult, all_figures: bool) -> None:
     Raises:
         IncompleteError: a task failed; or, under --strict, there are warnings or rejected inputs.
     """
-    from swsdist.report.headline import MOST_ISSUES, input_issues, issues, print_headline, print_location, truncated
-    from swsdist.report.summary import print_summary
+    from swsdist.report.summary import (
+        MOST_ISSUES,
+        input_issues,
+        issues,
+        print_headline,
+        print_location,
+        print_summary,
+        truncated,
+    )
 
     outcome, report = result.outcome, result.report
     warnings = outcome.chain_run.notices() if report is None else report.warnings

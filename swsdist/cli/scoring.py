@@ -153,7 +153,7 @@ def _score_list(system: str, strict: bool, options: dict[str, Any]) -> int:
         elif place is not None:
             write_tables([table_of(make(result), caption)], place)
     if options["det"]:
-        from swsdist.report.plots.det_file import write_det
+        from swsdist.report.evaluation import write_det
 
         write_det(result, options["det"], pooled=options["pooled"], with_bands=options["bands"])
     if options["as_json"]:
@@ -164,7 +164,7 @@ def _score_list(system: str, strict: bool, options: dict[str, Any]) -> int:
         if not alone:
             print(task.protocol.describe(task.point))
         if stdeval:
-            from swsdist.report.stdeval import stdeval_report
+            from swsdist.report.evaluation import stdeval_report
 
             if file not in (None, "-"):
                 Path(file).write_text(stdeval_report(result), encoding="utf-8")

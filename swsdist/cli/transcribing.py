@@ -264,7 +264,7 @@ def _phones_write(out: Path, transcripts: dict[tuple[str, int], list[SpokenPhone
     import pyarrow as pa
 
     from swsdist.core.types import LEXEMES
-    from swsdist.io.mlf import TimedLabel, write_mlf
+    from swsdist.io.frames.htk import TimedLabel, write_mlf
     from swsdist.io.nist.ctm import write_ctm
 
     if out.suffix.lower() == ".mlf":

@@ -40,8 +40,7 @@ from swsdist.corpora.nist import ecf_documents
 from swsdist.corpora.places import is_placed
 from swsdist.io.filesystem import Folder, is_remote, locate
 from swsdist.io.notices import Notices, sample
-from swsdist.io.tables import place, read_table, without_nobody
-from swsdist.io.wrong_rows import unknown_names
+from swsdist.io.tables import place, read_table, unknown_names, without_nobody
 
 _READ = "aif aiff au caf flac mp3 oga ogg opus rf64 snd sph w64 wav"
 #: Endings of recordings. Those of unsupported formats are rejected with a reason, not skipped.

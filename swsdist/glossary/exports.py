@@ -44,10 +44,8 @@ from swsdist.audio.clips import MARKER, write_clip
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import AudioError, DataError, UserError
 from swsdist.core.types import CORPUS, DETECTIONS, JUDGEMENTS, QUERIES, REFERENCES
-from swsdist.exports.clips import clip_name
-from swsdist.exports.labels import write_labels
-from swsdist.exports.layers import EPOCH
-from swsdist.exports.tiers import WRITERS, Labelled, write_tiers
+from swsdist.exports.lists import clip_name, write_labels
+from swsdist.exports.tiers import EPOCH, WRITERS, Labelled, write_tiers
 from swsdist.glossary import archive, example_sounds, words
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import YES, Correction, Entry, Token, replaced

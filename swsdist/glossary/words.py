@@ -21,7 +21,7 @@ from swsdist.core.codes import server as codes
 from swsdist.core.errors import UserError
 from swsdist.core.fingerprint import plain
 from swsdist.core.text import kept
-from swsdist.exports.labels import label_file
+from swsdist.exports.lists import label_file
 from swsdist.io.filesystem import is_remote
 from swsdist.lattices.beside import name_of
 from swsdist.lattices.words import key_of

@@ -22,7 +22,7 @@ from swsdist.core.codes import io as codes
 from swsdist.core.types import REFERENCES
 from swsdist.io.compressed import lines, short
 from swsdist.io.nist.ecf import read_ecf
-from swsdist.io.nist.systemlist_writing import stdlist
+from swsdist.io.nist.systemlist import stdlist
 
 _FIELDS = 9
 
@@ -104,7 +104,7 @@ def write_quesst_list(trials: pa.Table, queries: Iterable[str], durations: Mappi
 
     Raises:
         UserError: STDEval cannot process a name.
-        DataError: a document is not among `durations`, or as in `SystemList.write`.
+        DataError: a document is not among `durations`, or as in `ListWriter.write`.
     """
     documents = trials["doc_id"].to_pylist()
     if unknown := next((name for name in documents if name not in durations), None):

@@ -21,8 +21,7 @@ from swsdist.config.section import NameIn, Section
 from swsdist.core.codes import config as codes
 from swsdist.core.extras import error_of
 from swsdist.core.needs import Needs
-from swsdist.lattices.formats.parts import numbered
-from swsdist.lattices.lattice import MILLISECOND, Lattice, of_costs
+from swsdist.lattices.lattice import MILLISECOND, Lattice, numbered, of_costs
 from swsdist.registry.entries import checked
 from swsdist.registry.registries import RECOGNISERS
 

@@ -47,7 +47,7 @@ from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import DataError
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import identify
-from swsdist.io.hub_cache import folder_of, way_to
+from swsdist.io.local import folder_of, way_to
 from swsdist.lattices.lattice import Lattice, LeftOut, Variant, Word, confusion_network
 from swsdist.lattices.recognition import Text, quietest, stretches
 from swsdist.lattices.words import pieces, spelled

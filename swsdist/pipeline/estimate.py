@@ -23,7 +23,7 @@ from swsdist.config.model import Executor
 from swsdist.core.errors import ConfigError, SwsdistError
 from swsdist.features.ssl.folder import ENCODER_FILES, cached_models
 from swsdist.io.filesystem import Folder
-from swsdist.io.hub_cache import way_to
+from swsdist.io.local import way_to
 from swsdist.lattices.recognition import Recognition
 from swsdist.pipeline.chain import ExternalTable, Finding, Step
 from swsdist.pipeline.chain_run import ChainRun, StepSelection, plan_rounds, prepare_chain_run

@@ -221,10 +221,10 @@ EXPORTS: Registry[ExportEntry] = Registry(
         "csv": ExportEntry("swsdist.exports.lists:table", 1, rows=True),
         "stdlist": ExportEntry("swsdist.exports.lists:stdlist", 1, rows=True),
         "kwslist": ExportEntry("swsdist.exports.lists:kwslist", 1, rows=True),
-        "labels": ExportEntry("swsdist.exports.labels:write", 4),
+        "labels": ExportEntry("swsdist.exports.lists:write_tracks", 4),
         "eaf": ExportEntry("swsdist.exports.tiers:write_eaf", 2),
         "textgrid": ExportEntry("swsdist.exports.tiers:write_textgrid", 2),
-        "clips": ExportEntry("swsdist.exports.clips:write", 1, best_hits=True),
+        "clips": ExportEntry("swsdist.exports.lists:write_clips", 1, best_hits=True),
     },
     ExportEntry,
 )
@@ -241,7 +241,10 @@ LATTICE_FORMATS: Registry[LatticeFormatEntry] = Registry(
     {
         "kaldi": LatticeFormatEntry(f"{_L}.kaldi:read", 1, f"{_L}.kaldi:detect", "Kaldi's lattices, ark or scp"),
         "pocketsphinx": LatticeFormatEntry(
-            f"{_L}.pocketsphinx:read", 1, f"{_L}.pocketsphinx:detect", "pocketsphinx's lattices, its own or SLF"
+            f"{_L}.htk:read_pocketsphinx",
+            1,
+            f"{_L}.htk:is_pocketsphinx",
+            "pocketsphinx's lattices, its own or SLF",
         ),
         "htk": LatticeFormatEntry(f"{_L}.htk:read", 2, f"{_L}.htk:detect", "HTK's SLF"),
         "confusion": LatticeFormatEntry(f"{_L}.confusion:read", 2, f"{_L}.confusion:detect", "Kaldi's sausages"),

@@ -22,8 +22,7 @@ from swsdist.features.phnrec.extractor import Phnrec
 from swsdist.features.phnrec.network import Net, fexp, softmax
 from swsdist.features.phnrec.transcribe import decode
 from swsdist.features.phnrec.weights import Weights, read_recogniser
-from swsdist.io.frames.htk import decoded, header, write_parameters
-from swsdist.io.mlf import read_mlf
+from swsdist.io.frames.htk import decoded, header, read_mlf, write_parameters
 from swsdist.testing.synthesis.recogniser import PHONES, make_recogniser, write_recogniser
 from tests.support.coded import raises
 

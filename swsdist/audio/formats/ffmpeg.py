@@ -42,8 +42,8 @@ from swsdist.audio.formats.extents import extent
 from swsdist.audio.formats.views import check_extent, check_shape
 from swsdist.core.codes import audio as codes
 from swsdist.core.errors import CutOffError
-from swsdist.io.byte_count import open_counted, uncounted
 from swsdist.io.failures import transient_messages
+from swsdist.io.local import open_counted, uncounted
 
 _ENDINGS = (
     "3ga 3gp aac ac3 amr ape asf avi flv m2ts m4a m4b m4v mka mkv mov mp2 mp4 mpc mpeg mpg mts mxf ogv ra rm shn tak ts "

@@ -9,7 +9,7 @@ from swsdist.chains.superb.plans import PLACE, THRESHOLD
 from swsdist.chains.superb.running import Superb
 from swsdist.corpora.quesst import QuesstDatabase
 from swsdist.io.quesst import write_quesst_list
-from swsdist.report.plots.run import Axes, Series, lines_svg
+from swsdist.report.plots.curves import Axes, Series, lines_svg
 from swsdist.report.tables import Table, padded, write_tables
 
 SCHEMA = "swsdist-superb/1"

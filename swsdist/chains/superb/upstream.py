@@ -6,7 +6,7 @@ from pathlib import Path
 
 from swsdist.core.codes import superb as codes
 from swsdist.features.ssl.folder import read_encoder
-from swsdist.io.hub_cache import folder_of
+from swsdist.io.local import folder_of
 
 
 def upstream_folder(name: str) -> str:

@@ -25,7 +25,7 @@ from swsdist.features.fitting.moments import OfMean
 from swsdist.features.interface import Kind, one_thread
 from swsdist.features.phnrec.network import REACH, Networks, log_energies, softmax
 from swsdist.features.phnrec.weights import STATES, Recogniser, read_recogniser
-from swsdist.io.remote.copies import local_file
+from swsdist.io.filesystem import local_file
 
 #: The column that non-speech phones are merged into.
 NON_SPEECH = "non-speech"

@@ -22,6 +22,7 @@ from swsdist.io.compressed import LONGEST_LINE, lines, opened, short
 from swsdist.io.fields import LATEST
 from swsdist.io.nist.xml import channel_number, note_channels, seconds
 from swsdist.io.notices import Notices
+from swsdist.io.tables import read_table
 
 _BLOCK = 4 << 20
 _LEAST = 6  # fields of a LEXEME: the token is the last required field
@@ -194,3 +195,39 @@ def _lines(kind: str, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
                     raise codes.INVALID_RTTM_NAME(name=name)
             file, token, sub, speaker = names
             yield f"{kind} {file} {row['channel']} {row['start']!r} {row['duration']!r} {token} {sub} {speaker} <NA>\n"
+
+
+SPEECH = pa.schema(
+    [
+        pa.field("doc_id", pa.string(), False),
+        pa.field("channel", pa.int32(), False),
+        pa.field("start", pa.float64(), False),
+        pa.field("end", pa.float64(), False),
+    ]
+)
+
+
+def read_speech(path: str, storage: Mapping[str, object] | None = None) -> pa.Table:
+    """Stretches of speech, recognised by content: a Parquet file, a CSV whose first line names `doc_id`, or an RTTM.
+
+    Args:
+        path: plain or packed, local or `s3://`.
+        storage: options for s3fs.
+
+    Returns:
+        A table of schema SPEECH; ends of an RTTM's records are rounded to 4 decimals, as in KWSEval.
+
+    Raises:
+        UserError: there is no such file.
+        DataError: it is broken, or an RTTM without SPEAKER records.
+    """
+    with opened(path, storage) as stream:
+        head = stream.read(4096)
+    if head.startswith(b"PAR1") or b"doc_id" in head.partition(b"\n")[0]:
+        return read_table(path, SPEECH, storage=storage)
+    turns = read_rttm(path, storage).speakers
+    if not turns.num_rows:
+        raise codes.NO_SPEAKER_RECORDS(where=path)
+    ends = np.array([round(end, 4) for end in (turns["start"].to_numpy() + turns["duration"].to_numpy()).tolist()])
+    columns = [turns["doc_id"].cast(pa.string()), turns["channel"], turns["start"], pa.array(ends, pa.float64())]
+    return pa.table(columns, schema=SPEECH)

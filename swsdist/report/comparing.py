@@ -1,21 +1,35 @@
-"""The tables of a comparison as text, for a terminal, a page and LaTeX.
+"""A comparison of systems: tables as text, for a terminal, a page and LaTeX; JSON and CSV; and one self-contained page,
+without network requests and scripts, printable.
+
+Names in the page are untrusted: jinja2 escapes all of them; only the plots are inserted unescaped. A content
+security policy in the page forbids everything that it does not need.
 
 Conventions: values from -inf to 1 (ATWV, MTWV), p values and probabilities from 0 to 1; `None` for undefined values.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from swsdist.core.fingerprint import fields, plain
 from swsdist.registry.registries import quantities
-from swsdist.report.summary import fixed, short
+from swsdist.report.plots.curves import Estimate, Line, Mark, det_svg, differences_svg, forest_svg
+from swsdist.report.plots.svg import side_by_side
+from swsdist.report.summary import fixed, rendered, short
 from swsdist.report.tables import Table
 from swsdist.score.compare.bootstrap import Interval
 from swsdist.score.compare.cross_entropy import EntropyPair
 from swsdist.score.compare.paired import PairRow, SignFlip, Wilcoxon
-from swsdist.score.compare.results import BreakdownTable, ComparisonData, Measured, Settings, SystemInfo
+from swsdist.score.compare.results import BreakdownTable, ComparisonData, DetLine, Measured, Settings, SystemInfo
+from swsdist.score.measures.det import accepted_from
 
 #: Marks of significance, and their upper limits of p.
 MARKS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
@@ -410,3 +424,243 @@ def _facts(about: SystemInfo) -> dict[str, str]:
 
 def _versions(versions: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {version}" for name, version in versions.items())
+
+
+SCHEMA = "swsdist-comparison/1"
+
+#: Names of the columns of a breakdown of differences, besides the systems.
+_DIFFERENCE = {
+    "first": "system_value",
+    "second": "other_value",
+    "mean": "mean_difference",
+    "total": "part_of_difference",
+}
+
+
+def to_json(data: ComparisonData) -> dict[str, object]:
+    """The comparison as dicts, lists, strings, numbers and None only, ready for `json.dump`."""
+    return {
+        "schema": SCHEMA,
+        "made": data.made,
+        "versions": dict(data.versions),
+        "systems": list(data.systems),
+        "units": data.units,
+        "settings": dataclasses.asdict(data.settings),
+        "about": plain(data.about),
+        "measures": [
+            {
+                "measure": block.measure,
+                "pairs_of_values": len(block.comparison.paired.queries),
+                "systems": [
+                    {**fields(row), "over_documents": plain(block.systems[k] if block.systems else None)}
+                    for k, row in enumerate(block.comparison.systems)
+                ],
+                "pairs": [
+                    {**fields(row), "over_documents": plain(block.pairs[k] if block.pairs else None)}
+                    for k, row in enumerate(block.comparison.pairs)
+                ],
+                "undefined_draws": block.undefined,
+            }
+            for block in data.blocks
+        ],
+        "cross_entropies": None
+        if data.entropies is None
+        else {
+            "queries": data.entropies.queries,
+            "draws": data.entropies.draws,
+            "undefined_draws": data.entropies.undefined,
+            "systems": plain(data.entropies.systems),
+            "pairs": plain(data.entropies.pairs),
+        },
+        "breakdowns": [
+            {"column": part.column, "first": part.first, "second": part.second, "groups": plain(part.table.to_pylist())}
+            for part in data.breakdowns
+        ],
+        "notices": list(data.notices),
+    }
+
+
+def csv_tables(data: ComparisonData) -> dict[str, pa.Table]:
+    """The comparison as tables of plain numbers, by name: those of JSON, and values by query."""
+    values = to_json(data)
+    results: dict[str, list[dict[str, object]]] = {"about": [_flat(row) for row in _rows(values["about"])]}
+    for block in _rows(values["measures"]):
+        for name in ("systems", "pairs"):
+            rows = results.setdefault(name, [])
+            rows += [{"measure": block["measure"], **_flat(row)} for row in _rows(block[name])]
+    queries = results.setdefault(data.units if data.units == "queries" else "conditions", [])
+    for measured in data.blocks:
+        joined = measured.comparison.paired
+        for system, system_values in zip(joined.systems, joined.values.tolist(), strict=True):
+            for query, ntrue, value in zip(joined.queries, joined.ntrue.tolist(), system_values, strict=True):
+                row = {"measure": measured.measure, "system": system, "query_id": query, "ntrue": ntrue, "value": value}
+                queries.append(row)
+    if isinstance(entropies := values["cross_entropies"], Mapping):
+        for name in ("systems", "pairs"):
+            results[f"cnxe_{name}"] = [_flat(row) for row in _rows(entropies[name])]
+    for part in _rows(values["breakdowns"]):
+        place = {"column": part["column"], "system": part["first"]}
+        if part["second"] is None:
+            results.setdefault("breakdowns", []).extend({**place, **group} for group in _rows(part["groups"]))
+        else:
+            place["other"] = part["second"]
+            results.setdefault("breakdowns_of_differences", []).extend(
+                {**place, **{_DIFFERENCE.get(name, name): value for name, value in group.items()}}
+                for group in _rows(part["groups"])
+            )
+    return {name: _table(rows) for name, rows in results.items() if rows}
+
+
+def write_csv_tables(data: ComparisonData, folder: Path) -> list[Path]:
+    """Write the tables to a new folder: `systems.csv`, `pairs.csv`, ...; return their paths."""
+    from swsdist.io.tables import write_csv
+
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, table in csv_tables(data).items():
+        paths.append(folder / f"{name}.csv")
+        write_csv(table, table.schema, paths[-1])
+    return paths
+
+
+def det_table(data: ComparisonData) -> pa.Table:
+    """The points of the DET curves: system, score, pmiss, pfa; by system, score ascending; infinite where nothing is
+    accepted."""
+    parts = [
+        pa.table(
+            {
+                "system": pa.array([line.name] * len(line.pfa), pa.string()),
+                "score": accepted_from(line.threshold, line.pmiss, line.pfa),
+                "pmiss": line.pmiss,
+                "pfa": line.pfa,
+            }
+        )
+        for line in data.lines
+    ]
+    return pa.concat_tables(parts)
+
+
+def _table(rows: list[dict[str, object]]) -> pa.Table:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return pa.table({name: [row.get(name) for row in rows] for name in names})
+
+
+def _rows(values: object) -> list[dict[str, object]]:
+    assert isinstance(values, list)
+    return values
+
+
+def _flat(row: Mapping[str, object], above: str = "") -> dict[str, object]:
+    """A flat mapping: nested keys joined by `_`, lists as text."""
+    results: dict[str, object] = {}
+    for name, value in row.items():
+        if isinstance(value, Mapping):
+            results |= _flat(value, f"{above}{name}_")
+        else:
+            results[f"{above}{name}"] = "; ".join(map(str, value)) if isinstance(value, list) else value
+    return results
+
+
+#: Most pairs with a plot each: all pairs of six systems.
+MOST_PAIRS = 15
+#: Most systems with operating points in the legend of the DET curves.
+_MOST_MARKED = 8
+#: Pixels of the legend of the DET curves, of a plot of the page's width, and of a plot beside others.
+_LEGEND, _WIDE, _NARROW = 300, 900, 560
+
+
+def render_comparison(data: ComparisonData) -> str:
+    """The page as HTML text, to be written as UTF-8."""
+    lines = {line.name for line in data.lines}
+    return rendered(
+        "comparison",
+        data=data,
+        title=" · ".join(data.systems),
+        about=about_tables(data),
+        det=det_plot(data),
+        without=[item.name for item in data.about if item.name not in lines],
+        blocks=[
+            {
+                "measure": block.measure,
+                "forest": _forest(block, data.units, _WIDE),
+                "plots": _plots(block, data.units),
+                "left_out": _left_out(block),
+                "tables": measure_tables(data, block),
+            }
+            for block in data.blocks
+        ],
+        entropies=entropy_tables(data),
+        breakdowns=breakdown_tables(data),
+    )
+
+
+def det_plot(data: ComparisonData) -> str | None:
+    """The DET curves of all systems in one picture, with a legend; None without curves."""
+    if not data.lines:
+        return None
+    marked = len(data.lines) <= _MOST_MARKED
+    lines = [Line(line.name, line.pfa, line.pmiss, _marks(line) if marked else ()) for line in data.lines]
+    points = [item.point for item in data.about if item.point is not None]
+    return det_svg(lines, beta=points[0].beta if points else None, title="DET curves", legend_width=_LEGEND)
+
+
+def _marks(line: DetLine) -> tuple[Mark, ...]:
+    points = (("ATWV", line.actual), ("MTWV", line.maximum))
+    return tuple(Mark(f"{name} {fixed(at.twv)}", at.pfa, at.pmiss) for name, at in points if at is not None)
+
+
+def forest_plots(data: ComparisonData) -> str:
+    """Values and differences with intervals as one picture, the measures side by side."""
+    plots = [_forest(block, data.units, _NARROW)[1] for block in data.blocks]
+    names = ", ".join(block.measure for block in data.blocks)
+    return side_by_side(plots, title=f"{names}: values and differences with intervals")
+
+
+def _forest(block: Measured, units: str, width: int) -> tuple[str, str]:
+    """Caption and plot of all values and differences with their intervals."""
+    results = block.comparison
+    rows = [Estimate(row.system, row.mean, row.interval.low, row.interval.high) for row in results.systems]
+    rows += [
+        Estimate(
+            f"{pair_name(row)} {stars(row.sign_flip_holm)}".strip(),
+            row.difference,
+            row.interval.low,
+            row.interval.high,
+            1,
+        )
+        for row in results.pairs
+    ]
+    caption = f"{block.measure} and its differences, intervals over {units}; stars as of the table of differences"
+    return caption, forest_svg(rows, title=block.measure, axis=block.measure, width=width)
+
+
+def _shown(block: Measured) -> list[PairRow]:
+    """The pairs with a plot: all, or if too many, those of the first system."""
+    pairs = list(block.comparison.pairs)
+    return pairs if len(pairs) <= MOST_PAIRS else [row for row in pairs if row.first == pairs[0].first][:MOST_PAIRS]
+
+
+def _left_out(block: Measured) -> str:
+    """A note on pairs without a plot."""
+    shown, pairs = _shown(block), block.comparison.pairs
+    if len(shown) == len(pairs):
+        return ""
+    return (
+        f"Drawn are {len(shown)} of {len(pairs)} pairs, those of {pairs[0].first}; all are in the tables. Name the system "
+        "that matters most first."
+    )
+
+
+def _plots(block: Measured, units: str) -> list[tuple[str, str]]:
+    """Captions and plots of differences by query, on one scale."""
+    results = block.comparison
+    place: Mapping[str, NDArray[np.float64]] = dict(zip(results.paired.systems, results.paired.values, strict=True))
+    shown = [(row, place[row.first] - place[row.second]) for row in _shown(block)]
+    reach = (min((float(d.min()) for _, d in shown), default=0.0), max((float(d.max()) for _, d in shown), default=0.0))
+    plots = []
+    for row, values in shown:
+        caption = (
+            f"{pair_name(row)}, {units} from gain to loss: {row.wins} better, {row.losses} worse, {row.ties} the same"
+        )
+        plots.append((caption, differences_svg(values, title=caption, width=340, height=200, reach=reach)))
+    return plots
