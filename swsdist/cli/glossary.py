@@ -162,7 +162,7 @@ def import_files(
     from swsdist.core.codes import server as codes
     from swsdist.glossary.importing import import_file, import_files
     from swsdist.glossary.project import Project
-    from swsdist.lattices.beside import files_in
+    from swsdist.lattices.collection import files_in
 
     where = None
     if document is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from swsdist.audio.clips import write_clip
+from swsdist.audio.reader import write_clip
 from swsdist.core.codes import discovery as codes
 from swsdist.core.errors import AudioError
 from swsdist.exports.interface import Material

@@ -34,7 +34,7 @@ from swsdist.core.codes import storage as codes
 from swsdist.core.text import suggestion
 from swsdist.glossary.project import Project
 from swsdist.io.filesystem import Folder, locate
-from swsdist.lattices.beside import files_in, name_of
+from swsdist.lattices.collection import files_in, name_of
 from swsdist.pipeline import lock
 from swsdist.pipeline.ledger import NAME as PLAN
 from swsdist.pipeline.ledger import Ledger, load_plans, remove, save_plans

@@ -17,14 +17,12 @@ from typing import Any, NamedTuple
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import SwsdistError, UserError
 from swsdist.glossary import database, words
-from swsdist.glossary.archive import LIKE_A_PROJECT, fill, read_archive
 from swsdist.glossary.database import IMPORT, Row
-from swsdist.glossary.exports import BELOW, CORRECTED, WORDS
+from swsdist.glossary.exports import BELOW, CORRECTED, LIKE_A_PROJECT, WORDS, fill, read_archive
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Document, Place, Places, document_of, documents_beside, lengths_of
 from swsdist.io.compressed import short
-from swsdist.lattices.beside import TIERED, tiers_of
-from swsdist.lattices.collection import LatticeFile
+from swsdist.lattices.collection import TIERED, LatticeFile, tiers_of
 from swsdist.lattices.formats import elan, praat, table
 from swsdist.lattices.lattice import LeftOut, Origin
 from swsdist.lattices.words import Annotations, chosen_of
@@ -155,7 +153,7 @@ def import_files(
 
     Args:
         project, person, tiers, examples: as of `import_file`.
-        files: as `swsdist.lattices.beside.files_in` finds them in a folder; local.
+        files: as `swsdist.lattices.collection.files_in` finds them in a folder; local.
         where: they are, for errors.
         store: whose recordings they are of.
 

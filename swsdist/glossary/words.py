@@ -23,7 +23,7 @@ from swsdist.core.fingerprint import plain
 from swsdist.core.text import kept
 from swsdist.exports.labels import label_file
 from swsdist.io.filesystem import is_remote
-from swsdist.lattices.beside import name_of
+from swsdist.lattices.collection import name_of
 from swsdist.lattices.words import key_of
 from swsdist.stages.inputs.corpus_documents import identities
 from swsdist.store.reading import Store

@@ -1,16 +1,29 @@
-"""HTTP routes of `serve`."""
+"""HTTP routes of `serve`, and values of requests, checked.
+
+Routes are of the archive and its searches; of the glossary: entries, tokens, changes, exports and imports; and of transcripts:
+the words of a stretch of a recording, corrections of them, and tiers of annotations beside it.
+
+A correction counts for the words whose middle lies in its stretch, whatever is recognised there now or later.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
+import math
+import os
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping
+import unicodedata
+import zipfile
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import unquote
 
-from anyio import to_thread
+from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
+from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -22,29 +35,533 @@ from starlette.staticfiles import StaticFiles
 from swsdist.core.codes import server as codes
 from swsdist.core.codes.server import PLACE_BEYOND
 from swsdist.core.errors import AudioError, StorageError, SwsdistError
-from swsdist.glossary import example_sounds
-from swsdist.glossary.exports import EXPORTS
-from swsdist.glossary.words import Place
+from swsdist.glossary import words
+from swsdist.glossary.exports import EXPORTS, Languages, write_export
+from swsdist.glossary.importing import Counts, import_file, import_files
+from swsdist.glossary.project import KeptSounds, is_missing
+from swsdist.glossary.words import Place, Token
+from swsdist.lattices.words import written
 from swsdist.server import sounds
 from swsdist.server.archive import Filters
-from swsdist.server.glossary_routes import GLOSSARY, SECONDS, TRANSCRIPTS
 from swsdist.server.questions import MOST, TOP, Question, answer, as_line, examples_of
-from swsdist.server.requests import (
-    Bounds,
-    Turns,
-    body_of,
-    bounds_of,
-    channel_of,
-    file_name,
-    integer,
-    number,
-    person_of,
-    place_of,
-    service_of,
-    text_of,
-)
-from swsdist.server.security import Gate, Guard, error_response, error_values, named, to_file
+from swsdist.server.security import Gate, Guard, error_response, error_values, named, to_file, whole_body
 from swsdist.server.service import Service
+
+T = TypeVar("T")
+
+#: Largest body of values, bytes.
+_BODY = 1_000_000
+#: Largest id, and the digits of one that surely is none.
+MOST_ID, _DIGITS = 2**53, 16
+#: Longest name of a file, and of what is repeated in a message.
+_NAME, _REPEATED = 255, 60
+
+
+class Turns:
+    """Work of a kind: so much of it at once, each in a thread, and no more than so many people who wait for it."""
+
+    def __init__(self, at_once: int, most: int) -> None:
+        self._limiter, self._most, self._here = CapacityLimiter(at_once), most, 0
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Somebody's place while the work is done.
+
+        Raises:
+            UserError: all places are taken.
+        """
+        if self._here >= self._most:
+            raise codes.BUSY(where="server", count=self._here)
+        self._here += 1
+        try:
+            yield
+        finally:
+            self._here -= 1
+
+    async def step(self, work: Callable[..., T], *args: Any) -> T:
+        """Do a piece of it, when it is its turn."""
+        return await to_thread.run_sync(work, *args, limiter=self._limiter)
+
+    async def do(self, work: Callable[..., T], *args: Any) -> T:
+        """Do all of it.
+
+        Raises:
+            UserError: too many are waiting.
+        """
+        with self.waiting():
+            return await self.step(work, *args)
+
+
+class Bounds:
+    """Kinds of work that cost processors and memory."""
+
+    def __init__(self) -> None:
+        cpus = os.cpu_count() or 1
+        self.searches, self.clips = Turns(cpus, 40), Turns(cpus, 200)
+        self.answers = Turns(40, 40)  # which wait for a pass of `swsdist.searcher.passes`
+        self.recordings, self.files = Turns(max(1, cpus // 2), 16), Turns(1, 16)
+
+
+def bounds_of(request: Request) -> Bounds:
+    """What may be done at once."""
+    bounds: Bounds = request.app.state.bounds
+    return bounds
+
+
+def service_of(request: Request) -> Service:
+    """What is served."""
+    service: Service = request.app.state.service
+    return service
+
+
+def person_of(request: Request) -> str:
+    """Who asks."""
+    person: str = request.app.state.guard.person(request)
+    return person
+
+
+def file_name(request: Request, other: str) -> str:
+    """The name of a file that is sent, its last part, in one line of 255 characters at most; `other` where it has none."""
+    sent = unquote(request.headers.get("x-name", "")).replace("\\", "/").rpartition("/")[2]
+    name = "".join(" " if unicodedata.category(each)[0] == "C" else each for each in sent)[-_NAME:]
+    return other if name.strip(". ") == "" else name
+
+
+async def body_of(request: Request) -> dict[str, Any]:
+    """The JSON object in a request.
+
+    Raises:
+        UserError: it is none, or too large.
+    """
+    body = await whole_body(request, _BODY)
+    try:
+        values = json.loads(body or b"{}", parse_constant=_refuse)
+        json.dumps(values, ensure_ascii=False).encode()  # no half of a surrogate pair
+    except (ValueError, RecursionError):
+        values = None
+    if not isinstance(values, dict):
+        raise codes.WRONG_REQUEST(where=request.url.path, what="the request is no JSON object")
+    return values
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)
+
+
+def integer(
+    values: Mapping[str, Any], name: str, default: int | None = None, least: int = 0, most: int = MOST_ID
+) -> int:
+    """A whole number between two.
+
+    Raises:
+        UserError: it is none.
+    """
+    value = number(values, name, default)
+    if value != int(value) or not least <= value <= most:
+        raise codes.WRONG_REQUEST(where=name, what=f"{name} is no whole number between {least} and {most}")
+    return int(values.get(name, default)) if isinstance(values.get(name, default), int) else int(value)
+
+
+def number(values: Mapping[str, Any], name: str, default: float | None = None) -> float:
+    """A number.
+
+    Raises:
+        UserError: it is none.
+    """
+    value = values.get(name, default)
+    try:
+        result = float(value)
+    except (TypeError, ValueError, OverflowError):
+        result = math.nan
+    if isinstance(value, bool) or not math.isfinite(result):
+        raise codes.WRONG_REQUEST(where=name, what=f"{name} is no number: {ascii(value)[:_REPEATED]}")
+    return result
+
+
+def text_of(values: Mapping[str, Any], name: str) -> str:
+    """A text that is not empty.
+
+    Raises:
+        UserError: it is none.
+    """
+    value = values.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise codes.WRONG_REQUEST(where=name, what=f"{name} is missing")
+    return value.strip()
+
+
+def id_of(request: Request) -> int:
+    """The id in an address; 0, which nothing has, where it is no id."""
+    digits = request.path_params["id"]
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS else 0
+
+
+def place_of(values: Any) -> Place:
+    """A place of a document or a sound.
+
+    Raises:
+        UserError: it is none.
+    """
+    names = [values.get(name) for name in ("doc_id", "sound")] if isinstance(values, dict) else []
+    if [isinstance(name, str) and bool(name) for name in names].count(True) != 1:
+        raise codes.WRONG_REQUEST(where="place", what="a place names a document or a sound")
+    start, end = number(values, "start"), number(values, "end")
+    place = {name: values.get(name) for name in ("doc_id", "sound")}
+    return words.place({**place, "channel": channel_of(values), "start": start, "end": end})
+
+
+def channel_of(values: Mapping[str, Any]) -> int:
+    """A channel, by default the first.
+
+    Raises:
+        UserError: it is none.
+    """
+    return integer(values, "channel", 1, 1, 2**31 - 1)
+
+
+_FIELDS = ("form", "gloss", "variants", "speaker", "note")
+_TOKEN_FIELDS = ("verdict", "example", "note", "variant", "speaker")
+_VERDICTS = ("yes", "no", "unsure")
+#: Of a change, what the page need not know: an import holds all that it brought.
+_ROWS = ("before", "after")
+#: Endings that readers look at.
+_ENDINGS = (".eaf", ".textgrid", ".json")
+
+
+def _fields(values: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    chosen = {name: values[name] for name in names if name in values}
+    if "variants" in chosen:
+        variants = chosen["variants"]
+        if not isinstance(variants, list) or not all(isinstance(each, str) for each in variants):
+            raise codes.WRONG_REQUEST(where="variants", what="variants are no list of texts")
+        chosen["variants"] = tuple(each.strip() for each in variants if each.strip())
+    if chosen.get("verdict", "yes") not in _VERDICTS:
+        raise codes.WRONG_REQUEST(where="verdict", what=f"a verdict is one of {', '.join(_VERDICTS)}")
+    for name, value in chosen.items():
+        if name not in ("variants", "example") and not isinstance(value, str):
+            raise codes.WRONG_REQUEST(where=name, what=f"{name} is no text")
+    if "example" in chosen:
+        chosen["example"] = bool(chosen["example"])
+    return chosen
+
+
+async def _entries(request: Request) -> Response:
+    project = service_of(request).project
+    if request.method == "GET":
+        entries = await run_in_threadpool(project.entries, request.query_params.get("text", ""))
+        return JSONResponse({"entries": [entry.as_json() for entry in entries]})
+    values = await body_of(request)
+    fields = {**_fields(values, _FIELDS), "form": text_of(values, "form")}
+    entry = await run_in_threadpool(lambda: project.add_entry(person=person_of(request), **fields))
+    return JSONResponse(entry.as_json())
+
+
+async def _entry(request: Request) -> Response:
+    project, entry_id = service_of(request).project, id_of(request)
+    if request.method == "DELETE":
+        await run_in_threadpool(lambda: project.remove_entry(entry_id, person=person_of(request)))
+        return JSONResponse({})
+    fields = _fields(await body_of(request), _FIELDS)
+    entry = await run_in_threadpool(lambda: project.change_entry(entry_id, person=person_of(request), **fields))
+    return JSONResponse(entry.as_json())
+
+
+async def _merge(request: Request) -> Response:
+    values, project = await body_of(request), service_of(request).project
+    other = integer(values, "other")
+    entry_id = id_of(request)
+    entry = await run_in_threadpool(lambda: project.merge(entry_id, other, person=person_of(request)))
+    return JSONResponse(entry.as_json())
+
+
+async def _split(request: Request) -> Response:
+    values, project = await body_of(request), service_of(request).project
+    tokens, form = values.get("tokens"), text_of(values, "form")
+    if not isinstance(tokens, list) or not all(type(token) is int for token in tokens):
+        raise codes.WRONG_REQUEST(where="tokens", what="tokens are no list of numbers")
+    entry_id = id_of(request)
+    entry = await run_in_threadpool(lambda: project.split(entry_id, tokens, person=person_of(request), form=form))
+    return JSONResponse(entry.as_json())
+
+
+async def _tokens(request: Request) -> Response:
+    service, entry_id = service_of(request), id_of(request)
+    if request.method == "GET":
+        return JSONResponse(
+            {"tokens": await run_in_threadpool(lambda: _shown(service, service.project.tokens(entry_id)))}
+        )
+    values = await body_of(request)
+    place, verdict = place_of(values.get("place")), values.get("verdict")
+    fields = _fields(values, _TOKEN_FIELDS)
+    if verdict is None:
+        raise codes.WRONG_REQUEST(where="verdict", what="verdict is missing")
+    fields.pop("verdict")
+    name = text_of(values, "search") if values.get("search") else None
+    score = None if values.get("score") is None else number(values, "score")
+
+    def judge() -> dict[str, Any]:
+        where = service.located(place)
+        kept = service.searches.of(entry_id, name)
+        odds = (
+            score if kept is None or kept.prior is not None else None
+        )  # scores of texts say nothing of those of speech
+        fields["content"] = None if service.archive is None else service.archive.content_of(where)
+        token = service.project.judge(entry_id, where, verdict, person=person_of(request), score=odds, **fields)
+        service.judged()
+        (shown,) = _shown(service, [token])
+        return {"token": shown, **service.likelihood(entry_id, name)}
+
+    return JSONResponse(await run_in_threadpool(judge))
+
+
+def _shown(service: Service, tokens: Sequence[Token]) -> list[dict[str, Any]]:
+    """Tokens with the names of their recordings."""
+    archive = service.archive
+    names = [token.place.doc_id for token in tokens if token.place.doc_id is not None]
+    rows = archive.rows_of(names) if archive is not None else None
+    replaced = archive.replaced(tokens) if archive is not None else set()
+    listed = []
+    for token in tokens:
+        row = None if rows is None else rows.of(token.place.doc_id, token.place.channel, token.place.start)
+        has_path = token.place.sound is not None or row is not None
+        listed.append(
+            {
+                **token.as_json(),
+                "recording": row["recording"] if row else token.place.doc_id,
+                "path_known": has_path,
+                "replaced": token in replaced,
+            }
+        )
+    return listed
+
+
+async def _token(request: Request) -> Response:
+    project, token_id = service_of(request).project, id_of(request)
+    if request.method == "DELETE":
+        await run_in_threadpool(lambda: project.remove_token(token_id, person=person_of(request)))
+        return JSONResponse({})
+    values = await body_of(request)
+    fields = _fields(values, _TOKEN_FIELDS)
+    place = place_of(values["place"]) if "place" in values else None
+    archive = service_of(request).archive
+
+    def change() -> Token:
+        where = place
+        if place is not None:
+            fields["place"] = where = service_of(request).located(place)
+        elif "verdict" in fields:
+            where = project.token(token_id).place
+        if where is not None and archive is not None:
+            fields["content"] = archive.content_of(where)
+        changed = project.change_token(token_id, person=person_of(request), **fields)
+        service_of(request).judged()
+        return changed
+
+    return JSONResponse((await run_in_threadpool(change)).as_json())
+
+
+async def _undo(request: Request) -> Response:
+    project = service_of(request).project
+
+    def undo() -> dict[str, Any] | None:
+        """The change that was taken back."""
+        undone = project.undo(person=person_of(request))
+        return None if undone is None or undone.undoes is None else project.changes(undone.undoes - 1, 1)[0].as_json()
+
+    return JSONResponse({"change": await run_in_threadpool(undo)})
+
+
+async def _changes(request: Request) -> Response:
+    project, after = service_of(request).project, integer(dict(request.query_params), "after", 0)
+    changes = await run_in_threadpool(project.changes, after)
+    last = changes[-1].change_id if changes else after
+    shown = [{name: value for name, value in change.as_json().items() if name not in _ROWS} for change in changes]
+    return JSONResponse({"changes": shown, "change": last})
+
+
+async def _export(request: Request) -> Response:
+    service, kind = service_of(request), request.path_params["kind"]
+    chosen = request.query_params.get("entries")
+    ids = None if not chosen else [integer({"entry": each}, "entry") for each in chosen.split(",")]
+    tags = {name: request.query_params[name] for name in Languages._fields if request.query_params.get(name)}
+    archive = service.archive
+    scratch = tempfile.TemporaryDirectory(dir=service.scratch)
+    folder = Path(scratch.name) / "export"
+    folder.mkdir()
+
+    def write() -> Path:
+        store = archive.searcher.store if archive is not None else None
+        languages = Languages(**tags)
+        files = write_export(service.project, kind, folder, store=store, entry_ids=ids, languages=languages, sent=True)
+        if len(files) == 1:
+            return files[0]
+        packed = Path(scratch.name) / f"{service.project.folder.name}-{kind}.zip"
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive_file:
+            for file in files:
+                archive_file.write(file, file.relative_to(folder))
+        return packed
+
+    try:
+        file = await bounds_of(request).files.do(write)
+    except BaseException:
+        scratch.cleanup()
+        raise
+    return FileResponse(file, filename=file.name, background=BackgroundTask(scratch.cleanup))
+
+
+async def _import(request: Request) -> Response:
+    service, name, turns = service_of(request), file_name(request, "import"), bounds_of(request).files
+    examples, person = request.query_params.get("examples") == "true", person_of(request)
+    ending = Path(name).suffix.lower()
+    with turns.waiting(), tempfile.TemporaryDirectory(dir=service.scratch) as folder:
+        file = Path(folder) / f"sent{ending if ending in _ENDINGS else ''}"
+        await to_file(request, file, sounds.UPLOAD_BYTES)
+        store = service.archive.searcher.store if service.archive is not None else None
+
+        def read() -> Counts:
+            return import_file(service.project, file, person=person, store=store, examples=examples, name=name)
+
+        counts = await turns.step(read)
+    return JSONResponse(counts.as_json())
+
+
+async def _import_beside(request: Request) -> Response:
+    """Take in chosen tiers of all files beside the recordings."""
+    values, service, person = await body_of(request), service_of(request), person_of(request)
+    tiers, examples, beside = values.get("tiers"), bool(values.get("examples")), service.beside
+    if not isinstance(tiers, list) or not tiers or not all(isinstance(tier, str) for tier in tiers):
+        raise codes.WRONG_REQUEST(where="tiers", what="tiers are no list of names")
+    if beside is None:
+        raise codes.NOT_READY(where=service.settings.target)
+    store = service.demand_archive().searcher.store
+    files, where = {name: read.of[0] for name, read in beside.read.items()}, service.name
+
+    def read() -> Counts:
+        return import_files(
+            service.project, files, where=where, person=person, store=store, tiers=tiers, examples=examples
+        )
+
+    return JSONResponse((await bounds_of(request).files.do(read)).as_json())
+
+
+GLOSSARY = [
+    Route("/api/entries", _entries, methods=["GET", "POST"]),
+    Route("/api/entries/{id}", _entry, methods=["PATCH", "DELETE"]),
+    Route("/api/entries/{id}/merge", _merge, methods=["POST"]),
+    Route("/api/entries/{id}/split", _split, methods=["POST"]),
+    Route("/api/entries/{id}/tokens", _tokens, methods=["GET", "POST"]),
+    Route("/api/tokens/{id}", _token, methods=["PATCH", "DELETE"]),
+    Route("/api/undo", _undo, methods=["POST"]),
+    Route("/api/changes", _changes),
+    Route("/api/export/{kind}", _export),
+    Route("/api/import", _import, methods=["POST"]),
+    Route("/api/annotations", _import_beside, methods=["POST"]),
+]
+
+
+#: Longest stretch, s.
+SECONDS = 120.0
+#: Most words of an answer.
+_MOST = 2000
+
+
+async def _transcript(request: Request) -> Response:
+    values, service = dict(request.query_params), service_of(request)
+    return JSONResponse(await bounds_of(request).clips.do(_transcripts_shown, service, values))
+
+
+def _transcripts_shown(service: Service, values: dict[str, Any]) -> dict[str, Any]:
+    """Words and corrections by their starts, in times of the document; `spaced`: whether a blank stands before a text;
+    `known`: whether its recording has words.
+    """
+    archive, doc_id, channel = service.demand_archive(), text_of(values, "doc_id"), channel_of(values)
+    start, end = number(values, "start", 0.0), number(values, "end")
+    row = archive.document(doc_id, channel, start)
+    if row["doc_id"] == doc_id:
+        end = min(end, row["duration"])  # what is asked around a place may go beyond
+    place = _bounded(words.place({"doc_id": doc_id, "channel": channel, "start": start, "end": end}))
+    where = service.located(place)
+    every = service.project.corrections(where)
+    replaced = archive.replaced(every)
+    corrections = [each for each in every if each not in replaced]
+    around = where._replace(
+        start=min([where.start, *(each.place.start for each in corrections)]),
+        end=max([where.end, *(each.place.end for each in corrections)]),
+    )
+    recognised = None if service.words is None else service.words.words_in(around)
+    free, instead = [], dict[int, list[str]]()
+    for word in recognised or ():
+        middle = (word.start + word.end) / 2
+        over = [each for each in corrections if each.place.start <= middle < each.place.end]
+        for each in over:
+            instead.setdefault(each.correction_id, []).append(word.text)
+        if not over and word.start < where.end and word.end >= where.start:
+            free.append({**word._asdict(), "correction": None})
+    for each in corrections:
+        by = {"correction": each.correction_id, "person": each.person, "at": each.at}
+        span = {"start": each.place.start, "end": each.place.end}
+        free.append({"text": each.text, **span, **by, "recognised": written(instead.get(each.correction_id, ()))})
+    shift = where.start - place.start
+    listed = sorted(free, key=lambda item: (item["start"], item["end"]))[:_MOST]
+    shown, last = [], ""
+    for item in listed:
+        spaced = len(written(filter(None, (last, item["text"])))) > len(last + item["text"])
+        shown.append({**item, "start": item["start"] - shift, "end": item["end"] - shift, "spaced": spaced})
+        last = item["text"] or last
+    return {"words": shown, "known": recognised is not None, "replaced": len(replaced)}
+
+
+async def _tiers(request: Request) -> Response:
+    values, service = dict(request.query_params), service_of(request)
+    return JSONResponse({"tiers": await run_in_threadpool(_annotated, service, values)})
+
+
+def _annotated(service: Service, values: dict[str, Any]) -> list[dict[str, Any]]:
+    """Tiers with annotations in a stretch, in times of the document."""
+    archive, doc_id, channel = service.demand_archive(), text_of(values, "doc_id"), channel_of(values)
+    start, end = number(values, "start", 0.0), number(values, "end")
+    row, beside = archive.document(doc_id, channel, start), service.beside
+    shift = row["at"] if row["doc_id"] == doc_id else 0.0
+    same = archive.rows_of(archive.copies.also((doc_id, channel))).paths  # files lie beside one of them
+    paths = [row["path"], *same] if beside is not None else []
+    some = (beside.tiers_at(path, shift + start, shift + end) for path in paths if beside is not None)
+    tiers = next(filter(None, some), [])
+    for annotation in (each for tier in tiers for each in tier["annotations"]):
+        annotation.update(start=annotation["start"] - shift, end=annotation["end"] - shift)
+    return tiers
+
+
+def _bounded(place: Place) -> Place:
+    if place.end - place.start > SECONDS:
+        raise codes.LONG_CLIP(where=place.doc_id, seconds=place.end - place.start, most=SECONDS)
+    return place
+
+
+async def _correct(request: Request) -> Response:
+    values, service, person = await body_of(request), service_of(request), person_of(request)
+    place, text = _bounded(place_of(values.get("place"))), values.get("text")
+
+    def correct() -> dict[str, Any]:
+        where = service.located(place)
+        content = service.demand_archive().content_of(where)
+        return service.project.correct(where, text, person=person, content=content).as_json()  # type: ignore[arg-type]
+
+    return JSONResponse(await run_in_threadpool(correct))
+
+
+async def _remove(request: Request) -> Response:
+    project, correction_id, person = service_of(request).project, id_of(request), person_of(request)
+    await run_in_threadpool(lambda: project.remove_correction(correction_id, person=person))
+    return JSONResponse({})
+
+
+TRANSCRIPTS = [
+    Route("/api/transcript", _transcript),
+    Route("/api/tiers", _tiers),
+    Route("/api/corrections", _correct, methods=["POST"]),
+    Route("/api/corrections/{id}", _remove, methods=["DELETE"]),
+]
+
 
 _STATIC = Path(__file__).parent / "static"
 _LOG = logging.getLogger(__name__)
@@ -339,10 +856,10 @@ def _recording_of(service: Service, values: dict[str, Any]) -> _Sounding:
     row, storage = archive.document(name, channel), archive.searcher.store.folder.storage
     is_document = row["doc_id"] == name
     offset = row["at"] if is_document else 0.0
-    if example_sounds.is_missing(row["path"]):
+    if is_missing(row["path"]):
         start = offset + max(0.0, number(values, "start", 0.0))
         place = Place(row["recording"], channel, start, max(start, offset + number(values, "end", start)))
-        there = example_sounds.Kept(service.project.folder)
+        there = KeptSounds(service.project.folder)
         if (kept := there.of(place, archive.content_of(place))) is not None:
             return _Sounding(kept.path, 1, offset - kept.place.start, row["duration"], {})
     duration = row["duration"] if is_document else sounds.duration(row["path"], storage)

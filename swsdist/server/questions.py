@@ -21,8 +21,7 @@ from swsdist.calibrate.likelihood import Likelihood, Prior, Summary, word_of
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import SwsdistError, UserError
 from swsdist.core.types import QUERIES
-from swsdist.glossary import example_sounds
-from swsdist.glossary.project import Project
+from swsdist.glossary.project import KeptSounds, Project, is_missing
 from swsdist.glossary.words import Place, Places, Token
 from swsdist.io.remote.scratch import scratch
 from swsdist.searcher.queries import Skip, WrittenQueries
@@ -282,7 +281,7 @@ def _example(place: Place, archive: Archive, project: Project, others: Sequence[
     if place.sound is not None:
         facts: dict[str, Any] = {"path": str(project.sound_file(place.sound))}
     else:
-        kept = example_sounds.Kept(project.folder).of(place, archive.content_of(place))
+        kept = KeptSounds(project.folder).of(place, archive.content_of(place))
         try:
             place, document = archive.source(place, others)
             facts = {"path": document["path"], "speaker": document["speaker"]}
@@ -290,7 +289,7 @@ def _example(place: Place, archive: Archive, project: Project, others: Sequence[
             if kept is None or error.code != codes.NOT_IN_ARCHIVE.name:
                 raise
             facts = {"path": ""}
-        if kept is not None and example_sounds.is_missing(facts["path"]):
+        if kept is not None and is_missing(facts["path"]):
             # Normalised as its recording, which the store knows by its document.
             facts |= {"path": kept.path, "doc_id": place.doc_id}
             place = kept.within(place)

@@ -46,8 +46,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.lock import locked
 from swsdist.pipeline.status import load_chain_run
 from swsdist.searcher.searcher import setup_of
-from swsdist.server.archive import PAGE, Archive
-from swsdist.server.beside import Beside
+from swsdist.server.archive import PAGE, Archive, Beside
 from swsdist.server.questions import Question, SearchCache, answer, examples_of
 from swsdist.server.sounds import Clips
 from swsdist.store.manifest import Found, find_recordings, load, locate_recordings, words_store

@@ -11,8 +11,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from swsdist.audio.clips import Clip, as_bytes, read_clip
-from swsdist.audio.reader import probe, read_blocks
+from swsdist.audio.reader import Clip, as_bytes, probe, read_blocks, read_clip
 from swsdist.audio.speech import find_speech
 from swsdist.audio.streams import only_files
 from swsdist.core.codes import audio as audio_codes

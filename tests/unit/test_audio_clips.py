@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from swsdist.audio.clips import clip_data_uri, write_clip
+from swsdist.audio.reader import clip_data_uri, write_clip
 from swsdist.core.codes import audio as codes
 from tests.support.coded import raises
 

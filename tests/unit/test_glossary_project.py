@@ -13,7 +13,7 @@ import pytest
 import soundfile
 
 from swsdist.core.errors import DataError, UserError
-from swsdist.glossary.archive import as_json
+from swsdist.glossary.exports import as_json
 from swsdist.glossary.importing import Incoming, import_file, take_in
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place, Places, is_same, overlap

@@ -17,8 +17,7 @@ import pyarrow.compute as pc
 from swsdist.accounts.costs import GB, Costs, by_type
 from swsdist.accounts.hardware import versions
 from swsdist.accounts.records import records
-from swsdist.audio.clips import clip_data_uri
-from swsdist.audio.reader import probe
+from swsdist.audio.reader import clip_data_uri, probe
 from swsdist.chains.report.notices import heard, makers_of_queries
 from swsdist.config import dump_config, without_secrets
 from swsdist.core.errors import AudioError

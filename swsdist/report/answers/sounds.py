@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from swsdist.audio.clips import PAGE_RATE, data_uri, read_clip
+from swsdist.audio.reader import PAGE_RATE, data_uri, read_clip
 from swsdist.core.errors import AudioError
 from swsdist.report.plots.waveform import waveform_svg
 
