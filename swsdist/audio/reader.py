@@ -448,31 +448,9 @@ class Clip(NamedTuple):
     begin: float
 
 
-def write_clip(
-    source: str,
-    start: float,
-    end: float,
-    out: Path,
-    *,
-    pad: float = 0.2,
-    channel: int = 1,
-    storage: Mapping[str, object] | None = None,
-) -> None:
-    """Write a place of a recording as WAV, 16 bit, mono, at the recording's rate.
-
-    Args:
-        source: path or `s3://` url of the recording.
-        start: begin of the place, s.
-        end: end of the place, s.
-        out: local file to write.
-        pad: context on both sides, s.
-        channel: number, from 1.
-        storage: options for s3fs.
-
-    Raises:
-        AudioError: the recording or the place cannot be used.
-    """
-    clip = read_clip(source, start, end, pad=pad, channel=channel, storage=storage)
+def write_clip(source: str, start: float, end: float, out: Path, **place: Any) -> None:
+    """Write a place of a recording as WAV, 16 bit, mono, at the recording's rate; `read_clip` says of what."""
+    clip = read_clip(source, start, end, **place)
     write_sound(out, clip.samples, clip.rate)
 
 
@@ -493,27 +471,11 @@ def write_silence(path: str, rate: int) -> None:
     write_sound(Path(path), np.zeros(rate, np.float32), rate)
 
 
-def clip_data_uri(
-    source: str,
-    start: float,
-    end: float,
-    *,
-    pad: float = 0.2,
-    channel: int = 1,
-    storage: Mapping[str, object] | None = None,
-) -> str:
-    """A place of a recording as `data:audio/mpeg;base64,...`, mono, 16 kHz; arguments as in `write_clip`.
+def data_uri(clip: Clip) -> str:
+    """A clip at `PAGE_RATE` as `data:audio/mpeg;base64,...`, mono.
 
     MP3 plays in every browser, takes some 3 kB a second, and, unlike Ogg with its random stream numbers, is deterministic.
-
-    Raises:
-        AudioError: the recording or the place cannot be used.
     """
-    return data_uri(read_clip(source, start, end, pad=pad, channel=channel, rate=PAGE_RATE, storage=storage))
-
-
-def data_uri(clip: Clip) -> str:
-    """A clip at `PAGE_RATE` as `data:audio/mpeg;base64,...`."""
     file = io.BytesIO()
     soundfile.write(file, clip.samples, clip.rate, format="MP3", subtype="MPEG_LAYER_III")
     return "data:audio/mpeg;base64," + base64.b64encode(file.getvalue()).decode("ascii")
@@ -529,11 +491,15 @@ def read_clip(
     rate: int | None = None,
     storage: Mapping[str, object] | None = None,
 ) -> Clip:
-    """Samples of a place with context; arguments as in `write_clip`.
+    """Samples of a place with context.
 
     Args:
+        source: path or `s3://` url of the recording.
         start, end: s; None: ends of the recording.
+        pad: context on both sides, s.
+        channel: number, from 1.
         rate: Hz; None: of the recording.
+        storage: options for s3fs.
 
     Raises:
         AudioError: the recording or the place cannot be used.

@@ -567,7 +567,7 @@ def _labels(chosen: Chosen, folder: Path) -> None:
 
 
 def _csv(chosen: Chosen, folder: Path) -> None:
-    entries = [{**entry.as_json(), "variants": "; ".join(entry.variants)} for entry, _ in chosen.entries]
+    entries = [{**entry._asdict(), "variants": "; ".join(entry.variants)} for entry, _ in chosen.entries]
     documents = {token.place.doc_id for _, tokens in chosen.entries for token in tokens} - {None}
     paths = chosen.recordings(sorted(name for name in documents if name is not None))
     rows = []

@@ -47,10 +47,6 @@ class Counts(NamedTuple):
     unusable: int = 0
     first: str = ""
 
-    def as_json(self) -> dict[str, Any]:
-        """The values by name."""
-        return self._asdict()
-
 
 class Incoming(NamedTuple):
     """A token that comes in, or a correction.
@@ -99,43 +95,34 @@ def import_file(
         UserError: the file is of another kind, or no or several recordings may be meant.
         DataError: it cannot be read, or has no tier of a name.
     """
-    name = name or str(path)
+    path, name = Path(path), name or str(path)
     try:
-        return _import(project, Path(path), name, person, store, tiers or (), examples, document)
+        with path.open("rb") as opened:
+            head = opened.read(_HEAD)
+        sounds, contents, asides, left_out = dict[str, tuple[str, bytes]](), list[Row](), list[Row](), LeftOut()
+        if head.lstrip().startswith(LIKE_A_PROJECT):
+            content = read_archive(path)
+            if project.change == 0:
+                return Counts(*fill(project, content, person))
+            incoming = [Incoming(*item) for item in content.incoming()]
+            for row in content.corrections:
+                incoming.append(
+                    Incoming(
+                        None, database.place_of(row), {name: row[name] for name in ("text", "person", "at")}, False
+                    )
+                )
+            sounds, contents, asides = content.sounds, content.contents, content.asides
+        else:
+            incoming = _of_file(path, head, name, store, tiers or (), examples, document, left_out)
+        lengths = {} if store is None else lengths_of(store, {item.place.doc_id for item in incoming})
+        counts = take_in(
+            project, incoming, person=person, sounds=sounds, contents=contents, asides=asides, lengths=lengths
+        )
+        first = "".join(map(str, left_out.errors[:1])).replace(str(path), name) or counts.first
+        return counts._replace(unusable=counts.unusable + left_out.count, first=first)
     except SwsdistError as error:
         error.where = error.where and error.where.replace(str(path), name)
         raise
-
-
-def _import(
-    project: Project,
-    path: Path,
-    name: str,
-    person: str,
-    store: Store | None,
-    tiers: Sequence[str],
-    examples: bool,
-    document: tuple[str, int] | None,
-) -> Counts:
-    with path.open("rb") as opened:
-        head = opened.read(_HEAD)
-    sounds, contents, asides, left_out = dict[str, tuple[str, bytes]](), list[Row](), list[Row](), LeftOut()
-    if head.lstrip().startswith(LIKE_A_PROJECT):
-        content = read_archive(path)
-        if project.change == 0:
-            return Counts(*fill(project, content, person))
-        incoming = [Incoming(*item) for item in content.incoming()]
-        for row in content.corrections:
-            incoming.append(
-                Incoming(None, database.place_of(row), {name: row[name] for name in ("text", "person", "at")}, False)
-            )
-        sounds, contents, asides = content.sounds, content.contents, content.asides
-    else:
-        incoming = _of_file(path, head, name, store, tiers, examples, document, left_out)
-    lengths = {} if store is None else lengths_of(store, {item.place.doc_id for item in incoming})
-    counts = take_in(project, incoming, person=person, sounds=sounds, contents=contents, asides=asides, lengths=lengths)
-    first = "".join(map(str, left_out.errors[:1])).replace(str(path), name) or counts.first
-    return counts._replace(unusable=counts.unusable + left_out.count, first=first)
 
 
 def import_files(

@@ -18,7 +18,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +27,6 @@ import soundfile
 from swsdist.audio.reader import MARKER, as_bytes, read_clip
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import StorageError
-from swsdist.glossary import database as changes
 from swsdist.glossary import database as rows
 from swsdist.glossary import words
 from swsdist.glossary.database import UNDO, Database, Edit, change_of, last_of
@@ -461,7 +460,7 @@ class Project:
             numbers of tokens, corrections, changes that say something of them, and sounds of examples.
         """
         with self._database.writing() as connection:
-            counts = changes.forget(connection, doc_ids, dry)
+            counts = rows.forget(connection, doc_ids, dry)
         files = [file for doc_id in doc_ids for file in KeptSounds(self.folder).files(doc_id)]
         counts["sounds of examples"] = len(files)
         if not dry:
@@ -589,11 +588,9 @@ class Project:
         ).fetchone()
         return row and str(row["content"])
 
-    @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
+    def reading(self) -> AbstractContextManager[sqlite3.Connection]:
         """A connection for several queries of one state."""
-        with self._database.reading() as connection:
-            yield connection
+        return self._database.reading()
 
     @contextmanager
     def editing(self, person: str, kind: str) -> Iterator[Edit]:

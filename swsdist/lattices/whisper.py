@@ -324,7 +324,8 @@ class Whisper(Section):
                 where=f"{where}.language", language=self.language, languages=", ".join(languages)
             )
         tokens = _tokens(str(folder / "tokenizer.json"))
-        size = len(tokens.encode(f" {_listed(self.hotwords)}", add_special_tokens=False).ids) if self.hotwords else 0
+        text = " " + ", ".join(self.hotwords)
+        size = len(tokens.encode(text, add_special_tokens=False).ids) if self.hotwords else 0
         if size > _PROMPT:
             raise codes.TOO_MANY_HOTWORDS(where=f"{where}.hotwords", tokens=size, most=_PROMPT)
 
@@ -375,7 +376,8 @@ class Whisper(Section):
         copies = [1, _COPIES] if _COPIES * (len(samples) + _GAP * RATE) <= _WINDOW * RATE else [1]
         said = np.append(samples, np.zeros(round(_GAP * RATE), np.float32))
         windows = [(copy, model.encoded(np.tile(said, copy))) for copy in copies]
-        language = self.language or model.language([windows[0][1]])
+        heard = {} if self.language else model.languages([windows[0][1]])
+        language = self.language or max(heard, key=heard.__getitem__)
         chances: dict[tuple[str, ...], float] = {}
         for found in filter(None, (self._query_texts(model, window, copy, language) for copy, window in windows)):
             for labels, chance in found.items():
@@ -637,11 +639,6 @@ class _Model:
         output = self._whisper.encode(pad_or_trim(features))
         return np.array(output.to_device(Device.cpu) if self._whisper.model.device == "cuda" else output)
 
-    def language(self, windows: Sequence[NDArray[np.float32]]) -> str:
-        """The likeliest language of windows."""
-        chances = self.languages(windows)
-        return max(chances, key=chances.__getitem__)
-
     def languages(self, windows: Sequence[NDArray[np.float32]]) -> dict[str, float]:
         """The probability of each language that the model knows, by all windows."""
         if not self._whisper.model.is_multilingual:
@@ -660,7 +657,7 @@ class _Model:
     ) -> list[tuple[list[_Hypothesis], float]]:
         """Of each window the hypotheses of a beam search, the best first, and the probability of no speech."""
         tokenizer = self._tokenizer(language)
-        hotwords = _listed(options.hotwords) if options.hotwords else None
+        hotwords = ", ".join(options.hotwords) or None
         prompt = self._whisper.get_prompt(tokenizer, [], without_timestamps=True, hotwords=hotwords)
         results = self._whisper.model.generate(
             _storage(np.concatenate(windows)),
@@ -725,10 +722,6 @@ class _Model:
             for number in sorted(self._whisper.hf_tokenizer.get_vocab().values())
             if number < tokenizer.eot and _SUPPRESSED.intersection(tokenizer.decode([number]))
         )
-
-
-def _listed(hotwords: Sequence[str]) -> str:
-    return ", ".join(hotwords)
 
 
 def _storage(array: NDArray[np.float32]) -> Any:

@@ -15,7 +15,7 @@ import os
 import tempfile
 import unicodedata
 import zipfile
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -35,11 +35,12 @@ from starlette.staticfiles import StaticFiles
 from swsdist.core.codes import server as codes
 from swsdist.core.codes.server import PLACE_BEYOND
 from swsdist.core.errors import AudioError, StorageError, SwsdistError
+from swsdist.core.fingerprint import plain
 from swsdist.glossary import words
 from swsdist.glossary.exports import EXPORTS, Languages, write_export
 from swsdist.glossary.importing import Counts, import_file, import_files
 from swsdist.glossary.project import KeptSounds, is_missing
-from swsdist.glossary.words import Place, Token
+from swsdist.glossary.words import VERDICTS, Change, Correction, Place, Token
 from swsdist.lattices.words import written
 from swsdist.server import sounds
 from swsdist.server.archive import Filters
@@ -221,7 +222,6 @@ def channel_of(values: Mapping[str, Any]) -> int:
 
 _FIELDS = ("form", "gloss", "variants", "speaker", "note")
 _TOKEN_FIELDS = ("verdict", "example", "note", "variant", "speaker")
-_VERDICTS = ("yes", "no", "unsure")
 #: Of a change, what the page need not know: an import holds all that it brought.
 _ROWS = ("before", "after")
 #: Endings that readers look at.
@@ -235,8 +235,8 @@ def _fields(values: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
         if not isinstance(variants, list) or not all(isinstance(each, str) for each in variants):
             raise codes.WRONG_REQUEST(where="variants", what="variants are no list of texts")
         chosen["variants"] = tuple(each.strip() for each in variants if each.strip())
-    if chosen.get("verdict", "yes") not in _VERDICTS:
-        raise codes.WRONG_REQUEST(where="verdict", what=f"a verdict is one of {', '.join(_VERDICTS)}")
+    if chosen.get("verdict", "yes") not in VERDICTS:
+        raise codes.WRONG_REQUEST(where="verdict", what=f"a verdict is one of {', '.join(VERDICTS)}")
     for name, value in chosen.items():
         if name not in ("variants", "example") and not isinstance(value, str):
             raise codes.WRONG_REQUEST(where=name, what=f"{name} is no text")
@@ -249,11 +249,11 @@ async def _entries(request: Request) -> Response:
     project = service_of(request).project
     if request.method == "GET":
         entries = await run_in_threadpool(project.entries, request.query_params.get("text", ""))
-        return JSONResponse({"entries": [entry.as_json() for entry in entries]})
+        return JSONResponse({"entries": plain(entries)})
     values = await body_of(request)
     fields = {**_fields(values, _FIELDS), "form": text_of(values, "form")}
     entry = await run_in_threadpool(lambda: project.add_entry(person=person_of(request), **fields))
-    return JSONResponse(entry.as_json())
+    return JSONResponse(plain(entry))
 
 
 async def _entry(request: Request) -> Response:
@@ -263,7 +263,7 @@ async def _entry(request: Request) -> Response:
         return JSONResponse({})
     fields = _fields(await body_of(request), _FIELDS)
     entry = await run_in_threadpool(lambda: project.change_entry(entry_id, person=person_of(request), **fields))
-    return JSONResponse(entry.as_json())
+    return JSONResponse(plain(entry))
 
 
 async def _merge(request: Request) -> Response:
@@ -271,7 +271,7 @@ async def _merge(request: Request) -> Response:
     other = integer(values, "other")
     entry_id = id_of(request)
     entry = await run_in_threadpool(lambda: project.merge(entry_id, other, person=person_of(request)))
-    return JSONResponse(entry.as_json())
+    return JSONResponse(plain(entry))
 
 
 async def _split(request: Request) -> Response:
@@ -281,7 +281,7 @@ async def _split(request: Request) -> Response:
         raise codes.WRONG_REQUEST(where="tokens", what="tokens are no list of numbers")
     entry_id = id_of(request)
     entry = await run_in_threadpool(lambda: project.split(entry_id, tokens, person=person_of(request), form=form))
-    return JSONResponse(entry.as_json())
+    return JSONResponse(plain(entry))
 
 
 async def _tokens(request: Request) -> Response:
@@ -326,7 +326,8 @@ def _shown(service: Service, tokens: Sequence[Token]) -> list[dict[str, Any]]:
         has_path = token.place.sound is not None or row is not None
         listed.append(
             {
-                **token.as_json(),
+                **token._asdict(),
+                "place": token.place._asdict(),
                 "recording": row["recording"] if row else token.place.doc_id,
                 "path_known": has_path,
                 "replaced": token in replaced,
@@ -357,25 +358,25 @@ async def _token(request: Request) -> Response:
         service_of(request).judged()
         return changed
 
-    return JSONResponse((await run_in_threadpool(change)).as_json())
+    return JSONResponse(plain(await run_in_threadpool(change)))
 
 
 async def _undo(request: Request) -> Response:
     project = service_of(request).project
 
-    def undo() -> dict[str, Any] | None:
+    def undo() -> Change | None:
         """The change that was taken back."""
         undone = project.undo(person=person_of(request))
-        return None if undone is None or undone.undoes is None else project.changes(undone.undoes - 1, 1)[0].as_json()
+        return None if undone is None or undone.undoes is None else project.changes(undone.undoes - 1, 1)[0]
 
-    return JSONResponse({"change": await run_in_threadpool(undo)})
+    return JSONResponse({"change": plain(await run_in_threadpool(undo))})
 
 
 async def _changes(request: Request) -> Response:
     project, after = service_of(request).project, integer(dict(request.query_params), "after", 0)
     changes = await run_in_threadpool(project.changes, after)
     last = changes[-1].change_id if changes else after
-    shown = [{name: value for name, value in change.as_json().items() if name not in _ROWS} for change in changes]
+    shown = [{name: value for name, value in change._asdict().items() if name not in _ROWS} for change in changes]
     return JSONResponse({"changes": shown, "change": last})
 
 
@@ -422,7 +423,7 @@ async def _import(request: Request) -> Response:
             return import_file(service.project, file, person=person, store=store, examples=examples, name=name)
 
         counts = await turns.step(read)
-    return JSONResponse(counts.as_json())
+    return JSONResponse(counts._asdict())
 
 
 async def _import_beside(request: Request) -> Response:
@@ -441,7 +442,7 @@ async def _import_beside(request: Request) -> Response:
             service.project, files, where=where, person=person, store=store, tiers=tiers, examples=examples
         )
 
-    return JSONResponse((await bounds_of(request).files.do(read)).as_json())
+    return JSONResponse((await bounds_of(request).files.do(read))._asdict())
 
 
 GLOSSARY = [
@@ -541,12 +542,12 @@ async def _correct(request: Request) -> Response:
     values, service, person = await body_of(request), service_of(request), person_of(request)
     place, text = _bounded(place_of(values.get("place"))), values.get("text")
 
-    def correct() -> dict[str, Any]:
+    def correct() -> Correction:
         where = service.located(place)
         content = service.demand_archive().content_of(where)
-        return service.project.correct(where, text, person=person, content=content).as_json()  # type: ignore[arg-type]
+        return service.project.correct(where, text, person=person, content=content)  # type: ignore[arg-type]
 
-    return JSONResponse(await run_in_threadpool(correct))
+    return JSONResponse(plain(await run_in_threadpool(correct)))
 
 
 async def _remove(request: Request) -> Response:
@@ -721,7 +722,7 @@ async def _search(request: Request) -> Response:
     return StreamingResponse(_lines(bounds.answers, first, lines), media_type="application/x-ndjson")
 
 
-async def _lines(turns: Turns, first: dict[str, Any], answers: Iterator[dict[str, Any]]) -> AsyncIterator[str]:
+async def _lines(turns: Turns, first: dict[str, Any], answers: Generator[dict[str, Any]]) -> AsyncIterator[str]:
     """Each step in a thread of its own, which waits for what a pass over the store finds."""
     line: str | None = json.dumps(first) + "\n"
     try:
@@ -732,11 +733,7 @@ async def _lines(turns: Turns, first: dict[str, Any], answers: Iterator[dict[str
     except SwsdistError as error:
         yield as_line(error)
     finally:
-        await to_thread.run_sync(_close, answers)
-
-
-def _close(answers: Any) -> None:
-    answers.close()
+        await to_thread.run_sync(answers.close)
 
 
 def _next_line(answers: Iterator[dict[str, Any]]) -> str | None:
@@ -784,13 +781,8 @@ async def _sounds(request: Request) -> Response:
         file = sounds.sent_file(Path(folder), name)
         await to_file(request, file, sounds.UPLOAD_BYTES)
         data, facts = await turns.step(sounds.received, file, name)
-    person = person_of(request)
-    sound = await run_in_threadpool(_add_sound, service, data, name, person)
-    return JSONResponse({"sound": sound, **facts})
-
-
-def _add_sound(service: Service, data: bytes, name: str, person: str) -> str:
-    return service.project.add_sound(data, name=name, person=person).sound
+    kept = await run_in_threadpool(lambda: service.project.add_sound(data, name=name, person=person_of(request)))
+    return JSONResponse({"sound": kept.sound, **facts})
 
 
 class _Sounding(NamedTuple):

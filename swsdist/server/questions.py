@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Generator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -144,7 +144,7 @@ def answer(
     searcher: Searcher | None = None,
     unsearched: Sequence[str] = (),
     same: Archive | None = None,
-) -> Iterator[dict[str, Any]]:
+) -> Generator[dict[str, Any]]:
     """What has been found, each time that more has been searched.
 
     Args:
