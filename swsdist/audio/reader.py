@@ -401,7 +401,7 @@ def _decoding(
             raise
         stack.enter_context(decoded)
         if isinstance(decoded, places.Window):
-            places.cache_decoder(path, decoded, stack.pop_all())
+            places.cache_decoder(decoded, stack.pop_all())
             stack.enter_context(places.lent(decoded))
         yield decoded
 

@@ -33,7 +33,7 @@ from swsdist.io.project_file import (
 Row = dict[str, Any]
 
 #: Of rows that changes hold: the table's name in a change, and the column of its ids.
-_TABLES = {
+TABLES = {
     "entry": ("entries", "entry_id"),
     "token": ("tokens", "token_id"),
     "correction": ("corrections", "correction_id"),
@@ -69,7 +69,7 @@ class Edit:
 
     def row(self, table: str, number: int) -> Row | None:
         """A row of a table by its id."""
-        _, key = _TABLES[table]
+        _, key = TABLES[table]
         row = self.connection.execute(f"SELECT * FROM {table} WHERE {key} = ?", (number,)).fetchone()
         return row and dict(row)
 
@@ -90,14 +90,14 @@ class Edit:
     def update(self, table: str, number: int, **values: object) -> None:
         """Change columns of a row."""
         self._keep(table, number)
-        _, key = _TABLES[table]
+        _, key = TABLES[table]
         columns = ", ".join(f"{name} = ?" for name in values)
         self.connection.execute(f"UPDATE {table} SET {columns} WHERE {key} = ?", (*values.values(), number))
 
     def delete(self, table: str, number: int) -> None:
         """Remove a row."""
         self._keep(table, number)
-        _, key = _TABLES[table]
+        _, key = TABLES[table]
         self.connection.execute(f"DELETE FROM {table} WHERE {key} = ?", (number,))
 
     def save(self, entry_id: int | None, undoes: int | None = None) -> int | None:
@@ -110,7 +110,7 @@ class Edit:
                 continue
             for rows, row in ((before, old), (after, new)):
                 if row is not None:
-                    rows.setdefault(_TABLES[table][0], {})[str(number)] = row
+                    rows.setdefault(TABLES[table][0], {})[str(number)] = row
         if not before and not after:
             return None
         values = (self.at, self.person, self._kind, entry_id, _changes_json(before), _changes_json(after), undoes)
@@ -161,7 +161,7 @@ def _rows(side: dict[str, Any] | None) -> dict[tuple[str, int], Row]:
     """The rows of a side of a change, entries first."""
     return {
         (table, int(number)): row
-        for table, (name, _) in _TABLES.items()
+        for table, (name, _) in TABLES.items()
         for number, row in ((side or {}).get(name) or {}).items()
     }
 
@@ -386,25 +386,16 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """A connection that sees one state of the file."""
-        with sqlite_errors(self.file), self._connection() as connection:
+        with sqlite_errors(self.file), self._connection() as connection, connection:
             connection.execute("BEGIN")
-            try:
-                yield connection
-            finally:
-                connection.execute("ROLLBACK")
+            yield connection
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """A connection that alone writes; all is written at the end, or nothing after an exception."""
-        with sqlite_errors(self.file), self._connection() as connection:
+        with sqlite_errors(self.file), self._connection() as connection, connection:
             connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:  # SQLite itself takes back what finds the disk full
-                    connection.execute("ROLLBACK")
-                raise
+            yield connection
 
     @contextmanager
     def alone(self) -> Iterator[sqlite3.Connection]:
@@ -584,13 +575,13 @@ def entry_row(fields: Mapping[str, object]) -> Row:
 
 
 def insert_entry(edit: Edit, row: Row) -> int:
-    """Write a new entry; gives its id.
+    """Write a new entry, whose other texts are empty; gives its id.
 
     Raises:
         UserError: there is one with this form.
     """
     try:
-        return edit.insert("entry", row)
+        return edit.insert("entry", {**dict.fromkeys(ENTRY_TEXTS, ""), "variants": "[]", **row})
     except sqlite3.IntegrityError:
         raise codes.ENTRY_EXISTS(form=row["form"]) from None
 

@@ -72,7 +72,6 @@ SCHEMA = "swsdist-glossary/1"
 LIKE_A_PROJECT = b"{"
 
 _CHANGE = ("change_id", "at", "person", "kind", "entry_id", "before", "after", "undoes")
-_ENTRY = ("entry_id", *database.ENTRY_TEXTS, "variants")
 _CORRECTION = ("correction_id", "doc_id", "channel", "start", "end", "text", "person", "at")
 _TOKEN = ("token_id", "entry_id", *Place._fields, "verdict", "example", "score", *database.TEXTS, "person", "at")
 
@@ -115,16 +114,10 @@ def as_json(project: Project) -> dict[str, Any]:
     """Everything in a project: its rows, changes and sounds."""
     with project.reading() as connection:
         tables = {
-            name: [dict(row) for row in connection.execute(f"SELECT * FROM {table} ORDER BY 1")]
-            for name, table in (
-                ("entries", "entry"),
-                ("tokens", "token"),
-                ("changes", "change"),
-                ("sounds", "sound"),
-                ("contents", "content"),
-                ("corrections", "correction"),
-                ("asides", "aside"),
-            )
+            "entries" if name == "entry" else f"{name}s": [
+                dict(row) for row in connection.execute(f"SELECT * FROM {name} ORDER BY 1")
+            ]
+            for name in ("entry", "token", "change", "sound", "content", "correction", "aside")
         }
     for row in tables["sounds"]:
         row["data"] = base64.b64encode((project.folder / "sounds" / f"{row['sound']}.wav").read_bytes()).decode("ascii")
@@ -173,12 +166,7 @@ def fill(project: Project, content: Content, person: str) -> tuple[int, int, int
 
     All is one change of the person who imports. The changes that come along are history, which nobody takes back here.
     """
-    tables = (
-        ("entry", "entries", content.entries),
-        ("token", "tokens", content.tokens),
-        ("correction", "corrections", content.corrections),
-        ("aside", "asides", content.asides),
-    )
+    tables = [(table, side, getattr(content, side)) for table, (side, _) in database.TABLES.items()]
     for sha256, (name, data) in content.sounds.items():
         project.add_sound(data, name=name, person=content.of_sounds[sha256][0])
     with project.editing(person, IMPORT) as edit:

@@ -285,9 +285,7 @@ def _from_run(
     for name in names:
         folder, _, last = name.rpartition("/")
         if last == manifest.NAME and any(other.startswith(f"{folder}/") for other in holding):
-            gone |= {
-                other for other in names if other.startswith(f"{folder}/")
-            }  # queries that are cut out of documents
+            gone |= {other for other in names if other.startswith(f"{folder}/")}  # queries cut out of documents
         elif last == manifest.NAME:
             gone -= {other for other in names if other.startswith(f"{folder}/")}
     yield from (

@@ -302,9 +302,8 @@ async def _tokens(request: Request) -> Response:
     def judge() -> dict[str, Any]:
         where = service.located(place)
         kept = service.searches.of(entry_id, name)
-        odds = (
-            score if kept is None or kept.prior is not None else None
-        )  # scores of texts say nothing of those of speech
+        # Scores of texts say nothing of those of speech.
+        odds = score if kept is None or kept.prior is not None else None
         fields["content"] = None if service.archive is None else service.archive.content_of(where)
         token = service.project.judge(entry_id, where, verdict, person=person_of(request), score=odds, **fields)
         service.judged()

@@ -196,9 +196,8 @@ def answer(
                         continue
                     hits = _hits(part.table(), archive, question.top, places, fitted, same)
                     yield {"search": name, "part": part.part, "hits": hits, "final": False}
-                    due = time.perf_counter() + max(
-                        _PAUSE, 4 * (time.perf_counter() - now)
-                    )  # at most a fifth of the time
+                    # At most a fifth of the time.
+                    due = time.perf_counter() + max(_PAUSE, 4 * (time.perf_counter() - now))
                 else:
                     found = part.table().num_rows
                     hits = _hits(part.table(), archive, most, places, fitted, same)
@@ -281,18 +280,21 @@ def _example(place: Place, archive: Archive, project: Project, others: Sequence[
     if place.sound is not None:
         facts: dict[str, Any] = {"path": str(project.sound_file(place.sound))}
     else:
-        kept = KeptSounds(project.folder).of(place, archive.content_of(place))
+        asked, fault, facts = place, None, {"path": ""}
         try:
             place, document = archive.source(place, others)
             facts = {"path": document["path"], "speaker": document["speaker"]}
         except UserError as error:
-            if kept is None or error.code != codes.NOT_IN_ARCHIVE.name:
+            if error.code != codes.NOT_IN_ARCHIVE.name:
                 raise
-            facts = {"path": ""}
-        if kept is not None and is_missing(facts["path"]):
-            # Normalised as its recording, which the store knows by its document.
-            facts |= {"path": kept.path, "doc_id": place.doc_id}
-            place = kept.within(place)
+            fault = error
+        if is_missing(facts["path"]):
+            kept = KeptSounds(project.folder).of(asked, archive.content_of(asked))
+            if kept is not None:  # normalised as its recording, which the store knows by its document
+                facts |= {"path": kept.path, "doc_id": place.doc_id}
+                place = kept.within(place)
+            elif fault is not None:
+                raise fault
     return {"query_id": _QUERY, "channel": place.channel, "start": place.start, "end": place.end, **facts}
 
 

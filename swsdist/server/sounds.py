@@ -167,7 +167,7 @@ def received(file: Path, name: str) -> tuple[bytes, dict[str, Any]]:
         LookupError,
         ArithmeticError,
         RuntimeError,
-    ) as error:  # a decoder, at bytes that anybody may send
+    ) as error:  # of a decoder, at bytes that anybody may send
         _LOG.warning("%r cannot be read: %r", name, error)
         raise audio_codes.NOT_AUDIO(where=name) from error
     duration = len(samples) / info.rate

@@ -484,18 +484,9 @@ class Decoded:
 
     def _complaint(self) -> str:
         """The last specific error message."""
-        general = (
-            "Task finished",
-            "Terminating thread",
-            "Error opening",
-            "Error submitting",
-            "Error processing",
-            "Error parsing",
-        )
         # The line that names the file repeats the error before it in general words.
-        specific = [
-            line for line in self._errors if not (line.startswith("file:") or any(word in line for word in general))
-        ]
+        general = re.compile("^file:|Task finished|Terminating thread|Error (opening|submitting|processing|parsing)")
+        specific = [line for line in self._errors if not general.search(line)]
         lines = specific or list(self._errors)
         return lines[-1] if lines else f"exit status {self._process.returncode}"
 
@@ -600,21 +591,19 @@ class Window(Decoded):
 
 
 class _Cache(threading.local):
-    """Cache of a thread: headers by path, and one decoder with its resources and its user."""
+    """Cache of a thread: headers by path, None where it is off; and one decoder with its resources and its user."""
 
-    on = False
-    path: str | None = None
+    known: dict[str, object] | None = None
     sound: Window | None = None
     user: object = None
 
     def __init__(self) -> None:
-        self.known: dict[str, object] = {}
         self.stack = ExitStack()
 
     def forget(self) -> None:
         """Close the decoder."""
         self.stack.close()
-        self.path = self.sound = self.user = None
+        self.sound = self.user = None
 
 
 _cache = _Cache()
@@ -623,26 +612,25 @@ _cache = _Cache()
 @contextmanager
 def caching() -> Iterator[None]:
     """Cache headers and a decoder while the context lasts."""
-    if _cache.on:
+    if _cache.known is not None:
         yield
         return
-    _cache.on = True
+    _cache.known = {}
     try:
         yield
     finally:
-        _cache.on = False
-        _cache.known.clear()
+        _cache.known = None
         _cache.forget()
 
 
 def is_caching() -> bool:
     """Whether a cache is active."""
-    return _cache.on
+    return _cache.known is not None
 
 
 def cached(path: str, find: Callable[[], T]) -> T:
     """The cached value of a path, or the result of `find`."""
-    if not _cache.on:
+    if _cache.known is None:
         return find()
     if path not in _cache.known:
         _cache.known[path] = find()
@@ -652,22 +640,16 @@ def cached(path: str, find: Callable[[], T]) -> T:
 def cached_decoder(path: str, start: float) -> Window | None:
     """The cached decoder of a recording, at `start` s; None if there is none, or it cannot seek there."""
     sound = _cache.sound
-    if sound is None or _cache.path != path or not sound.reaches(first := int(start * sound.samplerate)):
+    if sound is None or sound.path != path or not sound.reaches(first := int(start * sound.samplerate)):
         return None
     sound.seek(first)
     return sound
 
 
-def cache_decoder(path: str, sound: Window, stack: ExitStack) -> None:
-    """Cache a decoder; close the previous one.
-
-    Args:
-        path: of its recording.
-        sound: decoder.
-        stack: closes the decoder and its resources.
-    """
+def cache_decoder(sound: Window, stack: ExitStack) -> None:
+    """Cache a decoder, which `stack` closes with its resources; close the previous one."""
     _cache.forget()
-    _cache.path, _cache.sound, _cache.stack = path, sound, stack
+    _cache.sound, _cache.stack = sound, stack
 
 
 @contextmanager
