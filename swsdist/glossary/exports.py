@@ -556,17 +556,14 @@ def _labels(chosen: Chosen, folder: Path) -> None:
 
 def _csv(chosen: Chosen, folder: Path) -> None:
     entries = [{**entry._asdict(), "variants": "; ".join(entry.variants)} for entry, _ in chosen.entries]
-    documents = {token.place.doc_id for _, tokens in chosen.entries for token in tokens} - {None}
-    paths = chosen.recordings(sorted(name for name in documents if name is not None))
+    documents = {token.place.doc_id for _, tokens in chosen.entries for token in tokens if token.place.doc_id}
+    paths = chosen.recordings(sorted(documents))
     rows = []
     for entry, tokens in chosen.entries:
         for token in tokens:
             place = token.place
-            path = (
-                f"sounds/{place.sound}.wav"
-                if place.doc_id is None
-                else paths.get((place.doc_id, place.channel), ("",))[0]
-            )
+            known_path = paths.get((str(place.doc_id), place.channel), ("",))[0]
+            path = known_path if place.sound is None else f"sounds/{place.sound}.wav"
             known = {"form": entry.form, "gloss": entry.gloss, "path": path}
             rows.append({**token._asdict(), **place._asdict(), **known})
     corrected = [{**each._asdict(), **each.place._asdict()} for each in chosen.corrections]
@@ -585,10 +582,8 @@ def _clips(chosen: Chosen, folder: Path) -> None:
 
 
 def _lift(chosen: Chosen, folder: Path) -> None:
-    name, examples = (
-        chosen.project.folder.name,
-        [(entry, token) for entry, tokens in chosen.entries for token in tokens if token.example],
-    )
+    name = chosen.project.folder.name
+    examples = [(entry, token) for entry, tokens in chosen.entries for token in tokens if token.example]
     sounds = _cut(chosen, examples, folder / "lift" / AUDIO)
     first = chosen.project.changes(most=1)
     of = f"{first[0].at} {first[0].person}" if first else ""

@@ -63,14 +63,12 @@ def find_files(
     Raises:
         UserError: there is no such file or folder, or no file of a format.
     """
-    folder, name = locate(path, storage)
-    everything = Folder(path, storage)
-    local = everything.local()
-    alone = not local.is_dir() if local is not None else folder.exists(name)
-    if alone:
+    if alone := not _is_folder(path, storage):
+        folder, name = locate(path, storage)
         listing: Mapping[str, Info] = {name: folder.info(name)}
     else:
-        folder, listing = everything, everything.listing(unreadable=lambda where, error: skipped(where, None))
+        folder = Folder(path, storage)
+        listing = folder.listing(unreadable=lambda where, error: skipped(where, None))
     files: list[LatticeFile] = []
     for file in sorted(listing):
         if any(part.startswith(".") for part in file.split("/")):
@@ -143,12 +141,8 @@ def read_file(form: str, origin: Origin) -> Lattices:
         StorageError: the storage failed, not the file.
     """
     read: Callable[[Origin], Lattices] = LATTICE_FORMATS[form].load()
-    return _guarded(read(origin), origin)
-
-
-def _guarded(lattices: Lattices, origin: Origin) -> Lattices:
     try:
-        yield from lattices
+        yield from read(origin)
     except DataError as error:
         yield Broken(posixpath.basename(origin.path), error)
 

@@ -206,7 +206,7 @@ def joined(key: str, channel: int, parts: list[tuple[int, Lattice]], length: int
         np.concatenate(names),
         np.concatenate(graph),
         labels,
-        channel,
+        channel=channel,
     )
 
 

@@ -40,13 +40,14 @@ from swsdist.glossary import words
 from swsdist.glossary.exports import EXPORTS, Languages, write_export
 from swsdist.glossary.importing import Counts, import_file, import_files
 from swsdist.glossary.project import KeptSounds, is_missing
-from swsdist.glossary.words import VERDICTS, Change, Correction, Place, Token
+from swsdist.glossary.words import VERDICTS, Correction, Entry, Place, Token
 from swsdist.lattices.words import written
 from swsdist.server import sounds
 from swsdist.server.archive import Filters
 from swsdist.server.questions import MOST, TOP, Question, answer, as_line, examples_of
 from swsdist.server.security import Gate, Guard, error_response, error_values, named, to_file, whole_body
 from swsdist.server.service import Service
+from swsdist.store.manifest import Found
 
 T = TypeVar("T")
 
@@ -193,7 +194,7 @@ def text_of(values: Mapping[str, Any], name: str) -> str:
 
 def id_of(request: Request) -> int:
     """The id in an address; 0, which nothing has, where it is no id."""
-    digits = request.path_params["id"]
+    digits = request.path_params.get("id", "")
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS else 0
 
 
@@ -245,72 +246,72 @@ def _fields(values: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return chosen
 
 
-async def _entries(request: Request) -> Response:
-    project = service_of(request).project
-    if request.method == "GET":
-        entries = await run_in_threadpool(project.entries, request.query_params.get("text", ""))
-        return JSONResponse({"entries": plain(entries)})
-    values = await body_of(request)
-    fields = {**_fields(values, _FIELDS), "form": text_of(values, "form")}
-    entry = await run_in_threadpool(lambda: project.add_entry(person=person_of(request), **fields))
-    return JSONResponse(plain(entry))
+class _Ask(NamedTuple):
+    """A request: what is served, the values of its JSON object or its address, who asks, and the id in the address."""
+
+    request: Request
+    service: Service
+    values: dict[str, Any]
+    person: str
+    id: int
 
 
-async def _entry(request: Request) -> Response:
-    project, entry_id = service_of(request).project, id_of(request)
-    if request.method == "DELETE":
-        await run_in_threadpool(lambda: project.remove_entry(entry_id, person=person_of(request)))
-        return JSONResponse({})
-    fields = _fields(await body_of(request), _FIELDS)
-    entry = await run_in_threadpool(lambda: project.change_entry(entry_id, person=person_of(request), **fields))
-    return JSONResponse(plain(entry))
+def _api(path: str, work: Callable[[_Ask], Any], *methods: str, turns: str = "") -> Route:
+    """The route of work in a thread, of a kind of `Bounds` or of any; it answers with what the work gives, as JSON."""
+
+    async def endpoint(request: Request) -> Response:
+        values = await body_of(request) if request.method in ("POST", "PATCH") else dict(request.query_params)
+        ask = _Ask(request, service_of(request), values, person_of(request), id_of(request))
+        do = getattr(bounds_of(request), turns).do if turns else run_in_threadpool
+        return JSONResponse(plain(await do(work, ask)))
+
+    return Route(f"/api/{path}", endpoint, methods=methods or ("GET",))
 
 
-async def _merge(request: Request) -> Response:
-    values, project = await body_of(request), service_of(request).project
-    other = integer(values, "other")
-    entry_id = id_of(request)
-    entry = await run_in_threadpool(lambda: project.merge(entry_id, other, person=person_of(request)))
-    return JSONResponse(plain(entry))
+def _entries(ask: _Ask) -> Any:
+    project = ask.service.project
+    if ask.request.method != "POST":
+        return {"entries": project.entries(ask.values.get("text", ""))}
+    fields = {**_fields(ask.values, _FIELDS), "form": text_of(ask.values, "form")}
+    return project.add_entry(person=ask.person, **fields)
 
 
-async def _split(request: Request) -> Response:
-    values, project = await body_of(request), service_of(request).project
-    tokens, form = values.get("tokens"), text_of(values, "form")
+def _entry(ask: _Ask) -> Any:
+    if ask.request.method != "DELETE":
+        return ask.service.project.change_entry(ask.id, person=ask.person, **_fields(ask.values, _FIELDS))
+    ask.service.project.remove_entry(ask.id, person=ask.person)
+    return {}
+
+
+def _merge(ask: _Ask) -> Entry:
+    return ask.service.project.merge(ask.id, integer(ask.values, "other"), person=ask.person)
+
+
+def _split(ask: _Ask) -> Entry:
+    tokens, form = ask.values.get("tokens"), text_of(ask.values, "form")
     if not isinstance(tokens, list) or not all(type(token) is int for token in tokens):
         raise codes.WRONG_REQUEST(where="tokens", what="tokens are no list of numbers")
-    entry_id = id_of(request)
-    entry = await run_in_threadpool(lambda: project.split(entry_id, tokens, person=person_of(request), form=form))
-    return JSONResponse(plain(entry))
+    return ask.service.project.split(ask.id, tokens, person=ask.person, form=form)
 
 
-async def _tokens(request: Request) -> Response:
-    service, entry_id = service_of(request), id_of(request)
-    if request.method == "GET":
-        return JSONResponse(
-            {"tokens": await run_in_threadpool(lambda: _shown(service, service.project.tokens(entry_id)))}
-        )
-    values = await body_of(request)
-    place, verdict = place_of(values.get("place")), values.get("verdict")
-    fields = _fields(values, _TOKEN_FIELDS)
-    if verdict is None:
+def _tokens(ask: _Ask) -> Any:
+    service, values = ask.service, ask.values
+    if ask.request.method != "POST":
+        return {"tokens": _shown(service, service.project.tokens(ask.id))}
+    place, fields = place_of(values.get("place")), _fields(values, _TOKEN_FIELDS)
+    if "verdict" not in fields:
         raise codes.WRONG_REQUEST(where="verdict", what="verdict is missing")
-    fields.pop("verdict")
     name = text_of(values, "search") if values.get("search") else None
     score = None if values.get("score") is None else number(values, "score")
-
-    def judge() -> dict[str, Any]:
-        where = service.located(place)
-        kept = service.searches.of(entry_id, name)
-        # Scores of texts say nothing of those of speech.
-        odds = score if kept is None or kept.prior is not None else None
-        fields["content"] = None if service.archive is None else service.archive.content_of(where)
-        token = service.project.judge(entry_id, where, verdict, person=person_of(request), score=odds, **fields)
-        service.judged()
-        (shown,) = _shown(service, [token])
-        return {"token": shown, **service.likelihood(entry_id, name)}
-
-    return JSONResponse(await run_in_threadpool(judge))
+    where = service.located(place)
+    kept = service.searches.of(ask.id, name)
+    if kept is not None and kept.prior is None:
+        score = None  # scores of texts say nothing of those of speech
+    fields["content"] = None if service.archive is None else service.archive.content_of(where)
+    token = service.project.judge(ask.id, where, fields.pop("verdict"), person=ask.person, score=score, **fields)
+    service.judged()
+    (shown,) = _shown(service, [token])
+    return {"token": shown, **service.likelihood(ask.id, name)}
 
 
 def _shown(service: Service, tokens: Sequence[Token]) -> list[dict[str, Any]]:
@@ -326,7 +327,6 @@ def _shown(service: Service, tokens: Sequence[Token]) -> list[dict[str, Any]]:
         listed.append(
             {
                 **token._asdict(),
-                "place": token.place._asdict(),
                 "recording": row["recording"] if row else token.place.doc_id,
                 "path_known": has_path,
                 "replaced": token in replaced,
@@ -335,48 +335,34 @@ def _shown(service: Service, tokens: Sequence[Token]) -> list[dict[str, Any]]:
     return listed
 
 
-async def _token(request: Request) -> Response:
-    project, token_id = service_of(request).project, id_of(request)
-    if request.method == "DELETE":
-        await run_in_threadpool(lambda: project.remove_token(token_id, person=person_of(request)))
-        return JSONResponse({})
-    values = await body_of(request)
-    fields = _fields(values, _TOKEN_FIELDS)
-    place = place_of(values["place"]) if "place" in values else None
-    archive = service_of(request).archive
-
-    def change() -> Token:
-        where = place
-        if place is not None:
-            fields["place"] = where = service_of(request).located(place)
-        elif "verdict" in fields:
-            where = project.token(token_id).place
-        if where is not None and archive is not None:
-            fields["content"] = archive.content_of(where)
-        changed = project.change_token(token_id, person=person_of(request), **fields)
-        service_of(request).judged()
-        return changed
-
-    return JSONResponse(plain(await run_in_threadpool(change)))
+def _token(ask: _Ask) -> Any:
+    service, project = ask.service, ask.service.project
+    if ask.request.method == "DELETE":
+        project.remove_token(ask.id, person=ask.person)
+        return {}
+    fields, where = _fields(ask.values, _TOKEN_FIELDS), None
+    if "place" in ask.values:
+        fields["place"] = where = service.located(place_of(ask.values["place"]))
+    elif "verdict" in fields:
+        where = project.token(ask.id).place
+    if where is not None and service.archive is not None:
+        fields["content"] = service.archive.content_of(where)
+    changed = project.change_token(ask.id, person=ask.person, **fields)
+    service.judged()
+    return changed
 
 
-async def _undo(request: Request) -> Response:
-    project = service_of(request).project
-
-    def undo() -> Change | None:
-        """The change that was taken back."""
-        undone = project.undo(person=person_of(request))
-        return None if undone is None or undone.undoes is None else project.changes(undone.undoes - 1, 1)[0]
-
-    return JSONResponse({"change": plain(await run_in_threadpool(undo))})
+def _undo(ask: _Ask) -> Any:
+    """The change that was taken back."""
+    project, undone = ask.service.project, ask.service.project.undo(person=ask.person)
+    return {"change": undone and undone.undoes and project.changes(undone.undoes - 1, 1)[0]}
 
 
-async def _changes(request: Request) -> Response:
-    project, after = service_of(request).project, integer(dict(request.query_params), "after", 0)
-    changes = await run_in_threadpool(project.changes, after)
-    last = changes[-1].change_id if changes else after
+def _changes(ask: _Ask) -> Any:
+    after = integer(ask.values, "after", 0)
+    changes = ask.service.project.changes(after)
     shown = [{name: value for name, value in change._asdict().items() if name not in _ROWS} for change in changes]
-    return JSONResponse({"changes": shown, "change": last})
+    return {"changes": shown, "change": changes[-1].change_id if changes else after}
 
 
 async def _export(request: Request) -> Response:
@@ -425,37 +411,30 @@ async def _import(request: Request) -> Response:
     return JSONResponse(counts._asdict())
 
 
-async def _import_beside(request: Request) -> Response:
+def _import_beside(ask: _Ask) -> Counts:
     """Take in chosen tiers of all files beside the recordings."""
-    values, service, person = await body_of(request), service_of(request), person_of(request)
-    tiers, examples, beside = values.get("tiers"), bool(values.get("examples")), service.beside
+    service, tiers, beside = ask.service, ask.values.get("tiers"), ask.service.beside
     if not isinstance(tiers, list) or not tiers or not all(isinstance(tier, str) for tier in tiers):
         raise codes.WRONG_REQUEST(where="tiers", what="tiers are no list of names")
     if beside is None:
         raise codes.NOT_READY(where=service.settings.target)
-    store = service.demand_archive().searcher.store
-    files, where = {name: read.of[0] for name, read in beside.read.items()}, service.name
-
-    def read() -> Counts:
-        return import_files(
-            service.project, files, where=where, person=person, store=store, tiers=tiers, examples=examples
-        )
-
-    return JSONResponse((await bounds_of(request).files.do(read))._asdict())
+    files, store = {name: read.of[0] for name, read in beside.read.items()}, service.demand_archive().searcher.store
+    about: dict[str, Any] = {"where": service.name, "tiers": tiers, "examples": bool(ask.values.get("examples"))}
+    return import_files(service.project, files, person=ask.person, store=store, **about)
 
 
 GLOSSARY = [
-    Route("/api/entries", _entries, methods=["GET", "POST"]),
-    Route("/api/entries/{id}", _entry, methods=["PATCH", "DELETE"]),
-    Route("/api/entries/{id}/merge", _merge, methods=["POST"]),
-    Route("/api/entries/{id}/split", _split, methods=["POST"]),
-    Route("/api/entries/{id}/tokens", _tokens, methods=["GET", "POST"]),
-    Route("/api/tokens/{id}", _token, methods=["PATCH", "DELETE"]),
-    Route("/api/undo", _undo, methods=["POST"]),
-    Route("/api/changes", _changes),
+    _api("entries", _entries, "GET", "POST"),
+    _api("entries/{id}", _entry, "PATCH", "DELETE"),
+    _api("entries/{id}/merge", _merge, "POST"),
+    _api("entries/{id}/split", _split, "POST"),
+    _api("entries/{id}/tokens", _tokens, "GET", "POST"),
+    _api("tokens/{id}", _token, "PATCH", "DELETE"),
+    _api("undo", _undo, "POST"),
+    _api("changes", _changes),
     Route("/api/export/{kind}", _export),
     Route("/api/import", _import, methods=["POST"]),
-    Route("/api/annotations", _import_beside, methods=["POST"]),
+    _api("annotations", _import_beside, "POST", turns="files"),
 ]
 
 
@@ -465,15 +444,11 @@ SECONDS = 120.0
 _MOST = 2000
 
 
-async def _transcript(request: Request) -> Response:
-    values, service = dict(request.query_params), service_of(request)
-    return JSONResponse(await bounds_of(request).clips.do(_transcripts_shown, service, values))
-
-
-def _transcripts_shown(service: Service, values: dict[str, Any]) -> dict[str, Any]:
+def _transcript(ask: _Ask) -> dict[str, Any]:
     """Words and corrections by their starts, in times of the document; `spaced`: whether a blank stands before a text;
     `known`: whether its recording has words.
     """
+    service, values = ask.service, ask.values
     archive, doc_id, channel = service.demand_archive(), text_of(values, "doc_id"), channel_of(values)
     start, end = number(values, "start", 0.0), number(values, "end")
     row = archive.document(doc_id, channel, start)
@@ -511,13 +486,9 @@ def _transcripts_shown(service: Service, values: dict[str, Any]) -> dict[str, An
     return {"words": shown, "known": recognised is not None, "replaced": len(replaced)}
 
 
-async def _tiers(request: Request) -> Response:
-    values, service = dict(request.query_params), service_of(request)
-    return JSONResponse({"tiers": await run_in_threadpool(_annotated, service, values)})
-
-
-def _annotated(service: Service, values: dict[str, Any]) -> list[dict[str, Any]]:
+def _tiers(ask: _Ask) -> dict[str, Any]:
     """Tiers with annotations in a stretch, in times of the document."""
+    service, values = ask.service, ask.values
     archive, doc_id, channel = service.demand_archive(), text_of(values, "doc_id"), channel_of(values)
     start, end = number(values, "start", 0.0), number(values, "end")
     row, beside = archive.document(doc_id, channel, start), service.beside
@@ -528,7 +499,7 @@ def _annotated(service: Service, values: dict[str, Any]) -> list[dict[str, Any]]
     tiers = next(filter(None, some), [])
     for annotation in (each for tier in tiers for each in tier["annotations"]):
         annotation.update(start=annotation["start"] - shift, end=annotation["end"] - shift)
-    return tiers
+    return {"tiers": tiers}
 
 
 def _bounded(place: Place) -> Place:
@@ -537,29 +508,22 @@ def _bounded(place: Place) -> Place:
     return place
 
 
-async def _correct(request: Request) -> Response:
-    values, service, person = await body_of(request), service_of(request), person_of(request)
-    place, text = _bounded(place_of(values.get("place"))), values.get("text")
-
-    def correct() -> Correction:
-        where = service.located(place)
-        content = service.demand_archive().content_of(where)
-        return service.project.correct(where, text, person=person, content=content)  # type: ignore[arg-type]
-
-    return JSONResponse(plain(await run_in_threadpool(correct)))
+def _correct(ask: _Ask) -> Correction:
+    where = ask.service.located(_bounded(place_of(ask.values.get("place"))))
+    content = ask.service.demand_archive().content_of(where)
+    return ask.service.project.correct(where, ask.values.get("text"), person=ask.person, content=content)  # type: ignore[arg-type]
 
 
-async def _remove(request: Request) -> Response:
-    project, correction_id, person = service_of(request).project, id_of(request), person_of(request)
-    await run_in_threadpool(lambda: project.remove_correction(correction_id, person=person))
-    return JSONResponse({})
+def _remove(ask: _Ask) -> Any:
+    ask.service.project.remove_correction(ask.id, person=ask.person)
+    return {}
 
 
 TRANSCRIPTS = [
-    Route("/api/transcript", _transcript),
-    Route("/api/tiers", _tiers),
-    Route("/api/corrections", _correct, methods=["POST"]),
-    Route("/api/corrections/{id}", _remove, methods=["DELETE"]),
+    _api("transcript", _transcript, turns="clips"),
+    _api("tiers", _tiers),
+    _api("corrections", _correct, "POST"),
+    _api("corrections/{id}", _remove, "DELETE"),
 ]
 
 
@@ -578,18 +542,18 @@ def create_app(service: Service, guard: Guard) -> Starlette:
     routes = [
         Route("/", _page),
         Route("/health", _health),
-        Route("/api/state", _state),
+        _api("state", _state),
         Route("/api/person", _person, methods=["POST"]),
         Route("/api/search", _search, methods=["POST"]),
         Route("/api/sounds", _sounds, methods=["POST"]),
         Route("/api/sound", _sound),
-        Route("/api/recordings", _recordings),
-        Route("/api/recordings-folder", _find_recordings, methods=["POST"]),
-        Route("/api/overview", _overview),
-        Route("/api/classes", _classes, methods=["GET", "POST"]),
-        Route("/api/likely", _likely),
-        Route("/api/news", _news),
-        Route("/api/news/seen", _seen, methods=["POST"]),
+        _api("recordings", _recordings),
+        _api("recordings-folder", _find_recordings, "POST", turns="files"),
+        _api("overview", _overview, turns="recordings"),
+        _api("classes", _classes, "GET", "POST"),
+        _api("likely", _likely),
+        _api("news", _news),
+        _api("news/seen", _seen, "POST"),
         *GLOSSARY,
         *TRANSCRIPTS,
         Mount("/static", StaticFiles(directory=_STATIC)),
@@ -632,11 +596,8 @@ async def _page(_: Request) -> Response:
     return FileResponse(_STATIC / "index.html", headers={"Cache-Control": "no-cache"})
 
 
-async def _state(request: Request) -> Response:
-    return JSONResponse(await run_in_threadpool(_facts, request, service_of(request)))
-
-
-def _facts(request: Request, service: Service) -> dict[str, Any]:
+def _state(ask: _Ask) -> dict[str, Any]:
+    request, service = ask.request, ask.service
     archive, indexing, guard = service.archive, service.indexing, request.app.state.guard
     empty = {"hours": 0.0, "documents": 0, "recordings": 0, "folders": [], "speakers": [], "dates": None}
     about = {"store": service.settings.target, **empty} if archive is None else archive.facts
@@ -657,7 +618,7 @@ def _facts(request: Request, service: Service) -> dict[str, Any]:
         "ready": archive is not None,
         "preparing": service.preparing,
         "archive": None if archive is None else archive.state,
-        "person": person_of(request),
+        "person": ask.person,
         "session": guard.user_header is None,
         "people": service.project.people(),
         "limits": {
@@ -746,29 +707,24 @@ def _next_line(answers: Iterator[dict[str, Any]]) -> str | None:
     return None if line is None else json.dumps(line) + "\n"
 
 
-async def _likely(request: Request) -> Response:
-    service, entry_id = service_of(request), integer(dict(request.query_params), "entry_id")
-    name = request.query_params.get("search")
-    return JSONResponse(await run_in_threadpool(service.likelihood, entry_id, name))
+def _likely(ask: _Ask) -> dict[str, Any]:
+    return ask.service.likelihood(integer(ask.values, "entry_id"), ask.values.get("search"))
 
 
-async def _news(request: Request) -> Response:
-    return JSONResponse({"news": await run_in_threadpool(service_of(request).news)})
+def _news(ask: _Ask) -> dict[str, Any]:
+    return {"news": ask.service.news()}
 
 
-async def _seen(request: Request) -> Response:
-    await run_in_threadpool(service_of(request).seen)
-    return JSONResponse({})
+def _seen(ask: _Ask) -> dict[str, Any]:
+    ask.service.seen()
+    return {}
 
 
-async def _classes(request: Request) -> Response:
-    if request.method == "POST":
-        values = await body_of(request)
-        key, aside = text_of(values, "key"), bool(values.get("aside"))
-        await run_in_threadpool(service_of(request).set_aside, key, aside, person_of(request))
-        return JSONResponse({})
-    offset = integer(dict(request.query_params), "offset", 0)
-    return JSONResponse(await run_in_threadpool(service_of(request).classes, offset))
+def _classes(ask: _Ask) -> dict[str, Any]:
+    if ask.request.method != "POST":
+        return ask.service.classes(integer(ask.values, "offset", 0))
+    ask.service.set_aside(text_of(ask.values, "key"), bool(ask.values.get("aside")), ask.person)
+    return {}
 
 
 # -- sounds ------------------------------------------------------------------------------------------------------------
@@ -826,12 +782,8 @@ def _span(values: dict[str, Any], usual: float, length: float, most: float) -> t
     return start, end
 
 
-async def _overview(request: Request) -> Response:
-    values, service = dict(request.query_params), service_of(request)
-    return JSONResponse(await bounds_of(request).recordings.do(_waveform, service, values))
-
-
-def _waveform(service: Service, values: dict[str, Any]) -> dict[str, Any]:
+def _overview(ask: _Ask) -> dict[str, Any]:
+    service, values = ask.service, ask.values
     of = _recording_of(service, values)
     start, end = _span(values, of.duration, of.duration, of.duration)
     points = integer(values, "points", 800, 1, sounds.MOST_POINTS)
@@ -857,16 +809,11 @@ def _recording_of(service: Service, values: dict[str, Any]) -> _Sounding:
     return _Sounding(row["path"], channel, offset, duration, storage, archive.is_replaced(row))
 
 
-async def _recordings(request: Request) -> Response:
-    values, service = dict(request.query_params), service_of(request)
-    archive = service.demand_archive()
-    offset = integer(values, "offset", 0)
-    return JSONResponse(await run_in_threadpool(archive.page, str(values.get("text", "")), offset))
+def _recordings(ask: _Ask) -> dict[str, Any]:
+    return ask.service.demand_archive().page(str(ask.values.get("text", "")), integer(ask.values, "offset", 0))
 
 
-async def _find_recordings(request: Request) -> Response:
-    if request.app.state.guard.token is None:
+def _find_recordings(ask: _Ask) -> Found:
+    if ask.request.app.state.guard.token is None:
         raise codes.MOVED_ON_A_SERVER(where="server")
-    folder, service = text_of(await body_of(request), "folder"), service_of(request)
-    found = await bounds_of(request).files.do(service.find_recordings, folder)
-    return JSONResponse(found._asdict())
+    return ask.service.find_recordings(text_of(ask.values, "folder"))
