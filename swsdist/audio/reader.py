@@ -10,7 +10,7 @@ signal. An end up to `SLACK` seconds after the recording's is its end, since tab
 second of preroll, after which lossy decoders return the samples of reading from the beginning: exact for WAV, FLAC, SPHERE,
 Vorbis and Opus (5e-3 off without), and to 1e-7 for MP3.
 
-Faults of a recording are `AudioError`s (`swsdist.core.codes.searcher`). Faults of a disk or network are not: their OSError goes
+Faults of a recording are `AudioError`s (`swsdist.core.codes.audio`). Faults of a disk or network are not: their OSError goes
 through (`io.failures.as_file_fault`). Truncation and samples that are not finite may only appear while reading.
 
 Temporary local copies of remote files for programs that seek: the complete file, or its two ends.

@@ -15,8 +15,8 @@ import soundfile
 import swsdist
 from swsdist import metrics
 from swsdist.audio import streams
+from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import pipeline as chains_codes
-from swsdist.core.codes import searcher as audio_codes
 from swsdist.core.codes import stages as stages_codes
 from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder

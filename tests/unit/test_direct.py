@@ -13,7 +13,7 @@ import soundfile
 
 import swsdist
 from swsdist.audio.streams import permitted
-from swsdist.core.codes import searcher as audio_codes
+from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import searcher as searcher_codes
 from swsdist.core.errors import ConfigError, DataError, UserError
 from swsdist.core.types import DETECTIONS

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from swsdist.audio.streams import permitted
+from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.codes import io as io_codes
-from swsdist.core.codes import searcher as audio_codes
 from swsdist.core.errors import DataError
 from swsdist.core.types import CORPUS, PLACED
 from swsdist.corpora.documents import read_documents
