@@ -13,10 +13,12 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from swsdist.core.codes import server as codes
+from swsdist.core.errors import DataError
 from swsdist.glossary import words
 from swsdist.glossary.words import Change, Correction, Entry, Place, Places, Token
 from swsdist.io.project_file import (
@@ -363,8 +365,7 @@ class Database:
         with sqlite_errors(file):
             if not file.exists() or not file.stat().st_size:
                 if file.with_name(BACKUP).exists():
-                    problem = "it is empty or gone"
-                    raise codes.DAMAGED_PROJECT(where=str(file), error=problem, backup=BACKUP, name=file.name)
+                    raise self._damaged("it is empty or gone")
                 self._make()
             with self._connection() as connection:
                 demand_known(connection, str(file))
@@ -372,7 +373,7 @@ class Database:
                 self._known = True
                 problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
                 if problem != "ok":
-                    raise codes.DAMAGED_PROJECT(where=str(file), error=problem, backup=BACKUP, name=file.name)
+                    raise self._damaged(problem)
         self._back_up()
 
     def close(self) -> None:
@@ -435,6 +436,9 @@ class Database:
                     self._idle.append(connection)
             if not keep:
                 connection.close()
+
+    def _damaged(self, problem: str) -> DataError:
+        return codes.DAMAGED_PROJECT(where=str(self.file), error=problem, backup=BACKUP, name=self.file.name)
 
     def _make(self) -> None:
         """The schema, in a file that is missing or empty; of two that make one at once, the first does."""
@@ -556,12 +560,14 @@ _MISSING = {"entry": codes.NO_SUCH_ENTRY, "token": codes.NO_SUCH_TOKEN, "correct
 ENTRY_TEXTS = ("form", "gloss", "speaker", "note")
 TEXTS = ("variant", "speaker", "note")
 
-_OF_ENTRY: Mapping[str, Callable[[object], object]] = {
-    "form": lambda value: words.line("form", value, empty=False),
-    "gloss": lambda value: words.line("gloss", value),
-    "variants": lambda value: _json(words.names("variants", value)),
-    "speaker": lambda value: words.line("speaker", value),
-    "note": lambda value: words.lines("note", value),
+#: Checks of fields, by the field's name and its value.
+_Checks = Mapping[str, Callable[[str, object], object]]
+_OF_ENTRY: _Checks = {
+    "form": partial(words.line, empty=False),
+    "gloss": words.line,
+    "variants": lambda field, value: _json(words.names(field, value)),
+    "speaker": words.line,
+    "note": words.lines,
 }
 
 
@@ -627,13 +633,12 @@ def merge(edit: Edit, entry_id: int, other_id: int) -> None:
     edit.update("entry", entry_id, variants=_json(forms), **texts)
 
 
-_OF_TOKEN: Mapping[str, Callable[[object], object]] = {
-    "verdict": words.verdict,
-    "example": lambda value: int(bool(value)),
-    "place": lambda value: words.place(value),  # type: ignore[arg-type]
-    "variant": lambda value: words.line("variant", value),
-    "speaker": lambda value: words.line("speaker", value),
-    "note": lambda value: words.lines("note", value),
+_OF_TOKEN: _Checks = {
+    "verdict": lambda _, value: words.verdict(value),
+    "example": lambda _, value: int(bool(value)),
+    "place": lambda _, value: words.place(value),  # type: ignore[arg-type]
+    **dict.fromkeys(("variant", "speaker"), words.line),
+    "note": words.lines,
 }
 
 
@@ -764,11 +769,11 @@ def overlapping(edit: Edit, entry_id: int, place: Place) -> Row | None:
     return placed(map(dict, overlapping_rows)).same(place)
 
 
-def _checked(kind: str, fields: Mapping[str, object], checks: Mapping[str, Callable[[object], object]]) -> Row:
+def _checked(kind: str, fields: Mapping[str, object], checks: _Checks) -> Row:
     for field in fields:
         if field not in checks:
             raise codes.NO_SUCH_FIELD(kind=kind, field=field, fields=", ".join(checks))
-    return {field: checks[field](value) for field, value in fields.items()}
+    return {field: checks[field](field, value) for field, value in fields.items()}
 
 
 def _joined(text: str, other: str, between: str) -> str:

@@ -240,12 +240,7 @@ def _content(row: Mapping[str, Any]) -> Row:
 
 
 def _change(row: Mapping[str, Any]) -> Row:
-    checks: Mapping[str, Callable[[Any], Row]] = {
-        "entries": _entry,
-        "tokens": _token,
-        "corrections": _correction,
-        "asides": _aside,
-    }
+    checks = {"entries": _entry, "tokens": _token, "corrections": _correction, "asides": _aside}
     result: Row = {"change_id": _number(row["change_id"])}
     result |= {name: words.line(name, row[name]) for name in ("at", "person", "kind")}
     result |= {name: None if row[name] is None else _number(row[name]) for name in ("entry_id", "undoes")}

@@ -365,9 +365,8 @@ class FrameDecoder:
         UserError: the track has no posteriors, no blank, or not the non-speech that is named; or a file cannot be read.
     """
 
-    def __init__(
-        self, options: Decoding, columns: Columns, storage: Mapping[str, object] | None = None, where: str = "features"
-    ) -> None:
+    def __init__(self, options: Decoding, columns: Columns, storage: Mapping[str, object] | None = None) -> None:
+        where = "features"
         if columns.kind not in ("logits", "posteriors"):
             raise codes.TRACK_NOT_DECODABLE(where=where, kind=columns.kind)
         self._options, self._logits = options, columns.kind == "logits"

@@ -329,9 +329,8 @@ class Whisper(Section):
         if size > _PROMPT:
             raise codes.TOO_MANY_HOTWORDS(where=f"{where}.hotwords", tokens=size, most=_PROMPT)
 
-    @property
-    def _key(self) -> tuple[str, str, str]:
-        return self._folder, self.device, self.dtype
+    def _model(self) -> _Model:
+        return _loaded(self._folder, self.device, self.dtype)
 
     def load(self, granted: Needs) -> None:
         """Load the model.
@@ -339,7 +338,7 @@ class Whisper(Section):
         Raises:
             UserError: it cannot be read, or there is no such device.
         """
-        _model(self._key)
+        self._model()
 
     def lattice(self, key: str, channel: int, blocks: Iterable[NDArray[np.float32]]) -> Lattice:
         """The lattice of a recording, with words as Whisper writes them, their language, and what was left out.
@@ -348,7 +347,7 @@ class Whisper(Section):
             key, channel: of the lattice.
             blocks: samples at 16 kHz, full scale 1.
         """
-        found = _Recording(self, _model(self._key))
+        found = _Recording(self, self._model())
         regions = list(found.regions(blocks))
         words = tuple(
             word._replace(confidence=word.confidence * best.chance) for best, *_ in regions for word in best.words
@@ -366,7 +365,7 @@ class Whisper(Section):
         The probability of a text is the sum over its hypotheses, which differ in case and punctuation; of both searches, the
         mean. A query that is longer than a window has its best words.
         """
-        samples, model = np.concatenate([np.empty(0, np.float32), *blocks]), _model(self._key)
+        samples, model = np.concatenate([np.empty(0, np.float32), *blocks]), self._model()
         if not len(samples) or not list(model.speech(samples, self.speech)):
             return []
         if len(samples) > _WINDOW * RATE:
@@ -583,12 +582,6 @@ def _vocabulary(folder: Path) -> list[str]:
         raise codes.WHISPER_NOT_LOADED(where=str(path), error=error) from None
 
 
-@lru_cache(maxsize=1)
-def _model(key: tuple[str, str, str]) -> _Model:
-    """A model, kept by the process: loading it takes seconds."""
-    return _Model(*key)
-
-
 class _Model:
     """A Whisper model of CTranslate2.
 
@@ -722,6 +715,10 @@ class _Model:
             for number in sorted(self._whisper.hf_tokenizer.get_vocab().values())
             if number < tokenizer.eot and _SUPPRESSED.intersection(tokenizer.decode([number]))
         )
+
+
+#: A model, kept by the process: loading it takes seconds.
+_loaded = lru_cache(maxsize=1)(_Model)
 
 
 def _storage(array: NDArray[np.float32]) -> Any:

@@ -658,17 +658,13 @@ async def _search(request: Request) -> Response:
     if searched is None:
         raise codes.NO_TEXTS(where="text")
     entry_id = None if values.get("entry_id") is None else integer(values, "entry_id")
-    requested = values.get("examples")
-    if requested is None:
-        examples = (
-            ()
-            if entry_id is None or text is not None
-            else await run_in_threadpool(examples_of, service.project, entry_id)
-        )
-    else:
+    requested, examples = values.get("examples"), tuple[Place, ...]()
+    if requested is not None:
         if not isinstance(requested, list) or len(requested) > _MOST_EXAMPLES:
             raise codes.WRONG_REQUEST(where="examples", what=f"examples are a list of {_MOST_EXAMPLES} places at most")
         examples = tuple(map(place_of, requested))
+    elif entry_id is not None and text is None:
+        examples = await run_in_threadpool(examples_of, service.project, entry_id)
     narrow = values.get("narrow") or {}
     if not isinstance(narrow, dict):
         raise codes.WRONG_REQUEST(where="narrow", what="narrow is no object")

@@ -435,21 +435,15 @@ def _described(searcher: Searcher) -> pa.Table:
     names = pc.coalesce(table["recording"], table["doc_id"])
     keys = zip(names.to_pylist(), table["channel"].to_pylist(), strict=True)
     paths = [recordings[key].path for key in keys]
-    folders = _folders(paths)
     return pa.table(
         {
-            "doc_id": table["doc_id"],
-            "channel": table["channel"],
+            **{name: table[name] for name in ("doc_id", "channel", "duration", "speaker", "identity", "shard")},
             "path": pa.array(paths, pa.string()),
-            "duration": table["duration"],
-            "speaker": table["speaker"],
             "recording": names,
             "at": pc.fill_null(table["start"], 0.0),
-            "folder": pa.array(folders, pa.string()),
+            "folder": pa.array(_folders(paths), pa.string()),
             "day": pa.array([_day(path) for path in paths], pa.string()),
-            "identity": table["identity"],
             "content": contents(store, table),
-            "shard": table["shard"],
         }
     )
 
