@@ -8,18 +8,12 @@ import numpy as np
 import pyarrow as pa
 
 from swsdist.core.codes import io as codes
+from swsdist.core.types import columns
 from swsdist.io.compressed import opened
 from swsdist.io.nist.rttm import read_rttm
 from swsdist.io.tables import read_table
 
-SPEECH = pa.schema(
-    [
-        pa.field("doc_id", pa.string(), False),
-        pa.field("channel", pa.int32(), False),
-        pa.field("start", pa.float64(), False),
-        pa.field("end", pa.float64(), False),
-    ]
-)
+SPEECH = columns("doc_id string, channel int32, start float64, end float64")
 
 
 def read_speech(path: str, storage: Mapping[str, object] | None = None) -> pa.Table:
