@@ -32,7 +32,7 @@ import sqlite3
 import tempfile
 import zipfile
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
 from importlib.metadata import version
@@ -269,55 +269,6 @@ class Languages(NamedTuple):
 
     forms: str = "und"
     glosses: str = "en"
-
-
-def lift(
-    entries: Iterable[tuple[Entry, Sequence[Token]]],
-    sounds: Mapping[int, str],
-    languages: Languages,
-    project: str,
-    modified: Mapping[int, str],
-) -> bytes:
-    """A file of LIFT.
-
-    Args:
-        entries: with all their tokens.
-        sounds: names of files by token.
-        languages: tags.
-        project: what no other glossary is called.
-        modified: when entries changed last; FLEx leaves an entry as it is whose time is that of its last import.
-
-    Raises:
-        UserError: a tag is none.
-    """
-    for tag in languages:
-        if not _TAG.fullmatch(tag):
-            raise codes.NO_LANGUAGE_TAG(where="language", tag=tag)
-    root = Element("lift", {"version": "0.13", "producer": f"swsdist {version('swsdist')}"})
-    for entry, tokens in entries:
-        guid = str(uuid5(_OURS, f"{project}\n{entry.entry_id}"))
-        times = {"dateModified": f"{modified[entry.entry_id][:19]}Z"} if entry.entry_id in modified else {}
-        word = SubElement(root, "entry", {"id": f"{entry.form}_{guid}", "guid": guid, **times})
-        _form(SubElement(word, "lexical-unit"), languages.forms, entry.form)
-        for token in tokens:
-            if token.token_id in sounds:
-                spoken = SubElement(word, "pronunciation")
-                if token.variant:
-                    _form(spoken, languages.forms, token.variant)
-                media = SubElement(spoken, "media", {"href": sounds[token.token_id]})
-                _form(SubElement(media, "label"), languages.glosses, _where(token))
-        for variant in entry.variants:
-            _form(SubElement(word, "variant"), languages.forms, variant)
-        if entry.gloss:
-            sense = SubElement(word, "sense", {"id": str(uuid5(_OURS, f"{project}\n{entry.entry_id}\nsense"))})
-            _form(sense, languages.glosses, entry.gloss, "gloss")
-        spoken_by = f"Speaker: {entry.speaker}" if entry.speaker else ""
-        lines = [entry.note, spoken_by, *(_where(token) for token in tokens if token.verdict == YES)]
-        if any(lines):
-            _form(SubElement(word, "note"), languages.glosses, "\n".join(filter(None, lines)))
-    ElementTree.indent(root)
-    text: bytes = ElementTree.tostring(root, encoding="UTF-8", xml_declaration=True)
-    return text + b"\n"
 
 
 def _where(token: Token) -> str:
@@ -577,14 +528,45 @@ def _clips(chosen: Chosen, folder: Path) -> None:
 
 
 def _lift(chosen: Chosen, folder: Path) -> None:
-    name = chosen.project.folder.name
+    """A file of LIFT, with the sounds of examples.
+
+    Raises:
+        UserError: a tag of a language is none.
+    """
+    languages, modified = chosen.languages, chosen.project.modified()
+    for tag in languages:
+        if not _TAG.fullmatch(tag):
+            raise codes.NO_LANGUAGE_TAG(where="language", tag=tag)
     examples = [(entry, token) for entry, tokens in chosen.entries for token in tokens if token.example]
     sounds = _cut(chosen, examples, folder / "lift" / AUDIO)
     first = chosen.project.changes(most=1)
-    of = f"{first[0].at} {first[0].person}" if first else ""
-    names = {number: file.name for number, file in sounds.items()}
-    text = lift(chosen.entries, names, chosen.languages, of, chosen.project.modified())
-    (folder / "lift" / f"{name}.lift").write_bytes(text)
+    of = f"{first[0].at} {first[0].person}" if first else ""  # what no other glossary is called
+    root = Element("lift", {"version": "0.13", "producer": f"swsdist {version('swsdist')}"})
+    # FLEx leaves an entry as it is whose time is that of its last import.
+    for entry, tokens in chosen.entries:
+        guid = str(uuid5(_OURS, f"{of}\n{entry.entry_id}"))
+        times = {"dateModified": f"{modified[entry.entry_id][:19]}Z"} if entry.entry_id in modified else {}
+        word = SubElement(root, "entry", {"id": f"{entry.form}_{guid}", "guid": guid, **times})
+        _form(SubElement(word, "lexical-unit"), languages.forms, entry.form)
+        for token in tokens:
+            if token.token_id in sounds:
+                spoken = SubElement(word, "pronunciation")
+                if token.variant:
+                    _form(spoken, languages.forms, token.variant)
+                media = SubElement(spoken, "media", {"href": sounds[token.token_id].name})
+                _form(SubElement(media, "label"), languages.glosses, _where(token))
+        for variant in entry.variants:
+            _form(SubElement(word, "variant"), languages.forms, variant)
+        if entry.gloss:
+            sense = SubElement(word, "sense", {"id": str(uuid5(_OURS, f"{of}\n{entry.entry_id}\nsense"))})
+            _form(sense, languages.glosses, entry.gloss, "gloss")
+        spoken_by = f"Speaker: {entry.speaker}" if entry.speaker else ""
+        lines = [entry.note, spoken_by, *(_where(token) for token in tokens if token.verdict == YES)]
+        if any(lines):
+            _form(SubElement(word, "note"), languages.glosses, "\n".join(filter(None, lines)))
+    ElementTree.indent(root)
+    text: bytes = ElementTree.tostring(root, encoding="UTF-8", xml_declaration=True)
+    (folder / "lift" / f"{chosen.project.folder.name}.lift").write_bytes(text + b"\n")
 
 
 def _cut(chosen: Chosen, tokens: Sequence[tuple[Entry, Token]], folder: Path) -> dict[int, Path]:
@@ -617,13 +599,12 @@ def _cut(chosen: Chosen, tokens: Sequence[tuple[Entry, Token]], folder: Path) ->
 
 
 def _page(chosen: Chosen, folder: Path) -> None:
-    speakers = {entry.entry_id: _speakers(entry, tokens) for entry, tokens in chosen.entries}
+    speakers = {
+        entry.entry_id: sorted({entry.speaker, *(token.speaker for token in tokens)} - {""})
+        for entry, tokens in chosen.entries
+    }
     text = rendered("glossary", entries=chosen.entries, speakers=speakers, date=datetime.now(UTC).date().isoformat())
     (folder / "glossary.html").write_text(text, encoding="utf-8")
-
-
-def _speakers(entry: Entry, tokens: Sequence[Token]) -> list[str]:
-    return sorted({name for name in (entry.speaker, *(token.speaker for token in tokens)) if name})
 
 
 def _tables(chosen: Chosen, folder: Path) -> None:

@@ -226,7 +226,7 @@ _TOKEN_FIELDS = ("verdict", "example", "note", "variant", "speaker")
 #: Of a change, what the page need not know: an import holds all that it brought.
 _ROWS = ("before", "after")
 #: Endings that readers look at.
-_ENDINGS = (".eaf", ".textgrid", ".json")
+_ENDINGS = ("eaf", "textgrid", "json")
 
 
 def _fields(values: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
@@ -398,9 +398,8 @@ async def _export(request: Request) -> Response:
 async def _import(request: Request) -> Response:
     service, name, turns = service_of(request), file_name(request, "import"), bounds_of(request).files
     examples, person = request.query_params.get("examples") == "true", person_of(request)
-    ending = Path(name).suffix.lower()
     with turns.waiting(), tempfile.TemporaryDirectory(dir=service.scratch) as folder:
-        file = Path(folder) / f"sent{ending if ending in _ENDINGS else ''}"
+        file = sounds.sent_file(Path(folder), name, _ENDINGS)
         await to_file(request, file, sounds.UPLOAD_BYTES)
         store = service.archive.searcher.store if service.archive is not None else None
 

@@ -39,7 +39,7 @@ from swsdist.core.errors import SwsdistError, UserError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.text import counted
 from swsdist.corpora.documents import recordings
-from swsdist.discovery.scene import Word
+from swsdist.discovery.scene import Word, alike
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import YES, Entry, Place, Places, within
 from swsdist.io.filesystem import Folder
@@ -522,7 +522,7 @@ class Service:
 
     def classes(self, offset: int) -> dict[str, Any]:
         """A page of the word list of a run of `discover`: what each is called and known by, numbers, places, the entry that has
-        one of them, and whether it was set aside; `alike` is how sure it is in parts of the least that makes a class.
+        one of them, and whether it was set aside; `alike` says how sure it is.
 
         Raises:
             StoreError: not a run folder.
@@ -544,7 +544,7 @@ class Service:
                     "occurrences": len(word.members),
                     "speakers": word.speakers,
                     "seconds": word.seconds,
-                    "alike": word.sure / least,
+                    "alike": alike(word.sure, least),
                     "places": [place._asdict() for place in places],
                     "entry": None if known is None else {"entry_id": known.entry_id, "form": known.form},
                     "aside": key in aside,
@@ -605,20 +605,15 @@ class Service:
             try:
                 searcher = archive.searcher.among(new[state])
                 documents = pc.count_distinct(new[state]["doc_id"]).as_py()
-                hits += self._hits_in(searcher, archive, entry, examples, documents)
+                question = Question(examples, entry_id=entry.entry_id)
+                *_, last = answer(question, archive, self.project, SearchCache(), searcher)
+                if found := [hit for hit in last["hits"] if hit["called"] != "unlikely"]:
+                    hits.append(_News(entry_id=entry.entry_id, form=entry.form, hits=found, documents=documents))
             except SwsdistError as error:
                 failed[str(entry.entry_id)] = state  # next time in all that came since
                 _LOG.warning("%s was not searched in new recordings: %s", entry.form, error)
         with self._lock:
             self._keep({"state": archive.state, "failed": failed, "news": [*self._kept()["news"], *hits]})
-
-    def _hits_in(
-        self, searcher: Any, archive: Archive, entry: Any, examples: tuple[Place, ...], documents: int
-    ) -> list[_News]:
-        question = Question(examples, entry_id=entry.entry_id)
-        *_, last = answer(question, archive, self.project, SearchCache(), searcher)
-        hits = [hit for hit in last["hits"] if hit["called"] != "unlikely"]
-        return [{"entry_id": entry.entry_id, "form": entry.form, "hits": hits, "documents": documents}] if hits else []
 
 
 def _sweep() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -129,10 +129,10 @@ def overview(
     return {"start": start, "end": end, **drawn}
 
 
-def sent_file(folder: Path, name: str) -> Path:
-    """Where a recording of a name that somebody sent is written: of the name stays an ending that decoders know."""
+def sent_file(folder: Path, name: str, endings: Collection[str] = ENDINGS) -> Path:
+    """Where a file of a name that somebody sent is written: of the name stays an ending that readers know."""
     ending = Path(name).suffix.lower()
-    return folder / f"sent{ending if ending.removeprefix('.') in ENDINGS else ''}"
+    return folder / f"sent{ending if ending.removeprefix('.') in endings else ''}"
 
 
 @only_files()
