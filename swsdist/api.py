@@ -167,7 +167,7 @@ def run(
         LockedError: another process works in the run folder.
         UserError, DataError: the inputs cannot be used, `config` is not a config, or `sets` is not a list.
     """
-    from swsdist.audio.commands import are_permitted, permitted
+    from swsdist.audio.streams import are_permitted, permitted
     from swsdist.pipeline.chain_run import StepSelection
     from swsdist.pipeline.driver import run_stages
     from swsdist.pipeline.operation.progress import Progress

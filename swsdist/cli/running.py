@@ -283,7 +283,7 @@ def configured(
         config = load_config(path, sets, corpus=corpus, run=run_folder)
     else:
         from swsdist.cli.models import frames, words
-        from swsdist.lattices.beside import speakers_in
+        from swsdist.lattices.collection import speakers_in
 
         source = source_of(path)
         given_run, run_folder = run_folder, run_folder or run_name(path, template, texts)

@@ -445,7 +445,7 @@ def _themselves(answers: Sequence[Answer], rows: Sequence[Mapping[str, Any]]) ->
 
 def _write_clips(answers: Sequence[Answer], folder: Path, store: Store, warn: Callable[[str], None]) -> None:
     """Write the hits of each query as clips, best first, numbered as on the page."""
-    from swsdist.audio.clips import MARKER, write_clip
+    from swsdist.audio.reader import MARKER, write_clip
     from swsdist.core.errors import AudioError
     from swsdist.exports.lists import clip_name
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.audio.clips import write_clip
+from swsdist.audio.reader import write_clip
 from swsdist.core.codes import discovery as discovery_codes
 from swsdist.core.codes import io as codes
 from swsdist.core.errors import AudioError

@@ -19,7 +19,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from swsdist.core.codes import io as codes
-from swsdist.core.types import REFERENCES
+from swsdist.core.types import REFERENCES, columns
 from swsdist.io.compressed import lines, short
 from swsdist.io.nist.ecf import read_ecf
 from swsdist.io.nist.systemlist import stdlist
@@ -27,14 +27,7 @@ from swsdist.io.nist.systemlist import stdlist
 _FIELDS = 9
 
 #: Trials of a system.
-SCORES = pa.schema(
-    [
-        pa.field("query_id", pa.string(), False),
-        pa.field("doc_id", pa.string(), False),
-        pa.field("score", pa.float64(), False),
-        pa.field("decision", pa.bool_(), False),
-    ]
-)
+SCORES = columns("query_id string, doc_id string, score float64, decision bool")
 
 
 def read_quesst_documents(path: str, storage: Mapping[str, object] | None = None) -> list[str]:

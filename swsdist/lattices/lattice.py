@@ -157,15 +157,12 @@ BREAK = "\ue000"
 MILLISECOND = 0.001
 
 
-def of_probabilities(
-    key: str,
-    times: Ints,
-    arcs: Iterable[tuple[int, int, str, float]],
-    channel: int = 1,
-    left_out: LeftOut | None = None,
-    words: tuple[Word, ...] | None = None,
-) -> Lattice:
-    """A lattice from its first state to its last, by states in ms, and arcs: source, target, text, and probability."""
+def of_probabilities(key: str, times: Ints, arcs: Iterable[tuple[int, int, str, float]], **more: Any) -> Lattice:
+    """A lattice from its first state to its last, by states in ms, and arcs: source, target, text, and probability.
+
+    Args:
+        more: channel, words and what is left out, as of a `Lattice`.
+    """
     labels = {"": 0}
     numbers, chances = array("q"), array("d")  # tuples of a recording of hours fill memory
     for source, target, text, chance in arcs:
@@ -174,43 +171,17 @@ def of_probabilities(
     sources, targets, places = np.array(numbers, np.int64).reshape(-1, 3).T.copy()
     with np.errstate(divide="ignore"):
         graph = -np.log(np.array(chances, np.float64)) + 0.0
-    return of_costs(key, times, sources, targets, places, graph, tuple(labels), channel, left_out, words)
+    return of_costs(key, times, sources, targets, places, graph, tuple(labels), **more)
 
 
 def of_costs(
-    key: str,
-    times: Ints,
-    source: Ints,
-    target: Ints,
-    label: Ints,
-    graph: Floats,
-    labels: tuple[str, ...],
-    channel: int = 1,
-    left_out: LeftOut | None = None,
-    words: tuple[Word, ...] | None = None,
+    key: str, times: Ints, source: Ints, target: Ints, label: Ints, graph: Floats, labels: tuple[str, ...], **more: Any
 ) -> Lattice:
     """The same by the arcs' columns, with -ln of their probabilities."""
-    final = np.full(len(times), np.inf)
+    final, none = np.full(len(times), np.inf), np.zeros(len(graph))
     final[-1] = 0.0
-    return Lattice(
-        key,
-        MILLISECOND,
-        times,
-        source,
-        target,
-        label,
-        graph,
-        np.zeros(len(graph)),
-        final,
-        final.copy(),
-        labels,
-        0,
-        int(times.max()),
-        channel,
-        probabilities=True,
-        left_out=left_out,
-        words=words,
-    )
+    arcs = source, target, label, graph, none, final, final.copy()
+    return Lattice(key, MILLISECOND, times, *arcs, labels, 0, int(times.max()), probabilities=True, **more)
 
 
 def transcript(key: str, words: Sequence[Word], channel: int = 1, left_out: LeftOut | None = None) -> Lattice:
@@ -234,7 +205,8 @@ def transcript(key: str, words: Sequence[Word], channel: int = 1, left_out: Left
             onward = k + 1 < count and not back[k + 1]
             arcs.append((2 * k + 1, 2 * k + 2 + onward, "", 1 - word.confidence))
     arcs.append((2 * count, 2 * count + 1, "", 1.0))
-    return of_probabilities(key, times, arcs, channel, left_out, tuple(word for word in words if word.text != BREAK))
+    said = tuple(word for word in words if word.text != BREAK)
+    return of_probabilities(key, times, arcs, channel=channel, left_out=left_out, words=said)
 
 
 class Variant(NamedTuple):
@@ -283,7 +255,7 @@ def confusion_network(
             arcs.append((at, onward, "", rest))
         at = onward
     arcs.append((at, state(max(length * MILLISECOND, times[at] * MILLISECOND)), "", 1.0))
-    return of_probabilities(key, np.array(times, np.int64), arcs, channel, words=words)
+    return of_probabilities(key, np.array(times, np.int64), arcs, channel=channel, words=words)
 
 
 #: What a reader yields.

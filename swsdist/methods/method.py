@@ -24,20 +24,12 @@ import pyarrow as pa
 from swsdist.config.search import Search
 from swsdist.core.codes import methods as codes
 from swsdist.core.fingerprint import SLOTS
-from swsdist.core.types import CANDIDATES
+from swsdist.core.types import CANDIDATES, columns
 from swsdist.registry.registries import METHODS
 from swsdist.store.reading import Store, Tracks
 
 #: Spans to rescore: the best match of a query in the ticks first..last (inclusive) of a document.
-SPANS = pa.schema(
-    [
-        pa.field("query_id", pa.string(), False),
-        pa.field("doc_id", pa.string(), False),
-        pa.field("channel", pa.int32(), False),
-        pa.field("first", pa.int64(), False),
-        pa.field("last", pa.int64(), False),
-    ]
-)
+SPANS = columns("query_id string, doc_id string, channel int32, first int64, last int64")
 
 
 class Unit(NamedTuple):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from swsdist.audio.clips import PAGE_RATE, data_uri, read_clip
+from swsdist.audio.reader import PAGE_RATE, data_uri, read_clip
 from swsdist.calibrate.likelihood import word_of
 from swsdist.core.errors import AudioError
 from swsdist.core.text import shown

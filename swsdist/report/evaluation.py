@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from swsdist.core.codes import discovery as codes
 from swsdist.core.fingerprint import plain
+from swsdist.core.types import columns
 from swsdist.evaluation.evaluate import Evaluation, Part
 from swsdist.io.notices import Notice
 from swsdist.io.tables import write_csv
@@ -141,21 +142,10 @@ def per_term_table(result: Evaluation) -> pa.Table:
 
 
 #: The columns of KWSEval's alignment file.
-ALIGNMENT = pa.schema(
-    [
-        ("language", pa.string()),
-        ("file", pa.string()),
-        ("channel", pa.int32()),
-        ("termid", pa.string()),
-        ("term", pa.string()),
-        ("ref_bt", pa.float64()),
-        ("ref_et", pa.float64()),
-        ("sys_bt", pa.float64()),
-        ("sys_et", pa.float64()),
-        ("sys_score", pa.float64()),
-        ("sys_decision", pa.string()),
-        ("alignment", pa.string()),
-    ]
+ALIGNMENT = columns(
+    "language string?, file string?, channel int32?, termid string?, term string?, ref_bt float64?, "
+    "ref_et float64?, sys_bt float64?, sys_et float64?, sys_score float64?, sys_decision string?, "
+    "alignment string?"
 )
 
 

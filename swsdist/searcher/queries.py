@@ -22,10 +22,10 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.audio.commands import is_command
 from swsdist.audio.formats import views
 from swsdist.audio.reader import probe
 from swsdist.audio.speech import SHORTEST
+from swsdist.audio.streams import is_command
 from swsdist.calibrate.procedure import required_statistics
 from swsdist.calibrate.statistics import Tally, load_statistics
 from swsdist.config.model import Calibrate

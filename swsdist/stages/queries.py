@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 from swsdist.audio import speech
-from swsdist.audio.clips import write_silence
-from swsdist.audio.commands import are_permitted, is_command, permitted, refusal
 from swsdist.audio.formats import ffmpeg
+from swsdist.audio.reader import write_silence
+from swsdist.audio.streams import are_permitted, is_command, permitted, refusal
 from swsdist.config import Config
 from swsdist.config.search import Dropping, Search
 from swsdist.core.codes import corpora as corpora_codes

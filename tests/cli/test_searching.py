@@ -13,7 +13,7 @@ import pytest
 import soundfile
 
 import swsdist as package
-from swsdist.audio.clips import MARKER
+from swsdist.audio.reader import MARKER
 from swsdist.calibrate.likelihood import word_of
 from swsdist.core.codes import searcher as searcher_codes
 from swsdist.report import answers

@@ -29,7 +29,7 @@ import numpy as np
 import soundfile
 from numpy.typing import NDArray
 
-from swsdist.audio import places
+from swsdist.audio.formats import ffmpeg as places
 from swsdist.audio.formats.extents import extent, sphere_fields, sphere_lengths
 from swsdist.audio.formats.views import Part, Readable, View, check_extent, check_shape
 from swsdist.core.codes import audio as codes

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from swsdist.audio.commands import are_permitted
+from swsdist.audio.streams import are_permitted
 from swsdist.calibrate.fusion import KEY, RESCORED, parts_of
 from swsdist.calibrate.procedure import required_statistics
 from swsdist.calibrate.statistics import load_statistics

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from swsdist.audio.commands import are_permitted, is_command, permitted, refusal
 from swsdist.audio.formats import ffmpeg
+from swsdist.audio.streams import are_permitted, is_command, permitted, refusal
 from swsdist.chains.lattices.inputs import LatticeInputs
 from swsdist.chains.lattices.options import LatticesOptions, Speech
 from swsdist.config import Config

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from swsdist.core.codes import io as codes
-from swsdist.core.types import LEXEMES
+from swsdist.core.types import LEXEMES, columns
 from swsdist.io.compressed import LONGEST_LINE, lines, opened, short
 from swsdist.io.fields import LATEST
 from swsdist.io.nist.xml import channel_number, note_channels, seconds
@@ -197,14 +197,7 @@ def _lines(kind: str, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
             yield f"{kind} {file} {row['channel']} {row['start']!r} {row['duration']!r} {token} {sub} {speaker} <NA>\n"
 
 
-SPEECH = pa.schema(
-    [
-        pa.field("doc_id", pa.string(), False),
-        pa.field("channel", pa.int32(), False),
-        pa.field("start", pa.float64(), False),
-        pa.field("end", pa.float64(), False),
-    ]
-)
+SPEECH = columns("doc_id string, channel int32, start float64, end float64")
 
 
 def read_speech(path: str, storage: Mapping[str, object] | None = None) -> pa.Table:

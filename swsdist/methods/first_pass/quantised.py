@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from swsdist.core.codes import methods as codes
 from swsdist.core.threads import in_threads
+from swsdist.core.types import columns
 from swsdist.kernels.lookup import CHUNK, DISTANCES, GROUP, ROWS, Scan, interleave, mark_gaps, scanner
 from swsdist.kernels.suppression import separated
 from swsdist.methods.first_pass.codebook import Codebook, Tables, tables
@@ -33,13 +34,7 @@ from swsdist.methods.first_pass.interface import Budget, Material, Proposals, Wi
 
 #: A row per document, in the order of its shard: averaged frames, their codes as `kernels.lookup` has them, and of sampled
 #: documents all features of all tracks, float32 (frames, dimension).
-CODES = pa.schema(
-    [
-        pa.field("frames", pa.int64(), False),
-        pa.field("codes", pa.large_binary(), False),
-        pa.field("features", pa.large_binary()),
-    ]
-)
+CODES = columns("frames int64, codes large_binary, features large_binary?")
 
 #: Averaged frames behind a document that no path crosses.
 _GAP = 2

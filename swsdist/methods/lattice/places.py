@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from swsdist.config.search import LatticeOptions, Search
 from swsdist.core.codes import methods as codes
 from swsdist.core.fingerprint import SLOTS, fingerprint, slot_of
-from swsdist.core.types import CANDIDATES
+from swsdist.core.types import CANDIDATES, columns
 from swsdist.lattices.packed import TICK, Packed
 from swsdist.methods.method import Unit
 from swsdist.store.lattice_shards import Lattices
@@ -141,19 +141,9 @@ def demand_unset(settings: Search, besides: Collection[str] = ()) -> None:
 MOST_LABELS = 1023
 
 #: A row an example; arrays as in `swsdist.store.lattice_shards.LATTICES`, but of doubles, labels are places in `texts`.
-QUERY_LATTICES = pa.schema(
-    [
-        pa.field("query_id", pa.string(), False),
-        pa.field("example", pa.int32(), False),
-        pa.field("texts", pa.list_(pa.string()), False),
-        pa.field("ticks", pa.int64(), False),
-        pa.field("times", pa.large_binary(), False),
-        pa.field("visits", pa.large_binary(), False),
-        pa.field("arcs", pa.large_binary(), False),
-        pa.field("steps", pa.large_binary(), False),
-        pa.field("labels", pa.large_binary(), False),
-        pa.field("chances", pa.large_binary(), False),
-    ]
+QUERY_LATTICES = columns(
+    "query_id string, example int32, texts string[], ticks int64, times large_binary, visits large_binary, "
+    "arcs large_binary, steps large_binary, labels large_binary, chances large_binary"
 )
 
 _TYPES = {"times": "<i4", "visits": "<f8", "arcs": "<i4", "steps": "<i4", "labels": "<i4", "chances": "<f8"}

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.core.errors import UserError
+from swsdist.core.types import columns
 from swsdist.score.events import (
     CLASSES,
     EVENTS,
@@ -104,13 +105,7 @@ class FigureOfMerit:
 
 
 #: Per query: documents that contain it, and the area; null if the area is undefined.
-PAIRS = pa.schema(
-    [
-        pa.field("query_id", pa.string(), False),
-        pa.field("ntrue", pa.int64(), False),
-        pa.field("area", pa.float64()),
-    ]
-)
+PAIRS = columns("query_id string, ntrue int64, area float64?")
 
 #: Per score of a pair, of the queries with references.
 PAIR_EVENTS = pa.schema(

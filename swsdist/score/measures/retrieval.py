@@ -46,6 +46,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.core.codes import score as codes
+from swsdist.core.types import columns
 from swsdist.score.measures.curve import Curve, Ranking, query_index
 
 Floats = NDArray[np.float64]
@@ -53,19 +54,9 @@ Ints = NDArray[np.int64]
 
 #: Per query with references. The four columns from `accepted` on are null if a detection of the query is not decided;
 #: `auc` is null if the number of trials is unknown, or less than the occurrences and false alarms.
-RETRIEVAL = pa.schema(
-    [
-        pa.field("query_id", pa.string(), False),
-        pa.field("ntrue", pa.int64(), False),
-        pa.field("accepted", pa.int64()),
-        pa.field("precision", pa.float64()),
-        pa.field("recall", pa.float64()),
-        pa.field("f", pa.float64()),
-        pa.field("p_at_n", pa.float64(), False),
-        pa.field("p_at_ntrue", pa.float64(), False),
-        pa.field("average_precision", pa.float64(), False),
-        pa.field("auc", pa.float64()),
-    ]
+RETRIEVAL = columns(
+    "query_id string, ntrue int64, accepted int64?, precision float64?, recall float64?, f float64?, "
+    "p_at_n float64, p_at_ntrue float64, average_precision float64, auc float64?"
 )
 
 

@@ -51,6 +51,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.core.codes import score as codes
+from swsdist.core.types import columns
 from swsdist.score.conventions import as_table
 from swsdist.score.measures.curve import (
     TIE,
@@ -72,19 +73,9 @@ Ints = NDArray[np.int64]
 
 #: Per query. Rates and values are null if Ntrue is 0, counts of decisions if a detection is not decided.
 #: `best_twv` is the query's greatest value at `best_threshold`, which is null where rejecting everything is best.
-PER_TERM = pa.schema(
-    [
-        pa.field("query_id", pa.string(), False),
-        pa.field("ntrue", pa.int64(), False),
-        pa.field("ncorr", pa.int64()),
-        pa.field("nfa", pa.int64()),
-        pa.field("nmiss", pa.int64()),
-        pa.field("pmiss", pa.float64()),
-        pa.field("pfa", pa.float64()),
-        pa.field("twv", pa.float64()),
-        pa.field("best_threshold", pa.float64()),
-        pa.field("best_twv", pa.float64()),
-    ]
+PER_TERM = columns(
+    "query_id string, ntrue int64, ncorr int64?, nfa int64?, nmiss int64?, pmiss float64?, pfa float64?, "
+    "twv float64?, best_threshold float64?, best_twv float64?"
 )
 
 

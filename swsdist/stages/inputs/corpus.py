@@ -52,7 +52,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.io.nist.ecf import read_ecf
 from swsdist.io.nist.termlist import read_termlist
 from swsdist.io.notices import Notices, sample
-from swsdist.lattices.beside import speakers_of
+from swsdist.lattices.collection import speakers_of
 from swsdist.reduce.spans import SourcePlaces, outside_places, source_places
 from swsdist.registry.registries import METHODS
 from swsdist.score.measures.protocol import Protocol, protocol_of

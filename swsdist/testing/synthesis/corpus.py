@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from swsdist.audio.clips import write_sound
+from swsdist.audio.reader import write_sound
 from swsdist.core.codes import testing as codes
 from swsdist.testing.synthesis.signal import RATE, STEP, Speech, Voice, draw_voice, draw_words, speak, synthesise
 

@@ -15,7 +15,7 @@ import numpy as np
 import soundfile
 import soxr
 
-from swsdist.audio.clips import write_sound
+from swsdist.audio.reader import write_sound
 from swsdist.testing.synthesis.corpus import make_corpus
 
 RATE = 8000
