@@ -46,7 +46,9 @@ _DET = written(*PICTURES, ".csv", ".det")
     "-inc", "--include-refless", is_flag=True, help="Keep terms without references in the mean Pfa (KWSEval)."
 )
 @click.option("-j", "--only-answered", is_flag=True, help="Ignore terms that the system's list lacks (KWSEval).")
-@click.option("--default-score", type=Number(), help="Score of missing trials, for quesst. [default: the least]")
+@click.option(
+    "--default-score", type=Number(), help="Score of missing trials, for measures of all. [default: the least]"
+)
 @click.option("-A", "table", is_flag=True, help="Print only STDEval's table.")
 @click.option(
     "-o",
