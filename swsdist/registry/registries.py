@@ -414,8 +414,6 @@ STATISTICS: Registry[Entry] = Registry(
     },
 )
 
-_M = "swsdist.score.registered"
-
 
 def _rated(
     key: str, label: str = "", *, threshold: bool = False, by_query: tuple[str, str, str] = ("", "", "")
