@@ -125,7 +125,7 @@ notebooks: $(dev)
 quoted: $(dev)
 	"$(bin)/python" tests/docs/quoted_results.py
 
-# A stamp holds the hash of pyproject.toml and the place of this checkout, so a fresh clone over an old .venv is noticed.
+# A stamp holds the hash of both pyproject.toml and the place of this checkout, so a fresh clone over an old .venv is noticed.
 environment:
 	@VENV="$(VENV)" .ci/environment
 
