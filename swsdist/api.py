@@ -564,9 +564,9 @@ def score_discovery(
         words: likewise; without them type, token and boundary are left out.
         talkers: file of lines `DOC TALKER`; adds pairs within and across talkers, and a fold a talker.
         folds: file of intervals, or a number of contiguous parts of equal time of speech.
-        mode: whose numbers: `seed`, `tdev2` or `tde1` (`swsdist.discovery.modes`).
-        split: stretches of speech, for tde1.
-        gold_classes: classes of equal phone strings, for tde1.
+        mode: whose numbers: `seed`, or a mode of another package, as of the recipe zerospeech.
+        split: stretches of speech, if the mode needs them.
+        gold_classes: classes of equal phone strings, if the mode needs them.
         given: what `fragments` is.
         phone_tiers, word_tiers: names in TextGrid or ELAN; empty: all that hold intervals.
         storage: options for S3.

@@ -46,7 +46,9 @@ _DET = written(*PICTURES, ".csv", ".det")
     "-inc", "--include-refless", is_flag=True, help="Keep terms without references in the mean Pfa (KWSEval)."
 )
 @click.option("-j", "--only-answered", is_flag=True, help="Ignore terms that the system's list lacks (KWSEval).")
-@click.option("--default-score", type=Number(), help="Score of missing trials, for quesst. [default: the least]")
+@click.option(
+    "--default-score", type=Number(), help="Score of missing trials, for measures of all. [default: the least]"
+)
 @click.option("-A", "table", is_flag=True, help="Print only STDEval's table.")
 @click.option(
     "-o",
@@ -189,10 +191,10 @@ def _write_csv(table: pa.Table, path: str) -> None:
 @click.option("--talkers", type=FILE, help="Lines DOC TALKER: adds within, across, and a fold per talker.")
 @click.option("--folds", metavar="FILE|N", help="Folds: a file of intervals, or N parts of equal time of speech.")
 @click.option(
-    "--mode", type=click.Choice(["seed", "tdev2", "tde1"]), default="seed", show_default=True, help="Whose numbers."
+    "--mode", metavar="NAME", default="seed", show_default=True, help="Whose numbers; others than seed are recipes'."
 )
-@click.option("--split", type=FILE, help="Stretches of speech, for tde1.")
-@click.option("--gold-classes", type=FILE, help="Classes of equal phone strings, for tde1.")
+@click.option("--split", type=FILE, help="Stretches of speech, if the mode needs them.")
+@click.option("--gold-classes", type=FILE, help="Classes of equal phone strings, if the mode needs them.")
 @click.option("--pairs", "given", flag_value="pairs", help="CLASSES is a list of pairs: DOC ON OFF DOC ON OFF.")
 @click.option("--parse", "given", flag_value="parse", help="CLASSES is a parse: DOC ON OFF.")
 @click.option("--phone-tier", "phone_tiers", multiple=True, metavar="NAME", help="Tier of phones; repeatable.")

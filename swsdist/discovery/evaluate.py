@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from swsdist.core.codes import config as registry_codes
-from swsdist.core.text import suggestion
-from swsdist.discovery.modes import MODES
 from swsdist.discovery.reading import Files, read_evaluation
 from swsdist.discovery.summary import equal_parts
 from swsdist.discovery.units import Given
 from swsdist.io.notices import Notices
-from swsdist.registry.registries import DISCOVERY_MEASURES
+from swsdist.registry.registries import DISCOVERY_MEASURES, DISCOVERY_MODES
 
 #: Keys of what the table shows, in its order.
 _FIGURES = ("ned", "coverage", "precision", "recall", "fscore")
@@ -31,7 +28,7 @@ def score_files(
 
     Args:
         files: paths.
-        mode: of `swsdist.discovery.modes.MODES`.
+        mode: of `swsdist.registry.registries.DISCOVERY_MODES`.
         notices: receives oddities.
         given: what `files.fragments` is.
         parts: also score so many contiguous parts of equal time of speech, as the folds `parts`.
@@ -41,20 +38,22 @@ def score_files(
         `mode` and `input` (what was given), what the mode's module says, and `warnings`, the oddities of the files.
 
     Raises:
-        UserError: an unknown mode, a missing file, or one that the mode needs.
+        ConfigError: an unknown mode.
+        UserError: a missing file, or one that the mode needs.
         DataError: a file is not valid, or the files do not fit.
     """
-    if mode not in MODES:
-        raise registry_codes.UNKNOWN_NAME(
-            where="mode", kind="mode", name=mode, meant=suggestion(mode, MODES), known=", ".join(MODES)
-        )
     corpus, fragments, setup = read_evaluation(
         files, mode, notices, given=given, has_folds=parts is not None, storage=storage
     )
     if parts is not None:
         setup = replace(setup, folds={**setup.folds, "parts": equal_parts(corpus, parts)})
     warnings = [str(notice) for notice in notices.entries.values()]
-    return {"mode": mode, "input": given, **MODES[mode].load()(corpus, fragments, setup), "warnings": warnings}
+    return {
+        "mode": mode,
+        "input": given,
+        **DISCOVERY_MODES[mode].load()(corpus, fragments, setup),
+        "warnings": warnings,
+    }
 
 
 def table(result: Mapping[str, object]) -> list[str]:

@@ -8,6 +8,7 @@ from swsdist.registry.entries import (
     ChainEntry,
     Dependency,
     DiscoveryMeasureEntry,
+    DiscoveryModeEntry,
     DistanceEntry,
     ExecutorEntry,
     ExportEntry,
@@ -416,8 +417,6 @@ STATISTICS: Registry[Entry] = Registry(
     },
 )
 
-_M = "swsdist.score.registered"
-
 
 def _rated(
     key: str, label: str = "", *, threshold: bool = False, by_query: tuple[str, str, str] = ("", "", "")
@@ -430,16 +429,6 @@ def _rated(
         Quantity(f"{key}_pfa", f"{label} Pfa", "lowest", 5, "probability", key, by_query[2]),
     )
     return (*rates, Quantity(f"{key}_threshold", f"{label} threshold", "", 5, "score", key)) if threshold else rates
-
-
-def _of_quesst(key: str, label: str) -> tuple[Quantity, ...]:
-    return (
-        Quantity(f"{key}_atwv", f"{label} ATWV"),
-        Quantity(f"{key}_mtwv", f"{label} MTWV"),
-        Quantity(f"{key}_mtwv_threshold", f"{label} MTWV threshold", "", 5, "score", f"{key}_mtwv"),
-        Quantity(f"{key}_cnxe", f"{label} Cnxe", "lowest"),
-        Quantity(f"{key}_cnxe_min", f"{label} min Cnxe", "lowest"),
-    )
 
 
 #: An aligned list, to numbers.
@@ -521,13 +510,6 @@ MEASURES: Registry[MeasureEntry] = Registry(
                 Quantity("calibration_loss", best="lowest"),
             ),
         ),
-        "quesst": MeasureEntry(
-            f"{_M}.quesst:QuesstValues",
-            1,
-            (*_of_quesst("quesst", "QUESST"), *_of_quesst("quesst_per_query", "QUESST per-query")),
-            takes="quesst",
-            basic=True,
-        ),
     },
     MeasureEntry,
 )
@@ -572,6 +554,15 @@ PROTOCOLS: Registry[Entry] = Registry(
         "sws2012-african-eval-dev": Entry(f"{_PROTOCOL}:AFRICAN_EVAL_DEV", 1),
         "sws2012-african-eval-eval": Entry(f"{_PROTOCOL}:AFRICAN_EVAL_EVAL", 1),
     },
+)
+
+#: Whose numbers a score of term discovery has.
+DISCOVERY_MODES: Registry[DiscoveryModeEntry] = Registry(
+    "mode",
+    "swsdist.discovery_modes",
+    "mode",
+    {"seed": DiscoveryModeEntry("swsdist.discovery.seed:score", 1, partial=True)},
+    DiscoveryModeEntry,
 )
 
 _DM = "swsdist.discovery.measures"

@@ -257,7 +257,6 @@ COMMANDS: Registry[CommandEntry] = Registry(
         "compare": _entry("Score", "comparing:compare", "Compare systems: tests, intervals, breakdowns."),
         "resources": _entry("Score", "comparing:resources", "Compute ISF, SSF, PMU and PL."),
         "sweep": _entry("Score", "running:sweep", "Run a config, or score lists, at many points."),
-        "superb": _entry("Score", "superb:superb", "Measure SUPERB's query-by-example number of a speech encoder."),
         "bench": _entry("Score", "benching:bench", "Time a config for several worker counts and data sizes."),
         "forecast": _entry("Score", "benching:forecast", "Forecast the time of a run on more data and machines."),
         "report": _entry("Runs", "running:report", "Rewrite the report of a run."),

@@ -28,6 +28,7 @@ from swsdist.core.types import columns
 from swsdist.evaluation.evaluate import Evaluation, Part
 from swsdist.io.notices import Notice
 from swsdist.io.tables import write_csv
+from swsdist.registry.registries import MEASURES
 from swsdist.report.data import quantity_of
 from swsdist.report.pictures import PICTURES, write_picture
 from swsdist.report.summary import NOTHING, fixed, rejects_all, undefined_note, undefined_reasons
@@ -110,12 +111,11 @@ def summary(result: Evaluation, measures: Mapping[str, float | None]) -> Iterato
         best = rejects_all(measures.get("mtwv_pmiss"), measures.get("mtwv_pfa")) or shown("mtwv_threshold")
         yield line + (f"   threshold {best}" if name == "mtwv" else "")
     yield f"precision {shown('precision')}   recall {shown('recall')}   F1 {shown('f1')}"
-    for prefix in ("quesst", "quesst_per_query"):
-        if f"{prefix}_mtwv" in measures:
-            yield "   ".join(
-                f"{quantity_of(name).name} {shown(name)}"
-                for name in (f"{prefix}_{key}" for key in ("atwv", "mtwv", "mtwv_threshold", "cnxe", "cnxe_min"))
-            )
+    for entry in map(MEASURES.__getitem__, MEASURES):
+        # Those of certain conventions only, five to a line.
+        names = [] if entry.takes in ("trials", "pairs") else [item.key for item in entry.gives if item.key in measures]
+        for first in range(0, len(names), 5):
+            yield "   ".join(f"{quantity_of(name).name} {shown(name)}" for name in names[first : first + 5])
     if "map" in measures:
         yield f"MAP {shown('map')}   P@10 {shown('p_at_10')}   EER {shown('eer')}   pooled EER {shown('pooled_eer')}"
         yield (

@@ -21,7 +21,7 @@ Step by step; parts can be aligned separately and added::
     actual = atwv(counts, trials=trials, beta=weight)
 
 Measures: Pmiss, Pfa, TWV, ATWV, MTWV in `twv`, OTWV and STWV in `optimum`, DET with bands in `det`,
-precision, recall, F, P@N, MAP, EER in `retrieval`, cross entropies in `cnxe`, the QUESST scorer in `quesst` (all in
+precision, recall, F, P@N, MAP, EER in `retrieval`, cross entropies in `cnxe` (all in
 `swsdist.score.measures`); alignment, segment and document trials are in `swsdist.score.trials`, comparisons of systems and
 breakdowns in `swsdist.score.compare`. Whole lists from files are evaluated by `swsdist.evaluation`.
 

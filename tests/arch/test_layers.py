@@ -55,7 +55,7 @@ def wrong_imports(path: Path, tree: ast.AST) -> list[str]:
         top = module.split(".")[0]
         if module.startswith("."):
             found.append(f"{name}:{line}: relative import of {module}")
-        elif top in ("tests", "examples", "benchmarks"):
+        elif top in ("tests", "examples", "benchmarks", "swsdist_recipes"):
             found.append(f"{name}:{line}: {module} is no part of the package")
         elif name not in AT_HOME.get(top, {name}):
             found.append(f"{name}:{line}: only {', '.join(sorted(AT_HOME[top]))} may import {top}")
