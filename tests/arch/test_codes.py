@@ -23,7 +23,9 @@ RECIPES = FOLDER / "swsdist_recipes"
 #: What a call of a code, and of what takes one, has beside the values.
 OF_CALLS = {"where", "count", "of", "most"}
 
-CLASSES = {name for name, value in vars(errors).items() if isinstance(value, type)} - {"Mapping"}
+CLASSES = {
+    name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, errors.SwsdistError)
+}
 
 #: Modules of codes by their full names: those of the package, and those of recipes.
 AREAS = {
