@@ -13,18 +13,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from swsdist.audio.reader import PAGE_RATE, data_uri, read_clip
 from swsdist.calibrate.likelihood import word_of
 from swsdist.core.errors import AudioError
 from swsdist.core.text import shown
-from swsdist.discovery.scene import Word, alike
-from swsdist.report.plots.timeline import waveform_svg
 from swsdist.report.summary import clock, rendered
 from swsdist.report.tables import Table
 from swsdist.store.same_sound import Copies
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from swsdist.discovery.scene import Word
 
 
 #: Context around a hit, s.
@@ -79,6 +78,10 @@ def sound_of(
     first = start or 0.0
     if end is not None:
         end = min(end, first + LONGEST)
+    # Loaded for pages only, as hits on a terminal have no sound.
+    from swsdist.audio.reader import PAGE_RATE, data_uri, read_clip
+    from swsdist.report.plots.timeline import waveform_svg
+
     clip = read_clip(path, start, end, pad=pad, channel=channel, rate=PAGE_RATE, storage=storage)
     clip = clip._replace(samples=clip.samples[: round((LONGEST + 2 * pad) * clip.rate)])
     seconds = len(clip.samples) / clip.rate
@@ -418,6 +421,8 @@ def render_classes(
         }
         for number, members in enumerate(shown)
     ]
+    from swsdist.discovery.scene import alike
+
     return rendered(
         "classes",
         words=words[:MOST_WORDS],
