@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from swsdist.cli.options import Integer, Number, task_files, task_options, warn
-from swsdist.cli.outputs import TABLES_FOLDER, OutputCommand, written
+from swsdist.cli.options import TABLES_FOLDER, Integer, Number, OutputCommand, task_files, task_options, warn, written
 from swsdist.report.pictures import PICTURES
 from swsdist.report.tables import TABLES
 

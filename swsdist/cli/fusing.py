@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from swsdist.cli.options import Integer, Number, has_references, task_options, task_or_point, warn
-from swsdist.cli.outputs import OutputCommand, save_fitted, written
+from swsdist.cli.options import (
+    Integer,
+    Number,
+    OutputCommand,
+    has_references,
+    save_fitted,
+    task_options,
+    task_or_point,
+    warn,
+    written,
+)
 from swsdist.registry.registries import READERS, WRITERS
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from swsdist.cli.outputs import FOLDER, OutputCommand, write_data
+from swsdist.cli.options import FOLDER, OutputCommand, write_data
 from swsdist.core.fingerprint import plain
 
 if TYPE_CHECKING:

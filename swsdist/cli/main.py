@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 import click
 
-from swsdist.cli.outputs import fit_streams
+from swsdist.cli.options import fit_streams
 from swsdist.core.codes import cli as codes
 from swsdist.core.errors import CancelledError, ConfigError, StoreError, SwsdistError
 from swsdist.core.text import names_secret, redacted

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from typing import IO, TYPE_CHECKING, Any
 
-from swsdist.cli.outputs import pipe
+from swsdist.cli.options import pipe
 from swsdist.core.codes import cli as codes
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.operation.progress import ForwardingProgress, Progress

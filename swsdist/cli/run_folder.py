@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from swsdist.cli.options import Number, is_config
-from swsdist.cli.outputs import is_read
+from swsdist.cli.options import Number, is_config, is_read
 from swsdist.core.codes import cli as codes
 from swsdist.core.errors import CancelledError, IncompleteError, StoreError, SwsdistError
 

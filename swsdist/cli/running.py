@@ -24,10 +24,11 @@ from swsdist.cli.options import (
     RUN,
     SET,
     TRANSCRIPTS_CONFIG,
+    OutputCommand,
     allow_commands,
     is_config,
+    written,
 )
-from swsdist.cli.outputs import OutputCommand, written
 from swsdist.core.codes import cli as codes
 from swsdist.report.pictures import PICTURES
 from swsdist.report.tables import TABLES
@@ -199,7 +200,7 @@ def report(
     """Rewrite the report of RUN (a run folder, or its config) from finished stages, and print its figures."""
     from swsdist import api
     from swsdist.chains.report.publish import run_config
-    from swsdist.cli.outputs import refuse_overwriting_inputs
+    from swsdist.cli.options import refuse_overwriting_inputs
     from swsdist.config import load_config
     from swsdist.config.section import paths_in
     from swsdist.pipeline.chain_run import load_outcome
@@ -335,7 +336,7 @@ def go(
     with ExitStack() as stack:
         watching: Progress = progress()
         if events is not None:
-            from swsdist.cli.outputs import refuse_overwriting_inputs
+            from swsdist.cli.options import refuse_overwriting_inputs
             from swsdist.cli.progress import events_to
             from swsdist.config.section import paths_in
 

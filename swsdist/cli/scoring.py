@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from swsdist.cli.options import FILE, FILE_OR_FOLDER, Number, allow_commands, task_files, task_options, warn
-from swsdist.cli.outputs import OutputCommand, written
+from swsdist.cli.options import (
+    FILE,
+    FILE_OR_FOLDER,
+    Number,
+    OutputCommand,
+    allow_commands,
+    task_files,
+    task_options,
+    warn,
+    written,
+)
 from swsdist.report.pictures import PICTURES
 from swsdist.report.tables import TABLES
 

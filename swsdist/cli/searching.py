@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from swsdist.cli.options import FILE_OR_FOLDER, Integer, allow_commands
-from swsdist.cli.outputs import FOLDER, OutputCommand, written
+from swsdist.cli.options import FILE_OR_FOLDER, FOLDER, Integer, OutputCommand, allow_commands, written
 from swsdist.core.codes import cli as codes
 from swsdist.core.codes import line_of
 from swsdist.core.text import brief
@@ -216,7 +215,7 @@ def _searches_config(context: click.Context) -> bool:
     Raises:
         UserError: there are no queries, or options that do not go with them.
     """
-    from swsdist.cli.outputs import check_new_folder
+    from swsdist.cli.options import check_new_folder
 
     options, target = context.params, context.params["target"]
     if not options["queries"] and not options["texts"]:
@@ -335,7 +334,7 @@ def _other_kind(store: str, texts: bool, folder: str) -> UserError:
 def _print_answers(answers: Sequence[Answer], listed: pa.Table, said: str, form: Literal["csv", "json"] | None) -> None:
     """Print what was found: for people, or as data for programs."""
     if form is not None:
-        from swsdist.cli.outputs import write_data
+        from swsdist.cli.options import write_data
 
         write_data()
     if form == "csv":

@@ -9,8 +9,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from swsdist.cli.options import CORPUS, FILE, RUN, SET, Integer, allow_commands
-from swsdist.cli.outputs import FOLDER, OutputCommand, check_place, written
+from swsdist.cli.options import (
+    CORPUS,
+    FILE,
+    FOLDER,
+    RUN,
+    SET,
+    Integer,
+    OutputCommand,
+    allow_commands,
+    check_place,
+    written,
+)
 from swsdist.core.codes import cli as codes
 
 if TYPE_CHECKING:

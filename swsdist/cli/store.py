@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from swsdist.cli.options import FILE, Integer, Number, allow_commands
-from swsdist.cli.outputs import OutputCommand, written
+from swsdist.cli.options import FILE, Integer, Number, OutputCommand, allow_commands, written
 from swsdist.core.text import shown
 from swsdist.report.tables import TABLES
 
@@ -109,7 +108,7 @@ def rejected(folder: str, as_csv: bool) -> None:
     if as_csv:
         import csv
 
-        from swsdist.cli.outputs import write_data
+        from swsdist.cli.options import write_data
 
         write_data()
         writer = csv.DictWriter(sys.stdout, REJECTED.names, lineterminator="\n")
@@ -399,7 +398,7 @@ def describe(
 
     from swsdist.chains.report.description import describe as work
     from swsdist.chains.report.description import tables_of, text_tables
-    from swsdist.cli.outputs import refuse_overwriting_inputs, write_data
+    from swsdist.cli.options import refuse_overwriting_inputs, write_data
     from swsdist.cli.progress import showing_audio_read
     from swsdist.config import load_corpus
     from swsdist.config.section import paths_in

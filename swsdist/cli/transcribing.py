@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from swsdist.cli.options import ANY_FOLDER, MODELS, SET, TRANSCRIPTS_CONFIG, Number
-from swsdist.cli.outputs import FOLDER, OutputCommand, written
+from swsdist.cli.options import ANY_FOLDER, FOLDER, MODELS, SET, TRANSCRIPTS_CONFIG, Number, OutputCommand, written
 from swsdist.core.codes import cli as codes
 from swsdist.core.text import shown
 

@@ -25,7 +25,7 @@ from pydantic import ValidationError
 from swsdist.config.model import Config, Corpus, QueriesFrom
 from swsdist.config.reading import Draft, Origin, absolute, folder_of, is_url, plain, read, text_of
 from swsdist.config.section import Section
-from swsdist.config.suggest import (
+from swsdist.config.template import (
     Place,
     allowed,
     dotted,

@@ -20,7 +20,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 
-from swsdist.config.suggest import Place, dotted, shown
+from swsdist.config.template import Place, dotted, shown
 from swsdist.core.codes import Code, one_line
 from swsdist.core.codes import config as codes
 from swsdist.core.errors import ConfigError

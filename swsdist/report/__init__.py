@@ -3,6 +3,7 @@
 All its data are in one frozen tree, `swsdist.report.data.ReportData`; nothing here reads or writes a run.
 
 * `swsdist.report.data.write_report_json` makes the content of `report.json`;
+* `swsdist.report.costs` has the factors ISF, SSF, PMU and PL, by type of node;
 * `swsdist.report.page.render_page` makes `report.html`;
 * `swsdist.report.summary` begins both with six figures, and issues, and prints every figure;
 * `swsdist.report.plots.curves` draws the plots, also alone for a paper.

@@ -18,8 +18,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from swsdist.accounts.costs import Factors
 from swsdist.core.text import counted
+from swsdist.report.costs import Factors
 from swsdist.report.data import (
     Calibration,
     Counts,

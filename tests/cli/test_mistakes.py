@@ -320,7 +320,7 @@ def test_what_cannot_be_written(swsdist, place: Path, arguments: tuple[str, ...]
 
 def test_a_file_that_is_not_ours_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As root everything can be written, so the system's answer is made up."""
-    from swsdist.cli import outputs
+    from swsdist.cli import options as outputs
 
     monkeypatch.setattr(outputs.os, "access", lambda *_: False)
     for call in (

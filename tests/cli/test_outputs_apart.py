@@ -10,8 +10,7 @@ import click
 import pytest
 from commands import Command
 
-from swsdist.cli.options import Integer
-from swsdist.cli.outputs import FOLDER, OutputCommand, written
+from swsdist.cli.options import FOLDER, Integer, OutputCommand, written
 from swsdist.registry.registries import COMMANDS
 
 LIST = "query_id,doc_id,start,end,score\nq1,d1,1.0,1.5,3.0\nq1,d2,2.0,2.5,1.0\n"

@@ -59,7 +59,6 @@ from swsdist.registry.registries import (
 from swsdist.registry.registry import Registry
 from swsdist.testing import scenes
 from swsdist.testing.conformance import export as exports
-from swsdist.testing.conformance import export as lists
 from tests.support.format_samples import SAMPLES
 from tests.support.lattice_stores import chain, store_of
 from tests.support.lattices import places_of
@@ -274,17 +273,17 @@ def of_reader(name: str) -> list[bytes]:
     """What it reads: detections, header and queries."""
     with TemporaryDirectory() as place:
         path = Path(place) / "list"
-        path.write_bytes(LISTS[name]) if LISTS[name] else lists.written("parquet", lists.posteriors(), path)
-        found = lists.read(name, path)
-    return [repr(part).encode() for part in (lists.rows(found), found.attributes, found.search_times)]
+        path.write_bytes(LISTS[name]) if LISTS[name] else exports.list_written("parquet", exports.posteriors(), path)
+        found = exports.read(name, path)
+    return [repr(part).encode() for part in (exports.rows(found), found.attributes, found.search_times)]
 
 
 def of_writer(name: str) -> list[bytes]:
     """Its file; of Parquet, whose bytes name the library's version, what is read of it."""
     with TemporaryDirectory() as place:
         # Costs of Kaldi's are logarithms, which differ from machine to machine; that of 1 does not.
-        content = lists.written(name, lists.posteriors(16 if name == "kaldi" else 1), Path(place) / "list")
-        read = lists.rows(lists.read("parquet", Path(place) / "list")) if name == "parquet" else None
+        content = exports.list_written(name, exports.posteriors(16 if name == "kaldi" else 1), Path(place) / "list")
+        read = exports.rows(exports.read("parquet", Path(place) / "list")) if name == "parquet" else None
     return [repr(read).encode() if read else content]
 
 

@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from swsdist.accounts.costs import Costs, NodeMemory
 from swsdist.accounts.journal import Journal
 from swsdist.accounts.records import NAME, pack, records, table_of
 from swsdist.core.types import ACCOUNTS, NODES
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.execution.executor import Worker
 from swsdist.pipeline.task import Task, TaskOutput
+from swsdist.report.costs import Costs, NodeMemory
 from tests.support.journals import read_journals
 
 HARDWARE = {"brand": "unknown", "cpu": "C", "cores": 2, "clock_ghz": None, "ram_gb": 8.0, "os": "Linux", "gpu": None}

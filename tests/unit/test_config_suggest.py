@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from swsdist.config.search import Search
-from swsdist.config.suggest import allowed, dotted, find, is_path, keys, meant, shown
+from swsdist.config.template import allowed, dotted, find, is_path, keys, meant, shown
 from swsdist.registry.registries import DISTANCES
 
 FIELDS = {key.dotted: key.field for key in keys()}

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from swsdist.config import Config, load_config
-from swsdist.config.suggest import Key, is_one_or_more, keys
-from swsdist.config.template import PLACEHOLDERS, reference, template
+from swsdist.config.template import PLACEHOLDERS, Key, is_one_or_more, keys, reference, template
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "config.md"
 

@@ -82,7 +82,7 @@ def test_no_other_picture(tmp_path: Path, name: str) -> None:
 
 
 def test_without_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from swsdist.cli.outputs import written
+    from swsdist.cli.options import written
     from swsdist.report import pictures
 
     monkeypatch.setattr(pictures.importlib.util, "find_spec", lambda name: None)

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.accounts.costs import GB, Costs, by_type
 from swsdist.accounts.hardware import versions
 from swsdist.accounts.records import records
 from swsdist.audio.reader import PAGE_RATE, data_uri, probe, read_clip
@@ -27,6 +26,7 @@ from swsdist.pipeline.status import digests, of_all_keys, unlabelled
 from swsdist.pipeline.task import Receipt
 from swsdist.registry.entries import Dependency, decision_dependencies
 from swsdist.report import data as report
+from swsdist.report.costs import GB, Costs, by_type
 from swsdist.report.data import Hit
 from swsdist.score.compare.bootstrap import bootstrap_terms
 from swsdist.score.compare.results import Settings

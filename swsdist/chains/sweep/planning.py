@@ -25,7 +25,7 @@ from swsdist.config import Config, config_from_dict, load_config
 from swsdist.config.loader import Assignment, FileAssignment
 from swsdist.config.model import Calibrate, Features
 from swsdist.config.reading import folder_of
-from swsdist.config.suggest import shown
+from swsdist.config.template import shown
 from swsdist.core.codes import fuse as codes
 from swsdist.core.errors import ConfigError, StoreError, UserError, recast
 from swsdist.core.fingerprint import fingerprint

@@ -30,7 +30,7 @@ from swsdist.chains.sweep.planning import PlannedPoint, Plans, SweepPoint, alpha
 from swsdist.chains.sweep.reading import CONFIG, Objective, SweepSpec, Tests
 from swsdist.chains.sweep.running import PointResult, SweepRun, point_at
 from swsdist.config import Config
-from swsdist.config.suggest import shown
+from swsdist.config.template import shown
 from swsdist.core.codes import fuse as codes
 from swsdist.core.text import counted
 from swsdist.io.filesystem import Folder

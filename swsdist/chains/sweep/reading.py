@@ -41,7 +41,7 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, Validati
 
 from swsdist.config.reading import Draft, Origin, absolute, folder_of, read, text_of
 from swsdist.config.section import Section
-from swsdist.config.suggest import Place, dotted, shown
+from swsdist.config.template import Place, dotted, shown
 from swsdist.core.codes import config as config_codes
 from swsdist.core.codes import fuse as codes
 from swsdist.core.fingerprint import stable_hash

@@ -36,7 +36,7 @@ from swsdist.chains.sweep.running import PointResult, run_sweep, values_by_query
 from swsdist.config import Config
 from swsdist.config.loader import section_from, section_values
 from swsdist.config.model import Calibrate, Score
-from swsdist.config.suggest import shown
+from swsdist.config.template import shown
 from swsdist.core.codes import fuse as codes
 from swsdist.core.errors import UserError
 from swsdist.core.fingerprint import fingerprint
