@@ -303,17 +303,18 @@ def _pieces(sound: Sound, position: int = 0) -> Iterator[NDArray[np.float32]]:
     while True:
         try:
             piece = _read(sound)
-        except _Broken as error:
-            if sound.format == "FLAC" and position + len(error.piece) == expected:
-                yield error.piece  # what follows is no frame
+        except _Broken as broken:
+            error, piece = broken.args
+            if sound.format == "FLAC" and position + len(piece) == expected:
+                yield piece  # what follows is no frame
                 position = expected
                 break
-            damaged = codes.DAMAGED_STREAM(where=sound.path, detail=plain(error.error))
+            damaged = codes.DAMAGED_STREAM(where=sound.path, detail=plain(error))
             if isinstance(sound, ffmpeg.Decoded) or not sound.at_end():
-                raise damaged from error.error
-            if len(error.piece):
-                yield error.piece
-            raise recast(damaged, CutOffError).expecting(stated) from error.error
+                raise damaged from error
+            if len(piece):
+                yield piece
+            raise recast(damaged, CutOffError).expecting(stated) from error
         if not len(piece):
             break
         position += len(piece)
@@ -337,11 +338,7 @@ def _check_end(sound: Sound, position: int, stated: float | None) -> None:
 
 
 class _Broken(Exception):
-    """The decoder failed after `piece`."""
-
-    def __init__(self, error: soundfile.LibsndfileError, piece: NDArray[np.float32]) -> None:
-        super().__init__()
-        self.error, self.piece = error, piece
+    """The decoder failed: its error, and the samples before."""
 
 
 def _read(sound: Sound) -> NDArray[np.float32]:

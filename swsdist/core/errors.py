@@ -19,9 +19,9 @@ code  meaning
 
 from __future__ import annotations
 
+import functools
 import typing
 from collections.abc import Mapping
-from functools import partial
 
 from swsdist.core.text import redacted, shown
 
@@ -71,7 +71,7 @@ class SwsdistError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         # The default would lose the keyword arguments when a worker process returns the error.
-        return partial(type(self), self.message, **self.details), ()
+        return functools.partial(type(self), self.message, **self.details), ()
 
 
 E = typing.TypeVar("E", bound=SwsdistError, covariant=True)

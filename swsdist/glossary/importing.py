@@ -10,7 +10,7 @@ All of a file is one change, which can be taken back.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -112,7 +112,7 @@ def import_file(
                     )
                 )
         else:
-            incoming = _of_file(path, head, name, store, tiers or (), examples, document, left_out)
+            incoming = list(_of_file(path, head, name, store, tiers or (), examples, document, left_out))
         lengths = {} if store is None else lengths_of(store, {item.place.doc_id for item in incoming})
         counts = take_in(project, incoming, content, person=person, lengths=lengths, left_out=left_out)
         return counts._replace(first=counts.first.replace(str(path), name))
@@ -157,7 +157,7 @@ def import_files(
             with path.open("rb") as opened:
                 head = opened.read(_HEAD)
             document = documents.get(key)
-            incoming += _of_file(path, head, file.path, store, there, examples, document, left_out)
+            incoming += list(_of_file(path, head, file.path, store, there, examples, document, left_out))
         except (SwsdistError, OSError) as error:
             with left_out:
                 raise codes.UNUSABLE_FILE(where=file.path, reason=getattr(error, "message", str(error))) from error
@@ -176,14 +176,39 @@ def _of_file(
     examples: bool,
     document: Document | None,
     left_out: LeftOut,
-) -> list[Incoming]:
+) -> Iterator[Incoming]:
     """What a file of annotations brings."""
     all_tiers, media = _read(str(path), head, name, left_out)
     known = [tier.name for tier in all_tiers if _part(tier.name, WORDS) is not None]
     known += [tier.name for tier in all_tiers if known and _part(tier.name, CORRECTED) is not None]
     chosen = chosen_of(all_tiers, tiers or known, name)
     where = document or document_of(name, media, store)
-    return list(_annotated(chosen, all_tiers, *where, examples, left_out))
+    below = {tier.name: {row[:2]: row.text.strip() for row in tier.rows} for tier in all_tiers}
+    for tier in chosen:
+        corrects = _part(tier.name, CORRECTED) is not None
+        part = _part(tier.name, WORDS)
+        for start, end, text, line in tier.rows:
+            texts = {} if part is None else {name: below.get(name + part, {}).get((start, end), "") for name in BELOW}
+            form = text.strip()
+            verdict = texts.pop("certainty", "").lower()
+            unsure = verdict == words.UNSURE if verdict in words.VERDICTS else form.endswith("?") and not corrects
+            form = form.removesuffix("?").rstrip() if unsure and verdict not in words.VERDICTS else form
+            if not form and not corrects:
+                continue
+            with left_out:
+                if start == end:
+                    raise codes.EMPTY_ANNOTATION(where=line, text=short(form), time=start)
+                place = Place(*where, start, end)
+                if corrects:
+                    yield Incoming(None, place, {"text": form}, False)
+                    continue
+                gloss, speaker = texts.pop("gloss", ""), (part or "").partition("@")[2]
+                row = {
+                    "verdict": words.UNSURE if unsure else words.YES,
+                    "score": None,
+                    **dict.fromkeys(database.TEXTS, ""),
+                }
+                yield Incoming({"form": form, "gloss": gloss}, place, {**row, **texts, "speaker": speaker}, examples)
 
 
 def _read(path: str, head: bytes, name: str, left_out: LeftOut) -> tuple[list[Annotations], list[str]]:
@@ -208,42 +233,6 @@ def _part(tier: str, name: str) -> str | None:
     """What follows a name in that of a tier: number and speaker; None: it is no such tier."""
     match = re.fullmatch(rf"{name}((?: \([0-9]+\))?(?:@.*)?)", tier, re.DOTALL)
     return match and match[1]
-
-
-def _annotated(
-    tiers: Iterable[Annotations],
-    every: Sequence[Annotations],
-    doc_id: str,
-    channel: int,
-    examples: bool,
-    left_out: LeftOut,
-) -> Iterable[Incoming]:
-    below = {tier.name: {row[:2]: row.text.strip() for row in tier.rows} for tier in every}
-    for tier in tiers:
-        corrects = _part(tier.name, CORRECTED) is not None
-        part = _part(tier.name, WORDS)
-        for start, end, text, where in tier.rows:
-            texts = {} if part is None else {name: below.get(name + part, {}).get((start, end), "") for name in BELOW}
-            form = text.strip()
-            verdict = texts.pop("certainty", "").lower()
-            unsure = verdict == words.UNSURE if verdict in words.VERDICTS else form.endswith("?") and not corrects
-            form = form.removesuffix("?").rstrip() if unsure and verdict not in words.VERDICTS else form
-            if not form and not corrects:
-                continue
-            with left_out:
-                if start == end:
-                    raise codes.EMPTY_ANNOTATION(where=where, text=short(form), time=start)
-                place = Place(doc_id, channel, start, end)
-                if corrects:
-                    yield Incoming(None, place, {"text": form}, False)
-                    continue
-                gloss, speaker = texts.pop("gloss", ""), (part or "").partition("@")[2]
-                row = {
-                    "verdict": words.UNSURE if unsure else words.YES,
-                    "score": None,
-                    **dict.fromkeys(database.TEXTS, ""),
-                }
-                yield Incoming({"form": form, "gloss": gloss}, place, {**row, **texts, "speaker": speaker}, examples)
 
 
 def take_in(

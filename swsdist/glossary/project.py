@@ -461,7 +461,8 @@ class Project:
         """
         with self._database.writing() as connection:
             counts = rows.forget(connection, doc_ids, dry)
-        files = [file for doc_id in doc_ids for file in KeptSounds(self.folder).files(doc_id)]
+        there = KeptSounds(self.folder)
+        files = [file for doc_id in doc_ids for file in there.files(doc_id)]
         counts["sounds of examples"] = len(files)
         if not dry:
             for file in files:

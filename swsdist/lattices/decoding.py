@@ -31,6 +31,7 @@ from swsdist.io.compressed import lines
 from swsdist.io.fields import number, split
 from swsdist.io.filesystem import identify
 from swsdist.kernels import phone_loop
+from swsdist.lattices.lattice import Floats
 from swsdist.lattices.packed import TICK, Packed
 
 #: Frames of a block: the most whose sums are held.
@@ -53,7 +54,7 @@ class Decoder(NamedTuple):
 
     scale: float
     insertion: float = 0.0
-    pairs: NDArray[np.float64] | None = None
+    pairs: Floats | None = None
 
 
 class PhoneArcs(NamedTuple):
@@ -73,8 +74,8 @@ class PhoneArcs(NamedTuple):
     ends: NDArray[np.int32]
     before: NDArray[np.int32]
     phones: NDArray[np.int32]
-    posteriors: NDArray[np.float64]
-    visits: NDArray[np.float64]
+    posteriors: Floats
+    visits: Floats
     frames: int
     total: float
 
@@ -100,7 +101,7 @@ def phone_arcs(read: Reader, frames: int, decoder: Decoder, least: float = 1e-3)
     mass, reached = np.zeros(shape), np.zeros(shape[0] + 1 if len(pairs) else 1)
     reached[-1] = 1.0
     factors, shift = np.empty(frames), 0.0
-    earlier: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
+    earlier: list[tuple[Floats, Floats]] = []
     for first, stop in blocks:
         earlier.append((mass.copy(), reached))
         weights, highest = _weights(read(first, stop), decoder.scale)
@@ -110,7 +111,7 @@ def phone_arcs(read: Reader, frames: int, decoder: Decoder, least: float = 1e-3)
     if total <= 0.0:
         return empty
     onward, left = np.zeros(shape), np.ones(len(reached))
-    later: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
+    later: list[tuple[Floats, Floats]] = []
     for first, stop in reversed(blocks):
         later.append((onward.copy(), left))
         weights, _ = _weights(read(first, stop), decoder.scale)
@@ -149,14 +150,7 @@ def phone_arcs(read: Reader, frames: int, decoder: Decoder, least: float = 1e-3)
     return PhoneArcs(starts, ends, before, phone, posteriors, leaving, frames, log_total)
 
 
-def _forward(
-    weights: NDArray[np.float64],
-    entry: float,
-    pairs: NDArray[np.float64],
-    mass: NDArray[np.float64],
-    reached: NDArray[np.float64],
-    factors: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def _forward(weights: Floats, entry: float, pairs: Floats, mass: Floats, reached: Floats, factors: Floats) -> Floats:
     """Sums to each border of a block from those of its first; weights, mass and factors are overwritten."""
     ended = np.empty((len(weights) + 1, len(reached)))
     ended[0] = reached
@@ -164,13 +158,7 @@ def _forward(
     return ended
 
 
-def _backward(
-    weights: NDArray[np.float64],
-    entry: float,
-    pairs: NDArray[np.float64],
-    onward: NDArray[np.float64],
-    left: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _backward(weights: Floats, entry: float, pairs: Floats, onward: Floats, left: Floats) -> tuple[Floats, Floats]:
     """Sums from each border of a block, and from its states, from those of its last border; `onward` is overwritten."""
     after, inside = np.empty((len(weights) + 1, len(left))), np.empty_like(weights)
     after[-1] = left
@@ -178,7 +166,7 @@ def _backward(
     return after, inside
 
 
-def _weights(log_posteriors: NDArray[np.floating], scale: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _weights(log_posteriors: NDArray[np.floating], scale: float) -> tuple[Floats, Floats]:
     """exp(scale x log posterior), divided by its greatest value of each frame; and the logs of these."""
     scaled = scale * log_posteriors.astype(np.float64)
     highest = scaled.max(axis=(1, 2), keepdims=True)
@@ -221,7 +209,7 @@ _START = "<s>"
 _COUNT = re.compile(r"ngram\s+(?P<order>\d+)\s*=\s*(?P<entries>\d+)")
 
 
-def read_bigrams(path: str, phones: Sequence[str], storage: Mapping[str, object] | None = None) -> NDArray[np.float64]:
+def read_bigrams(path: str, phones: Sequence[str], storage: Mapping[str, object] | None = None) -> Floats:
     """Log weights (natural) of each phone after another; the last row at the beginning.
 
     Args:
@@ -394,7 +382,7 @@ class FrameDecoder:
             blank = names.index(options.blank)
             self._lattice, self._string = (_of_ctc(item, len(names), blank) for item in (self._lattice, self._string))
 
-    def log_posteriors(self, frames: NDArray[np.float32]) -> NDArray[np.float64]:
+    def log_posteriors(self, frames: NDArray[np.float32]) -> Floats:
         """(frames, phones, states) of (frames, columns)."""
         values = frames.astype(np.float64)
         if self._logits:
@@ -413,7 +401,7 @@ class FrameDecoder:
             shift: s between frames.
         """
 
-        def log_posteriors(first: int, stop: int) -> NDArray[np.float64]:
+        def log_posteriors(first: int, stop: int) -> Floats:
             return self.log_posteriors(read(first, stop))
 
         return packed_arcs(phone_arcs(log_posteriors, frames, self._lattice, self._options.least), self.phones, shift)

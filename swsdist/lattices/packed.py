@@ -24,7 +24,6 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat
 
 from swsdist.config.section import Section
 from swsdist.core.codes import lattices as codes
-from swsdist.core.codes import lattices as lattices_codes
 from swsdist.kernels.lattices import accumulate, grouped, reachable, topological
 from swsdist.lattices.lattice import BREAK, MILLISECOND, Floats, Ints, Lattice, LeftOut, Word
 from swsdist.lattices.words import Spelling, spelled
@@ -183,7 +182,7 @@ def _graph(lattice: Lattice) -> _Graph:
     rank[by_rank] = np.arange(lattice.states)
     order = topological(lattice.target, arcs, states, by_rank, rank, *leaving)
     if len(order) < np.count_nonzero(states):
-        raise lattices_codes.LATTICE_CYCLE(where=lattice.key)
+        raise codes.LATTICE_CYCLE(where=lattice.key)
     return _Graph(order, arcs, leaving, entering)
 
 

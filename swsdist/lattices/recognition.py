@@ -192,20 +192,10 @@ def joined(key: str, channel: int, parts: list[tuple[int, Lattice]], length: int
         graph += [np.zeros(1), part.graph]
         states, first = states + part.states, first + count
         last = states - 1
-    sources.append(np.array([last]))
-    targets.append(np.array([states]))
-    names.append(np.zeros(1, np.int64))
-    graph.append(np.zeros(1))
-    return of_costs(
-        key,
-        np.concatenate([*times, [max(length, int(times[-1].max()))]]),
-        np.concatenate(sources).astype(np.int64),
-        np.concatenate(targets).astype(np.int64),
-        np.concatenate(names),
-        np.concatenate(graph),
-        labels,
-        channel=channel,
-    )
+    source, target = np.concatenate([*sources, [last]]), np.concatenate([*targets, [states]])
+    name, cost = np.concatenate([*names, [0]]), np.concatenate([*graph, [0.0]])
+    times.append(np.array([max(length, int(times[-1].max()))]))
+    return of_costs(key, np.concatenate(times), source, target, name, cost, labels, channel=channel)
 
 
 #: Of the rule: another gives other places to the same text.

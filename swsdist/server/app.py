@@ -33,7 +33,6 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from swsdist.core.codes import server as codes
-from swsdist.core.codes.server import PLACE_BEYOND
 from swsdist.core.errors import AudioError, StorageError, SwsdistError
 from swsdist.core.fingerprint import plain
 from swsdist.glossary import words
@@ -773,7 +772,7 @@ def _span(values: dict[str, Any], usual: float, length: float, most: float) -> t
     end = min(requested, length)
     if start >= end:
         where = values.get("doc_id") or values.get("sound")
-        raise PLACE_BEYOND(where=where, start=start, end=requested, length=length)
+        raise codes.PLACE_BEYOND(where=where, start=start, end=requested, length=length)
     return start, end
 
 

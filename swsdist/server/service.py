@@ -131,7 +131,7 @@ class Indexing:
         """Whether it was interrupted after so many seconds, and whether another process is working in the folder."""
         command = [sys.executable, "-c", _CHILD, "index", self.source, "--run", self.run, "--events", "-"]
         options = (("--set", _SETS), ("--model", self._models))
-        with TemporaryFile("w+") as messages:
+        with TemporaryFile("w+", errors="replace") as messages:
             self._process = process = subprocess.Popen(
                 [*command, *(part for option, values in options for each in values for part in (option, each))],
                 stdin=subprocess.PIPE,

@@ -170,7 +170,7 @@ def _walked(file: Readable, begin: int, size: int) -> tuple[list[_Run], tuple[in
     """Runs of frames of one kind; and the bytes that the last frame states and has, if it is torn."""
     runs: list[_Run] = []
     last, torn = begin, None  # place of the frame before
-    for place, head, is_other, follows_gap in _frames_frames(file, begin, size):
+    for place, head, is_other, follows_gap in _mpeg_frames(file, begin, size):
         length = _header(head)[1]
         if place + length > size:
             return runs, torn or (length, size - place)
@@ -187,7 +187,7 @@ def _walked(file: Readable, begin: int, size: int) -> tuple[list[_Run], tuple[in
     return runs, torn
 
 
-def _frames_frames(file: Readable, begin: int, size: int) -> Iterator[tuple[int, bytes, bool, bool]]:
+def _mpeg_frames(file: Readable, begin: int, size: int) -> Iterator[tuple[int, bytes, bool, bool]]:
     """The first byte and the beginning of each frame; whether its kind is another than that of the frame before; and whether
     there is something else between them.
     """
