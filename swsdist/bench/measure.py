@@ -34,7 +34,7 @@ from swsdist.corpora.documents import read_documents
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.forecast.costs import Cluster, Kind, StepCost, costs_of
-from swsdist.pipeline.forecast.forecast import forecast, rules_of
+from swsdist.pipeline.forecast.forecast import forecast
 from swsdist.pipeline.status import load_partial_run
 from swsdist.registry.registries import METHODS
 
@@ -267,7 +267,7 @@ def _foresee(
         prediction = forecast(
             costs,
             Cluster((node,), start_s=start_s),
-            rules_of(config.executor),
+            config.executor,
             hours,
             keep=config.reduce.nbest,
             buckets=config.reduce.buckets_for,

@@ -420,7 +420,7 @@ class Chain:
     rejected: Callable[..., pa.Table] | None = None
     check: Callable[..., Iterator[Finding]] | None = None
     summary: Callable[..., list[str]] | None = None
-    prerequisites: Callable[[], Mapping[str, Config]] | None = None
+    prerequisites: Callable[[], Mapping[str, Config]] = dict
     barrier: Callable[..., object] | None = None
     counts: Callable[..., dict[str, int]] | None = None
     steps: tuple[Step, ...] = field(init=False)

@@ -112,7 +112,9 @@ class RunServices:
     def _make_current(self) -> None:
         """Make these plans the current ones of the folder."""
         # The results are about to change: if this run is killed, no outdated report must remain.
-        self._remove_reports()
+        for chain_run in self._outcome.chain_runs.values() if self._outcome.single_plan else ():
+            for name in chain_run.chain.report_files:  # with several plans, the report belongs to another
+                self.ledger.run.remove(name)
         for name, plan in self._other_plans().items():
             if name in self._outcome.chain_runs and plan.chain != (chain := self._outcome.chain_runs[name].chain.name):
                 where = self.ledger.run.path()
@@ -121,19 +123,8 @@ class RunServices:
                 )
         # plan.json marks a run folder, so it is written before files that any folder may hold.
         self.save_plans()
-        self._write_config()
-
-    def _write_config(self) -> None:
         if self._outcome.single_plan:
-            text = dump_config(without_secrets(self._config))
-            self.ledger.run.write_bytes("config.yaml", text.encode())
-
-    def _remove_reports(self) -> None:
-        if not self._outcome.single_plan:
-            return  # the report belongs to another plan
-        for chain_run in self._outcome.chain_runs.values():
-            for name in chain_run.chain.report_files:
-                self.ledger.run.remove(name)
+            self.ledger.run.write_bytes("config.yaml", dump_config(without_secrets(self._config)).encode())
 
     def begin(self, step: Step, tasks: int, done: int, places: set[str]) -> None:
         """Start a step that has open tasks in these folders."""
@@ -361,9 +352,7 @@ def _run_first(outcome: Outcome, selection: StepSelection, progress: Progress) -
     if selection.only is not None:
         return  # prerequisites must be done
     for chain_run in outcome.chain_runs.values():
-        for name, config in (
-            chain_run.chain.prerequisites() if chain_run.chain.prerequisites is not None else {}
-        ).items():
+        for name, config in chain_run.chain.prerequisites().items():
             preceding = run_stages(
                 config, StepSelection(keep_going=selection.keep_going), progress.for_prerequisite(name)
             )

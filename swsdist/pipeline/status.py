@@ -177,8 +177,8 @@ class Status:
     state: str
     holder: str | None
     stages: tuple[StageStatus, ...]
-    processes: tuple[ProcessStatus, ...]
-    eta_s: float | None
+    processes: tuple[ProcessStatus, ...] = ()
+    eta_s: float | None = None
     ended: str | None = None
 
 
@@ -194,18 +194,18 @@ def status(run: Folder) -> Status:
     if holder is not None and lives(run, holder, within=_WATCHED_AGE):
         if driver_status is not None and driver_status.token == holder["token"]:
             return _running(run, text, driver_status)
-        return Status("running", text, _counted(run, load_plans(run)), (), None)  # no open task, or not started yet
+        return Status("running", text, _counted(run, load_plans(run)))  # no open task, or not started yet
     plans = load_plans(run)
     stages = _counted(run, plans)
     complete = all(stage.done == stage.tasks for stage in stages)
     last = all(plan.complete for plan in plans.values())
     if holder is not None:
-        return Status("died", text, stages, (), None)
+        return Status("died", text, stages)
     if complete and last and (driver_status is None or driver_status.state != "stopped"):
-        return Status("done", text, stages, (), None)
+        return Status("done", text, stages)
     if driver_status is None or driver_status.state == "running" or (driver_status.state == "done" and not complete):
-        return Status("incomplete", text, stages, (), None)
-    return Status(driver_status.state, text, stages, (), None, driver_status.message or None)
+        return Status("incomplete", text, stages)
+    return Status(driver_status.state, text, stages, ended=driver_status.message or None)
 
 
 def _counted(run: Folder, plans: dict[str, Plan]) -> tuple[StageStatus, ...]:

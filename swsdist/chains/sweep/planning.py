@@ -258,7 +258,7 @@ def _check_names(spec: SweepSpec, number: int, config: Config, plan: str, seen: 
     look_at(config)
     with _of_point(spec, number, "options"):
         chain: Chain = CHAINS[config.chain].load()(config, Ledger(Folder(config.run, config.storage)))
-        first = chain.prerequisites() if chain.prerequisites is not None else {}
+        first = chain.prerequisites()
     for system in first.values():
         look_at(system, "options")
 

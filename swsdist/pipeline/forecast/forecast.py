@@ -15,7 +15,7 @@ from swsdist.config.model import Executor
 from swsdist.config.search import Keep
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.fingerprint import plain
-from swsdist.pipeline.forecast.costs import Cluster, Load, Rules, StepCost
+from swsdist.pipeline.forecast.costs import Cluster, Load, StepCost
 from swsdist.pipeline.forecast.simulator import SimulatedRun, Simulator, StepTime
 
 #: Default seconds of the driver for each finished task.
@@ -72,11 +72,6 @@ class Forecast:
         """Share of the duration: driver alone, all workers busy, or some waiting."""
         total: float = getattr(self.run.total, what)
         return total / self.run.wall if self.run.wall else 0.0
-
-
-def rules_of(executor: Executor) -> Rules:
-    """The keys of a config that the simulator uses."""
-    return Rules(executor.in_flight, executor.attempts, executor.actor_restarts, executor.worker)
 
 
 def examples_of(costs: Sequence[StepCost]) -> float:
@@ -154,7 +149,7 @@ def _buckets(
 def forecast(
     costs: Sequence[StepCost],
     cluster: Cluster,
-    rules: Rules,
+    settings: Executor,
     had_hours: float,
     *,
     keep: Keep | None = None,
@@ -170,7 +165,7 @@ def forecast(
     Args:
         costs: costs of the steps of a run (`costs_of`).
         cluster: the machines.
-        rules: rules of the executor.
+        settings: section `executor` of the config.
         had_hours: hours of documents of the run (`ChainInputs.hours`).
         buckets: number of buckets for a number of candidates (`Reduce.buckets_for`); None: as in the run.
         keep: detections kept for each query (`reduce.nbest`); None: proportional to the hours.
@@ -200,7 +195,7 @@ def forecast(
         loads_of(costs, by_hours, by_queries, kept, seed + k, driver_task_s, had_hours, more)
         for k in range(max(1, repeats))
     ]
-    result = simulate(several, cluster, rules, had_hours * by_hours, had_queries * by_queries, seed, driver_task_s)
+    result = simulate(several, cluster, settings, had_hours * by_hours, had_queries * by_queries, seed, driver_task_s)
     took = sum(cost.driver_s + cost.span_s for cost in costs)
     return replace(result, took=(had_hours, took, max(cost.processes for cost in costs)))
 
@@ -208,14 +203,14 @@ def forecast(
 def simulate(
     several: Sequence[Sequence[Load]],
     cluster: Cluster,
-    rules: Rules,
+    settings: Executor,
     hours: float = 0.0,
     queries: float = 0.0,
     seed: int = 0,
     driver_task_s: float = DRIVER_TASK_S,
 ) -> Forecast:
     """Simulate each list of loads, and summarise."""
-    runs = [Simulator(cluster, rules, seed + k, driver_task_s).run(loads) for k, loads in enumerate(several)]
+    runs = [Simulator(cluster, settings, seed + k, driver_task_s).run(loads) for k, loads in enumerate(several)]
     runs.sort(key=lambda item: item.wall)
     middle = runs[(len(runs) - 1) // 2]
     seconds = median(sum(load.seconds for load in loads) for loads in several)
@@ -234,9 +229,7 @@ def as_json(forecast: Forecast, left_out: Sequence[str] = ()) -> str:
         "hours": forecast.hours,
         "query_examples": forecast.queries,
         "left_out": list(left_out),
-        "took": None
-        if forecast.took is None
-        else dict(zip(("hours", "wall_s", "workers"), forecast.took, strict=True)),
+        "took": forecast.took and dict(zip(("hours", "wall_s", "workers"), forecast.took, strict=True)),
         "wall_s": forecast.wall_s,
         "low_s": forecast.low_s,
         "high_s": forecast.high_s,
@@ -244,11 +237,7 @@ def as_json(forecast: Forecast, left_out: Sequence[str] = ()) -> str:
         "node_hours": forecast.node_hours,
         "price": forecast.price,
         "efficiency": forecast.efficiency,
-        "shares": {
-            "driver": forecast.share("driver"),
-            "ideal": forecast.share("ideal"),
-            "waiting": forecast.share("waiting"),
-        },
+        "shares": {name: forecast.share(name) for name in ("driver", "ideal", "waiting")},
         "bound": forecast.run.total.bound,
         "task_s": forecast.seconds,
         "node_failures": forecast.run.failures,

@@ -18,10 +18,11 @@ from functools import partial
 from itertools import count
 from math import inf
 
+from swsdist.config.model import Executor
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.needs import LEAST, Needs
 from swsdist.pipeline.execution.policy import Policy, at_least, fit_on, kind_on
-from swsdist.pipeline.forecast.costs import Cluster, Job, Kind, Load, Rules
+from swsdist.pipeline.forecast.costs import Cluster, Job, Kind, Load
 
 
 @dataclass
@@ -132,17 +133,17 @@ class Simulator:
 
     Args:
         cluster: the machines.
-        rules: settings of the executor.
+        settings: section `executor` of the config.
         seed: seed of the nodes' failures.
         driver_task_s: seconds of the driver for each finished task.
     """
 
-    def __init__(self, cluster: Cluster, rules: Rules, seed: int = 0, driver_task_s: float = 0.0) -> None:
+    def __init__(self, cluster: Cluster, settings: Executor, seed: int = 0, driver_task_s: float = 0.0) -> None:
         self._cluster = cluster
         self._random = random.Random(seed)
         self._driver_task_s = driver_task_s
-        self._policy: Policy[Job] = Policy(rules.in_flight, rules.attempts, rules.actor_restarts)
-        self._rules = rules
+        self._policy: Policy[Job] = Policy(settings.in_flight, settings.attempts, settings.actor_restarts)
+        self._settings = settings
         self._nodes = [_Node(kind) for kind in cluster.kinds for _ in range(kind.nodes)]
         self._workers: dict[int, _Worker] = {}
         self._room, self._speed = 0, 0.0
@@ -214,7 +215,7 @@ class Simulator:
         """
         if not any(node.kind.gpus for node in self._nodes):
             needs = [item for item in needs if not item.gpus] or [replace(needs[0], gpus=0.0)]
-        enlarged = [at_least(item, self._rules.worker) for item in needs]
+        enlarged = [at_least(item, self._settings.worker) for item in needs]
         for node in self._nodes:
             taken = kind_on(node.kind.resources, enlarged)
             if taken is None or not node.has.satisfies(enlarged[taken[0]]):

@@ -191,11 +191,9 @@ class RunMonitor(ForwardingProgress):
         if not stages or stages[-1].stage != step.name or stages[-1].ended is not None:
             stages.append(run_status.StageProgress(step.name, 0, 0, begun=time.time()))
         stage_progress = stages[-1]  # a stage in rounds begins several times
-        stage_progress.tasks, stage_progress.done, stage_progress.before = (
-            stage_progress.tasks + todo + skipped,
-            stage_progress.done + skipped,
-            stage_progress.before + skipped,
-        )
+        stage_progress.tasks += todo + skipped
+        stage_progress.done += skipped
+        stage_progress.before += skipped
         fields = {"stage": step.name, "tasks": todo + skipped, "done": skipped, "work": work, "unit": step.stage.unit}
         self._log_event("stage-begun", **fields, hours=round(hours, 6))
         self._read_stores()
