@@ -32,7 +32,7 @@ from swsdist.config import Config
 from swsdist.config.model import Calibrate
 from swsdist.core.codes import stages as codes
 from swsdist.core.numbers import frames_to_seconds
-from swsdist.core.types import COHORT_SUMS, DETECTIONS, STATISTICS
+from swsdist.core.types import COHORT_SUMS, DETECTIONS, STATISTICS, table_of
 from swsdist.features.fitting.moments import Sums
 from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.inputs import Inputs
@@ -178,20 +178,8 @@ class PooledStatistics(Stage[Pooling]):
                     sums.append(Sums.from_blocks([frames], frames.shape[1]))
         total = reduce(add, sums)
         value = total.statistics()
-        table = pa.Table.from_pylist(
-            [
-                {
-                    "scope": "pooled",
-                    "name": "",
-                    "frames": value.frames,
-                    "mean": value.mean.tolist(),
-                    "variance": value.variance.tolist(),
-                    "frozen": True,
-                    "taken_from": [],
-                }
-            ],
-            STATISTICS,
-        )
+        row = "pooled", "", value.frames, value.mean.tolist(), value.variance.tolist(), True, []
+        table = table_of([row], STATISTICS)
         output = context.publish(task, "pooled_statistics", [table], STATISTICS)
         return TaskOutput((output,), Pooled(len(sums), value.frames))
 

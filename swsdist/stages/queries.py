@@ -28,7 +28,7 @@ from swsdist.core.codes import stages as codes
 from swsdist.core.errors import AudioError, StoreError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.needs import Needs
-from swsdist.core.types import DOCUMENTS, EXAMPLES, FRAMES, QUERIES, STATISTICS
+from swsdist.core.types import DOCUMENTS, EXAMPLES, FRAMES, QUERIES, STATISTICS, table_of
 from swsdist.corpora.kaldi import demand_permission
 from swsdist.features.extractors import Planned, Source, needs_of_all, recipe
 from swsdist.features.fitting.moments import Sums
@@ -502,19 +502,10 @@ def _merged(payload: Merging, context: Context) -> pa.Table:
     scopes = [scope for scope in parts[0] if all(scope in part for part in parts[1:])] if parts else []
     if ("collection", "") not in scopes:
         raise codes.NO_QUERY_DOCUMENT_READ(where=f"corpus.queries_from.documents: {payload.where}")
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for kind, name in sorted(scopes):
         several = [part[kind, name] for part in parts]
         means, deviations = zip(*(item.mean_and_deviation() for item in several), strict=True)
-        rows.append(
-            {
-                "scope": kind,
-                "name": name,
-                "frames": min(item.frames for item in several),
-                "mean": np.concatenate(means).tolist(),
-                "variance": (np.concatenate(deviations) ** 2).tolist(),
-                "frozen": True,
-                "taken_from": [],
-            }
-        )
-    return pa.Table.from_pylist(rows, STATISTICS)
+        mean, variance = np.concatenate(means).tolist(), (np.concatenate(deviations) ** 2).tolist()
+        rows.append((kind, name, min(item.frames for item in several), mean, variance, True, []))
+    return table_of(rows, STATISTICS)

@@ -27,6 +27,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
 from swsdist.store.manifest import File, Manifest, relocated_paths, require, state_name
 from swsdist.store.memory import Memory, nearest
+from swsdist.store.statistics import statistics_in
 
 
 def keys_of(names: pa.ChunkedArray, channels: pa.ChunkedArray) -> pa.Array:
@@ -192,10 +193,7 @@ class Store:
         if speakers is not None:
             meant = pc.is_in(table["name"], pa.array(speakers, pa.string()))
             table = table.filter(pc.or_(pc.equal(table["scope"], "collection"), meant))
-        return {
-            (row["scope"], row["name"]): Statistics.from_variance(row["frames"], row["mean"], row["variance"])
-            for row in table.to_pylist()
-        }
+        return statistics_in(table)
 
     def rejected(self) -> pa.Table:
         """Rejected documents; REJECTED_DOCUMENTS."""

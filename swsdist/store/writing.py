@@ -43,7 +43,7 @@ from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import storage as codes
 from swsdist.core.codes import storage as storage_codes
 from swsdist.core.errors import AudioError, CutOffError, DataError, ForeignError, StorageError, StoreError
-from swsdist.core.types import DOCUMENTS, FRAMES
+from swsdist.core.types import DOCUMENTS, FRAMES, table_of
 from swsdist.corpora.places import SLACK
 from swsdist.features.blocks import in_blocks, streamed
 from swsdist.features.extractors import identity, recipe_fingerprint
@@ -232,21 +232,14 @@ class ShardWriter:
 
     def __init__(self, file: Any, dtype: Dtype = "float32") -> None:
         self._file = file
-        self._rows: list[dict[str, Any]] = []
+        self._rows: list[tuple[object, ...]] = []
         self._bytes = 0
         self._dtype = parquet.numbers(dtype)
 
     def append(self, doc_id: str, channel: int, first_frame: int, frames: NDArray[np.float32]) -> None:
         """Add a row: float32 (frames, dimension), numbers of `dtype`, following the frames appended before."""
-        self._rows.append(
-            {
-                "doc_id": doc_id,
-                "channel": channel,
-                "first_frame": first_frame,
-                "frames": len(frames),
-                "features": np.ascontiguousarray(frames, self._dtype).tobytes(),
-            }
-        )
+        data = np.ascontiguousarray(frames, self._dtype).tobytes()
+        self._rows.append((doc_id, channel, first_frame, len(frames), data))
         self._bytes += frames.nbytes
         if self._bytes >= ROW_GROUP_BYTES:
             self.flush()
@@ -254,7 +247,7 @@ class ShardWriter:
     def flush(self) -> None:
         """End the row group."""
         if self._rows:
-            self._file.write_table(pa.Table.from_pylist(self._rows, FRAMES))
+            self._file.write_table(table_of(self._rows, FRAMES))
             self._rows, self._bytes = [], 0
 
 

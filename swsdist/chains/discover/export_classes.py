@@ -13,7 +13,7 @@ import pyarrow as pa
 from swsdist.chains.discover.group_matches import MEMBERS
 from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.chains.discover.propose_pairs import files_of
-from swsdist.core.types import columns
+from swsdist.core.types import columns, table_of
 from swsdist.discovery.files import write_classes
 from swsdist.discovery.scene import WORDS, Stretch, fragments_of, word_list
 from swsdist.exports.tiers import WRITERS, Labelled, Recordings, write_tiers
@@ -53,7 +53,7 @@ _QUERIES = columns("query_id string?, example int32?, doc_id string?, channel in
 
 
 #: Columns of classes-names.csv.
-_NAMES = pa.schema([("name", pa.string()), ("document", pa.string())])
+_NAMES = columns("name string, document string")
 _BLANKS = re.compile(r"\s")
 
 
@@ -61,7 +61,7 @@ def write_tables(classes: Sequence[Stretch], parse: Sequence[Stretch], folder: P
     """Write `classes.csv`, `parse.csv` and the word list, `words.csv`."""
     for name, stretches in (("classes", classes), ("parse", parse)):
         rows = [(*stretch[:6], stretch.speaker or None) for stretch in stretches]
-        write_csv(_table(rows, STRETCHES), STRETCHES, folder / f"{name}.csv")
+        write_csv(table_of(rows, STRETCHES), STRETCHES, folder / f"{name}.csv")
     words = pa.Table.from_pylist([word.row() for word in word_list(classes)], WORDS)
     write_csv(words, WORDS, folder / "words.csv")
 
@@ -73,7 +73,7 @@ def write_queries(classes: Sequence[Stretch], folder: Path) -> None:
         for word in word_list(classes)
         for number, member in enumerate(word.members, 1)
     ]
-    write_csv(_table(rows, _QUERIES), _QUERIES, folder / "queries.csv")
+    write_csv(table_of(rows, _QUERIES), _QUERIES, folder / "queries.csv")
 
 
 def write_class_file(classes: Sequence[Stretch], folder: Path) -> None:
@@ -89,7 +89,7 @@ def write_class_file(classes: Sequence[Stretch], folder: Path) -> None:
     write_classes(fragments, names, folder / "classes.txt")
     renamed = [pair for pair in zip(names, documents, strict=True) if pair[0] != pair[1]]
     if renamed:
-        write_csv(_table(renamed, _NAMES), _NAMES, folder / "classes-names.csv")
+        write_csv(table_of(renamed, _NAMES), _NAMES, folder / "classes-names.csv")
 
 
 def labelled(classes: Sequence[Stretch], parse: Sequence[Stretch]) -> Iterator[Labelled]:
@@ -113,10 +113,6 @@ def writers(
         kind: partial(write_tiers, kind, annotations, recordings) if kind in WRITERS else tables for kind in kinds
     }
     return {**chosen, "queries": partial(write_queries, classes), "zerospeech": partial(write_class_file, classes)}
-
-
-def _table(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.Table:
-    return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
 
 
 class Exporting(NamedTuple):

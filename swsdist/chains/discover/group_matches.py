@@ -14,7 +14,7 @@ from swsdist.audio.speech import stretches
 from swsdist.chains.discover.inputs import DiscoverInputs, DiscoverOptions, speech, unit_of
 from swsdist.chains.discover.propose_pairs import files_of
 from swsdist.config.search import Search
-from swsdist.core.types import columns
+from swsdist.core.types import columns, table_of
 from swsdist.discovery import clusters
 from swsdist.discovery.clusters import Edge, Side, Token, choose, places, with_rest
 from swsdist.discovery.segments import DECIBEL, falls, without_margins
@@ -173,7 +173,7 @@ def _table(members: Sequence[_Token], documents: list[Key], shift: float) -> pa.
         (number, *documents[side.document], side.first * shift, side.stop * shift, sure)
         for number, side, sure in members
     ]
-    return pa.Table.from_pylist([dict(zip(MEMBERS.names, row, strict=True)) for row in rows], MEMBERS)
+    return table_of(rows, MEMBERS)
 
 
 #: Frames of documents at which syllables may begin.

@@ -130,7 +130,7 @@ RESCORED = columns(
     "best_false_alarms int32[]?"
 )
 #: Queries with references, by id, and their number of references.
-QUERIES_OF = pa.schema([pa.field("query_id", pa.string(), False), pa.field("ntrue", pa.int64(), False)])
+QUERIES_OF = columns("query_id string, ntrue int64")
 
 #: Points of a task: a process that is killed loses no more.
 POINTS_A_TASK = 64
