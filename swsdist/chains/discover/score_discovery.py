@@ -17,6 +17,7 @@ from swsdist.chains.discover.group_matches import MEMBERS
 from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.chains.discover.propose_pairs import files_of
 from swsdist.chains.report import notices as of_search
+from swsdist.chains.report.publish import present_fingerprint
 from swsdist.core.codes import discovery as codes
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.text import counted
@@ -25,7 +26,7 @@ from swsdist.discovery.reading import by_name, by_time, numbered
 from swsdist.discovery.results import curve, scores
 from swsdist.discovery.scene import Stretch, Word, alike, fragments_of, word_list
 from swsdist.discovery.units import Corpus, Given, document_name
-from swsdist.io.filesystem import Folder, identify
+from swsdist.io.filesystem import identify
 from swsdist.io.notices import Notices
 from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.chain_run import ChainRun, Outcome
@@ -61,7 +62,7 @@ def publish_report(outcome: Outcome, chain_run: ChainRun, force: bool = False) -
         return None
     digests = [part.sha256 for table in ("classes", "parse") for part in chain_run.table(table).parts]
     made_of = fingerprint("classes", SCHEMA, digests, chain_run.config.report.clips)
-    if not force and run.exists(PAGE) and _present_fingerprint(run) == made_of:
+    if not force and run.exists(PAGE) and present_fingerprint(run, JSON) == made_of:
         return None
     classes, parse = (stretches(chain_run, table) for table in ("classes", "parse"))
     words, counts = word_list(classes), _counts(classes, parse)
@@ -76,13 +77,6 @@ def _is_grouped(chain_run: ChainRun) -> bool:
     """Whether the classes are complete."""
     ended = chain_run.ended("classes")
     return ended is not None and not ended.failures
-
-
-def _present_fingerprint(run: Folder) -> object:
-    try:
-        return json.loads(run.read_bytes(JSON))["made_of"]
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
-        return None
 
 
 def stretches(chain_run: ChainRun, table: str) -> list[Stretch]:

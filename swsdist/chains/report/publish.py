@@ -142,7 +142,7 @@ def publish_report(
         and outcome.tasks_done == 0
         and not outcome.failures
         and run.exists(PAGE)
-        and _present_fingerprint(run) == made_of
+        and present_fingerprint(run) == made_of
     ):
         return None
     data = replace((made or build_report)(outcome, chain_run), made_of=made_of)
@@ -181,13 +181,12 @@ def _report_fingerprint(chain_run: ChainRun) -> str:
     return fingerprint("report", SCHEMA, chain, state, tables, settings, chain_run.config.system, terms)
 
 
-def _present_fingerprint(run: Folder) -> str | None:
-    """The fingerprint of the present report."""
+def present_fingerprint(run: Folder, name: str = JSON) -> object:
+    """The fingerprint of the present report, from its JSON file; None: there is none."""
     try:
-        results = json.loads(run.read_bytes(JSON))["made_of"]
+        return json.loads(run.read_bytes(name))["made_of"]
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
-    return results if isinstance(results, str) else None
 
 
 def _with_history_of(run: Folder, data: ReportData) -> ReportData:

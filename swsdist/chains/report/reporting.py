@@ -190,7 +190,9 @@ def build_report(outcome: Outcome, chain_run: ChainRun) -> report.ReportData:
         queries_from=_queries_from(chain_run),
         warnings=tuple(chain_run.notices()),
         stages=_stages(chain_run, all_spent, accounts),
-        hardware=tuple(report.NodeType(nodes=count, **described) for described, count in accounts.hardware()),
+        hardware=tuple(
+            report.NodeType(nodes=len(hosts), **described) for described, hosts in accounts.types().values()
+        ),
         nodes=_nodes(accounts),
         accounts=accounts,
         types=by_type(

@@ -188,15 +188,14 @@ class CorpusInputs(ChainInputs):
             note_query_places(
                 self.corpus.documents, self.corpus.queries, self.corpus.own_places, corpus.queries, self.notices
             )
-        has_own_times = self.corpus.tabled and not self.corpus.placed
-        if (
-            "references" in read
-            and has_own_times
-            and corpus.references is not None
-            and self.corpus.references is not None
-        ):
-            durations = seconds_of(self.corpus.documents, self.corpus.references["doc_id"])
-            note_late_references(self.corpus.references, durations, corpus.references, storage, self.notices)
+        if "references" in read and (references := self._timed) is not None:
+            durations = seconds_of(self.corpus.documents, references["doc_id"])
+            note_late_references(references, durations, str(corpus.references), storage, self.notices)
+
+    @property
+    def _timed(self) -> pa.Table | None:
+        """References that were read from a table with times in whole recordings; None: there are none."""
+        return self.corpus.references if self.corpus.tabled and not self.corpus.placed else None
 
     def check_measured(self, spoken: Mapping[tuple[str, int], float], *, force: bool = True) -> Notices:
         """`check_tables` with measured durations.
@@ -217,17 +216,11 @@ class CorpusInputs(ChainInputs):
             note_query_lengths(spoken, pc.max(measured["duration"]).as_py() or 0.0, corpus.queries, result)
         if self.corpus.has_read("references") and self.corpus.references is not None:
             note_unread(self.population, corpus.documents, result)
-        has_own_times = self.corpus.tabled and not self.corpus.placed
-        if (
-            has_own_times
-            and corpus.references is not None
-            and self.corpus.has_read("references")
-            and self.corpus.references is not None
-        ):
-            meant = self.corpus.references["doc_id"]
+        if (references := self._timed) is not None:
+            meant = references["doc_id"]
             durations = seconds_of(self.corpus.documents, meant)  # noted before
             rest = {key: seconds for key, seconds in seconds_of(measured, meant).items() if key not in durations}
-            note_late_references(self.corpus.references, rest, corpus.references, storage, result)
+            note_late_references(references, rest, str(corpus.references), storage, result)
         return result
 
 
