@@ -120,7 +120,7 @@ def strong_scaling(walls: Walls) -> list[Scaling]:
         least = min(w for w, x in walls if x == times)
         speedup = ratio(walls[least, times], walls[workers, times])
         if speedup is not None and workers > least:
-            results.append(_statistics_scaling(workers, times, speedup, workers / least))
+            results.append(Scaling(workers, times, speedup, _times(speedup, 1 / (workers / least))))
     return results
 
 
@@ -136,10 +136,6 @@ def weak_scaling(walls: Walls) -> list[Scaling]:
             more = workers / base[0]
             results.append(Scaling(workers, times, _times(speedup, more), speedup))
     return results
-
-
-def _statistics_scaling(workers: int, times: int, speedup: Ratio, more: float) -> Scaling:
-    return Scaling(workers, times, speedup, _times(speedup, 1 / more))
 
 
 def _times(speedup: Ratio, factor: float) -> Ratio:

@@ -30,6 +30,7 @@ from swsdist.pipeline.chain_run import ChainRun, Outcome, StepRound, StepSelecti
 from swsdist.pipeline.execution.executor import (
     FOLDER,
     Executor,
+    Outcomes,
     PartListener,
     Serial,
     failure_file,
@@ -169,9 +170,7 @@ class RunServices:
         if not all(name in saved and saved[name].has_tables_of(plan, complete) for name, plan in plans.items()):
             self._make_current()
 
-    def run(
-        self, step: Step, tasks: Sequence[Task], needs: Sequence[Needs], on_part: PartListener
-    ) -> Iterator[tuple[Task, Receipt | Failure]]:
+    def run(self, step: Step, tasks: Sequence[Task], needs: Sequence[Needs], on_part: PartListener) -> Outcomes:
         """Run tasks on the step's executor. Failures are saved to files, which are removed when the task succeeds.
 
         Args:
@@ -216,9 +215,7 @@ class RunServices:
                 advice=storage.remedy or _RUN_AGAIN,
             )
 
-    def _run(
-        self, step: Step, tasks: Sequence[Task], needs: Sequence[Needs], on_part: PartListener
-    ) -> Iterator[tuple[Task, Receipt | Failure]]:
+    def _run(self, step: Step, tasks: Sequence[Task], needs: Sequence[Needs], on_part: PartListener) -> Outcomes:
         settings = self._config.executor
         if step.stage.in_driver and not settings.entry.in_driver:
             if self._serial is None:  # without a cache: caches belong to nodes

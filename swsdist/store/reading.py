@@ -69,8 +69,6 @@ class Store:
         folder: its location.
         manifest: the state; the current one by default.
         watch: receives the number of frames used, while frames of the first track are read.
-        memory: keeps values that searches compute from shards for later searches; by default none.
-        only: keys (doc_id, channel) of the documents that there are; by default all.
         queries: statistics of a run's queries, over the columns of all tracks, for `search.documents_by: pooled`.
 
     Raises:
@@ -82,16 +80,14 @@ class Store:
         folder: Folder,
         manifest: Manifest | None = None,
         watch: Callable[[int], None] | None = None,
-        memory: Memory | None = None,
-        only: pa.Table | None = None,
         queries: Statistics | None = None,
     ) -> None:
         self.folder = folder
         self.manifest = manifest or require(folder)
         self.queries = queries
         self._watch = watch
-        self.memory = memory
-        self._only = None if only is None else keys_of(only["doc_id"], only["channel"])
+        self.memory: Memory | None = None
+        self._only: pa.Array | None = None
 
     def __repr__(self) -> str:
         counts, tracks = self.manifest.counts, ", ".join(track.name for track in self.manifest.tracks)

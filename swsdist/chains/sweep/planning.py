@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -434,8 +434,6 @@ def _oracles(group: PointGroup, before: int) -> list[PlannedPoint]:
         name = f"point-{fingerprint(point.name, 'oracle-kst')[:12]}"
         number = before + len(points) + 1
         keys["calibrate.steps"] = steps
-        points[beta] = PlannedPoint(
-            number, keys, name, point.fit, True, "oracle-kst", point.scored_by, point.protocol, point.config
-        )
+        points[beta] = replace(point, number=number, keys=keys, name=name, oracle=True, method="oracle-kst")
     group.points.extend(points.values())
     return list(points.values())

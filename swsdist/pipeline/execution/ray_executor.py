@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -39,7 +39,7 @@ from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import StorageError, UserError
 from swsdist.core.needs import Needs
 from swsdist.pipeline.chain import Context
-from swsdist.pipeline.execution.executor import KILLED, PartListener, error_action, failure_of, note_retry
+from swsdist.pipeline.execution.executor import KILLED, Outcomes, PartListener, error_action, failure_of, note_retry
 from swsdist.pipeline.execution.policy import (
     CHECK_INTERVAL,
     NEAREST,
@@ -338,9 +338,7 @@ class RayExecutor:
 
     # -- work -----------------------------------------------------------------------------------------------------
 
-    def run(
-        self, tasks: Sequence[Task], needs: Sequence[Needs], on_part: PartListener
-    ) -> Iterator[tuple[Task, Receipt | Failure]]:
+    def run(self, tasks: Sequence[Task], needs: Sequence[Needs], on_part: PartListener) -> Outcomes:
         """Run all tasks on the available actors, in any order."""
         if not tasks:
             return
