@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.rows import Row, at_most, show
-from swsdist.accounts.costs import Costs
 from swsdist.accounts.hardware import describe
 from swsdist.accounts.records import NAME, pack, records
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.resources import Costs
 
 #: Workers on a node, and seconds of a task.
 _PER_NODE, _TASK = 4, 60

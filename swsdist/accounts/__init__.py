@@ -1,1 +1,1 @@
-"""Accounts of cost: journals, peak memory, hardware, and the factors ISF, SSF, PMU and PL."""
+"""Accounts of cost: journals of processes, their records, peak memory and hardware."""

@@ -23,7 +23,11 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, create_model
 from pydantic.fields import FieldInfo
 
-from swsdist.accounts.costs import (
+from swsdist.core.codes import discovery as codes
+from swsdist.core.fingerprint import fields as dataclass_values
+from swsdist.core.fingerprint import plain
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.resources import (
     Costs,
     TypeCost,
     indexing_speed_factor,
@@ -31,10 +35,6 @@ from swsdist.accounts.costs import (
     query_cost,
     searching_speed_factor,
 )
-from swsdist.core.codes import discovery as codes
-from swsdist.core.fingerprint import fields as dataclass_values
-from swsdist.core.fingerprint import plain
-from swsdist.io.filesystem import Folder
 from swsdist.registry.entries import Dependency, Quantity
 from swsdist.registry.registries import quantities
 from swsdist.score.measures.curve import Curve

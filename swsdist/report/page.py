@@ -12,9 +12,9 @@ from dataclasses import asdict, replace
 from shlex import quote
 from typing import Any
 
-from swsdist.accounts.costs import Factors, factors
 from swsdist.core.codes import discovery as codes
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.resources import Factors, factors
 from swsdist.registry.entries import Quantity
 from swsdist.report.data import (
     FusionReport,

@@ -18,7 +18,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from swsdist.accounts.costs import Factors
 from swsdist.core.text import counted
 from swsdist.report.data import (
     Calibration,

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from swsdist.accounts.costs import Costs, NodeMemory
 from swsdist.accounts.journal import Journal
 from swsdist.accounts.records import NAME, pack, records, table_of
 from swsdist.core.types import ACCOUNTS, NODES
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.execution.executor import Worker
+from swsdist.pipeline.resources import Costs, NodeMemory
 from swsdist.pipeline.task import Task, TaskOutput
 from tests.support.journals import read_journals
 

@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from swsdist.accounts.costs import factors
 from swsdist.evaluation.evaluate import evaluate, more_values, values
 from swsdist.evaluation.reading import make_task
 from swsdist.evaluation.scoring_task import make_system
+from swsdist.pipeline.resources import factors
 from swsdist.registry.registries import MEASURES
 from swsdist.report.data import Measures, quantity_of
 from swsdist.report.evaluation import measures_table

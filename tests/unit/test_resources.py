@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from swsdist.accounts.costs import (
+from swsdist.core.codes import pipeline as codes
+from swsdist.pipeline.resources import (
     factors,
     indexing_speed_factor,
     peak_memory,
@@ -14,7 +15,6 @@ from swsdist.accounts.costs import (
     query_seconds,
     searching_speed_factor,
 )
-from swsdist.core.codes import pipeline as codes
 from tests.support.coded import raises
 
 HOUR = 3600.0

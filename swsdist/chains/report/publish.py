@@ -19,7 +19,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from swsdist.accounts.costs import Factors, TypeCost
 from swsdist.accounts.journal import cpu_seconds
 from swsdist.chains.report.reporting import build_report, rejected_rows, result_digests
 from swsdist.config import Config, config_from_dict
@@ -30,6 +29,7 @@ from swsdist.core.types import NODES, REJECTED
 from swsdist.evaluation.comparison import ScoredSystem
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun, Outcome
+from swsdist.pipeline.resources import Factors, TypeCost
 from swsdist.pipeline.status import config_of, load_chain_run, plan_of
 from swsdist.report.data import SCHEMA, ReportData, Resources, StageRow, read_report_json, write_report_json
 from swsdist.report.page import render_page

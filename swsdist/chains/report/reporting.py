@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.accounts.costs import GB, Costs, by_type
 from swsdist.accounts.hardware import versions
 from swsdist.accounts.records import records
 from swsdist.audio.reader import PAGE_RATE, data_uri, probe, read_clip
@@ -23,6 +22,7 @@ from swsdist.config import dump_config, without_secrets
 from swsdist.core.errors import AudioError
 from swsdist.core.types import DETECTIONS, REJECTED
 from swsdist.pipeline.chain_run import ChainRun, Outcome
+from swsdist.pipeline.resources import GB, Costs, by_type
 from swsdist.pipeline.status import digests, of_all_keys, unlabelled
 from swsdist.pipeline.task import Receipt
 from swsdist.registry.entries import Dependency, decision_dependencies

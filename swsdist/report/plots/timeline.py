@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.accounts.costs import GB, Timeline
+from swsdist.pipeline.resources import GB, Timeline
 from swsdist.report.plots import svg
 from swsdist.report.plots.svg import Frame, shortened
 

@@ -39,7 +39,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -49,6 +49,7 @@ from numpy.typing import NDArray
 from swsdist.accounts.hardware import Description
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.types import NODES
+from swsdist.pipeline.task import Receipt
 
 Ints = NDArray[np.int64]
 
@@ -278,59 +279,6 @@ GB = 1e9
 _SHOWN, _BARS, _MOMENTS = 48, 400, 400
 
 
-class _TaskCost(Protocol):
-    @property
-    def cpu(self) -> float: ...
-
-    @property
-    def bytes_read(self) -> int: ...
-
-    @property
-    def bytes_written(self) -> int: ...
-
-    @property
-    def gpu_s(self) -> float: ...
-
-
-class CostedReceipt(Protocol):
-    """The attributes of a receipt that accounts use."""
-
-    @property
-    def fingerprint(self) -> str:
-        """Fingerprint of the task."""
-        ...
-
-    @property
-    def stage(self) -> str:
-        """Stage of the task."""
-        ...
-
-    @property
-    def work(self) -> float:
-        """Size of the task, in the stage's unit."""
-        ...
-
-    @property
-    def host(self) -> str:
-        """Node of the worker."""
-        ...
-
-    @property
-    def pid(self) -> int:
-        """Process of the worker."""
-        ...
-
-    @property
-    def started(self) -> float:
-        """Start time, s since 1970."""
-        ...
-
-    @property
-    def cost(self) -> _TaskCost:
-        """CPU seconds, bytes, and GPU seconds."""
-        ...
-
-
 class NodeCost(NamedTuple):
     """The work of a node: number of tasks, CPU s, GPU s, and peak memory and GPU memory in bytes by phase."""
 
@@ -428,7 +376,7 @@ class Costs:
         receipts: receipts of all tasks of the present plan.
     """
 
-    def __init__(self, journals: Iterable[pa.Table], receipts: Sequence[CostedReceipt]) -> None:
+    def __init__(self, journals: Iterable[pa.Table], receipts: Sequence[Receipt]) -> None:
         self._receipts = receipts
         self._nodes: defaultdict[str, _Node] = defaultdict(_Node)
         self._kinds: dict[str, tuple[Description, set[str]]] = {}
@@ -464,7 +412,7 @@ class Costs:
             node.finish()
         self._done = _done(receipts)
 
-    def _add(self, process: Process, record: pa.Table, receipt_by_task: Mapping[str, CostedReceipt]) -> None:
+    def _add(self, process: Process, record: pa.Table, receipt_by_task: Mapping[str, Receipt]) -> None:
         node = self._nodes[process.host]
         described = process.hardware
         self._kinds.setdefault(type_of(described), (described, set()))[1].add(process.host)
@@ -615,7 +563,7 @@ def type_of(described: Description) -> str:
     return f"{brand}{described['cpu']}, {described['cores']} cores, {described['ram_gb']:g} GB{gpu}, {described['os']}"
 
 
-def _done(receipts: Sequence[CostedReceipt]) -> dict[tuple[str, str], CompletedWork]:
+def _done(receipts: Sequence[Receipt]) -> dict[tuple[str, str], CompletedWork]:
     sums_by_key: dict[tuple[str, str], CompletedWork] = {}
     for receipt in receipts:
         sums, cost = sums_by_key.get((receipt.host, receipt.stage), CompletedWork()), receipt.cost
