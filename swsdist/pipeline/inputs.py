@@ -13,7 +13,7 @@ from swsdist.pipeline.ledger import Ledger, StepOutcome
 from swsdist.pipeline.receipts import Parts, ReceiptList, joined_parts
 from swsdist.pipeline.task import P, Part, Receipt, Task, TaskResult
 
-T = TypeVar("T", bound=TaskResult)
+R = TypeVar("R", bound=TaskResult)
 OfChain = TypeVar("OfChain")
 
 
@@ -38,7 +38,7 @@ class InputTable(NamedTuple):
         parts = self.receipts.parts(self.table)
         return parts.under(self.root) if self.root else parts
 
-    def made(self, kind: type[T]) -> Iterator[tuple[Receipt, T, list[Part]]]:
+    def made(self, kind: type[R]) -> Iterator[tuple[Receipt, R, list[Part]]]:
         """Its receipts, each with its task's result and its files."""
         for receipt in self.receipts:
             parts = receipt.parts(self.table)
@@ -92,11 +92,11 @@ class Inputs:
             receipts += table.receipts
         return receipts
 
-    def results(self, input_name: str, kind: type[T]) -> list[tuple[Receipt, T]]:
+    def results(self, input_name: str, kind: type[R]) -> list[tuple[Receipt, R]]:
         """Those receipts whose task has a result, each with it."""
         return [(receipt, receipt.result_as(kind)) for receipt in self.receipts(input_name) if receipt.result]
 
-    def made(self, input_name: str, kind: type[T]) -> Iterator[tuple[Receipt, T, list[Part]]]:
+    def made(self, input_name: str, kind: type[R]) -> Iterator[tuple[Receipt, R, list[Part]]]:
         """Those receipts, each with its task's result and its files of the table."""
         for table in self.tables.get(input_name, ()):
             yield from table.made(kind)
