@@ -1,1 +1,1 @@
-"""The machinery of chains, stages, tasks and receipts, the driver that runs them, and what runs cost; no stage is known by name."""
+"""The machinery of chains, stages, tasks and receipts, the driver of runs, and their costs; it knows no stage by its name."""
