@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from swsdist.core.text import counted
+from swsdist.pipeline.resources import Factors
 from swsdist.report.data import (
     Calibration,
     Counts,
