@@ -39,12 +39,10 @@ from swsdist.features.fitting.files import (
 from swsdist.features.fitting.interface import FEWER, Document, Model, Rounds, Totals, load_model
 from swsdist.features.interface import Extractor, one_thread
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.chain import Context, Stage, Table
-from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.chain import Context, Inputs, Stage, Table
 from swsdist.pipeline.task import Part, Receipt, Task, TaskOutput
 from swsdist.registry.registries import FEATURES, TRANSFORMS
-from swsdist.stages.inputs.corpus_documents import Row, document_seconds, parts_of
-from swsdist.stages.inputs.features import UnfittedModel, row_for
+from swsdist.stages.inputs.corpus_documents import Row, UnfittedModel, document_seconds, parts_of, row_for
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.store import parquet
 from swsdist.store.writing import KeptFrames, WithResult, raise_transient

@@ -14,8 +14,7 @@ from swsdist.core.codes import pipeline as codes
 from swsdist.core.needs import Needs
 from swsdist.pipeline.execution.policy import fit_on
 from swsdist.pipeline.forecast.costs import Cluster, Job, Kind, Load, StepCost, cluster_of, line_of, pooled_costs
-from swsdist.pipeline.forecast.forecast import examples_of, forecast, loads_of
-from swsdist.pipeline.forecast.simulator import SimulatedRun, Simulator
+from swsdist.pipeline.forecast.forecast import SimulatedRun, Simulator, examples_of, forecast, loads_of
 from tests.support.coded import raises
 
 ONE = Executor(in_flight=1)

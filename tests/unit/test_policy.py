@@ -289,7 +289,7 @@ def test_ray_s_executor_and_the_simulator_hand_out_alike(
     from swsdist.core.needs import LEAST
     from swsdist.pipeline.execution import ray_executor, ray_instance
     from swsdist.pipeline.forecast.costs import Cluster, Job, Kind, Load
-    from swsdist.pipeline.forecast.simulator import Simulator
+    from swsdist.pipeline.forecast.forecast import Simulator
 
     seconds = {f"t{k}": length + 2.0 ** -(k + 5) for k, (_, length) in enumerate(works)}
     tasks = [task(f"t{k}", float(work)) for k, (work, _) in enumerate(works)]

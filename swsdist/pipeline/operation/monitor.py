@@ -33,8 +33,8 @@ from swsdist.pipeline.chain_run import Outcome
 from swsdist.pipeline.ledger import NAME as PLAN
 from swsdist.pipeline.operation import cleaning
 from swsdist.pipeline.operation import progress as run_status
+from swsdist.pipeline.operation.cleaning import Reader
 from swsdist.pipeline.operation.progress import ForwardingProgress, Progress
-from swsdist.pipeline.operation.readers import Reader
 from swsdist.pipeline.task import Failure, Receipt, Task
 
 FOLDER = "events"

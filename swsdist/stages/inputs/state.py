@@ -42,12 +42,12 @@ from swsdist.pipeline.task import Receipt
 from swsdist.stages.inputs.corpus_documents import (
     CorpusDocuments,
     Key,
+    RunFeatures,
     StoreContents,
     compare,
     describe,
     places_in,
 )
-from swsdist.stages.inputs.features import RunFeatures
 from swsdist.store.manifest import Manifest, load, require, state_name
 from swsdist.store.reading import Store
 
