@@ -421,8 +421,9 @@ def _run_step(
         chain_run.outcomes[name] = StepOutcome()
     planners = {key: plan_rounds(chain_run, steps[key]) for key, chain_run in chain_runs.items()}
     while planners:
-        planned = {key: next(planned_round, None) for key, planned_round in planners.items()}
-        planners = {key: planners[key] for key, planned_round in planned.items() if planned_round is not None}
+        # A planner that is at its end has no round.
+        planned = {key: each for key, rounds in planners.items() if (each := next(rounds, None)) is not None}
+        planners = {key: planners[key] for key in planned}
         failed: dict[tuple[str, bytes], Failure] = {}
         open_tasks = _open_tasks(planned)
         if any(open_tasks.values()):
@@ -440,9 +441,7 @@ def _run_step(
                         progress.task(first, result)
             _demand_locks(locks)
             ran_tasks = True
-        for key in planners:
-            planned_round = planned[key]
-            assert planned_round is not None
+        for key, planned_round in planned.items():
             _record(chain_runs[key], steps[key], planned_round, failed, open_tasks[key])
     wall = time.perf_counter() - clock
     done = max(1, sum(chain_run.outcomes[name].done for chain_run in chain_runs.values()))
@@ -468,7 +467,7 @@ def _run_step(
 def _commits_when_interrupted(
     chain_runs: Mapping[str, ChainRun],
     steps: Mapping[str, Step],
-    planned: Mapping[str, StepRound | None],
+    planned: Mapping[str, StepRound],
     services: RunServices,
     locks: Sequence[Lock],
 ) -> Iterator[None]:
@@ -477,7 +476,7 @@ def _commits_when_interrupted(
     def commit(before: bool) -> None:
         for key, planned_round in planned.items():
             chain_run, step = chain_runs[key], steps[key]
-            if planned_round is None or step.name in chain_run.redo:
+            if step.name in chain_run.redo:
                 continue  # redone results replace the old ones all at once
             stage, inputs = step.stage, chain_run.inputs(step)
             rows = (
@@ -497,23 +496,21 @@ def _commits_when_interrupted(
     except (KeyboardInterrupt, SystemExit):
         with suppress(SwsdistError, OSError):  # the receipts remain
             services.end_workers()  # the driver does not see tasks that they finish meanwhile
-            for place in {planned_round.place for planned_round in planned.values() if planned_round is not None}:
+            for place in {planned_round.place for planned_round in planned.values()}:
                 services.ledger.forget(place)
             commit(before=False)
         raise
 
 
-def _open_tasks(planned: Mapping[str, StepRound | None]) -> dict[str, Spool]:
+def _open_tasks(planned: Mapping[str, StepRound]) -> dict[str, Spool]:
     """Open tasks by plan; a shared task belongs to the first plan that names it."""
     if len(planned) == 1:
-        return {
-            key: planned_round.left if planned_round is not None else Spool() for key, planned_round in planned.items()
-        }
+        return {key: planned_round.left for key, planned_round in planned.items()}
     taken: set[tuple[str, str]] = set()
     tasks_of: dict[str, Spool] = {}
     for key, planned_round in planned.items():
         tasks_of[key] = Spool()
-        for task in planned_round.left if planned_round is not None else ():
+        for task in planned_round.left:
             if (task.place, task.fingerprint) not in taken:
                 taken.add((task.place, task.fingerprint))
                 tasks_of[key].put(task)
@@ -531,9 +528,7 @@ def _by_needs(
     return [(needs, together(spools)) for needs, spools in tasks_of.items()]
 
 
-def _demand_earlier_steps(
-    name: str, selection: StepSelection, left: int, planned: Mapping[str, StepRound | None]
-) -> None:
+def _demand_earlier_steps(name: str, selection: StepSelection, left: int, planned: Mapping[str, StepRound]) -> None:
     """Raise a UserError if a step before the selected one is not done."""
     if selection.only is not None and name != selection.only:
         raise codes.EARLIER_STAGE_OPEN(
@@ -541,13 +536,12 @@ def _demand_earlier_steps(
         )
 
 
-def _size_of(planned: Mapping[str, StepRound | None]) -> tuple[int, float]:
+def _size_of(planned: Mapping[str, StepRound]) -> tuple[int, float]:
     """Number and work of a round's tasks in all plans, each task once."""
     count, work = 0, 0.0
     places: dict[str, list[StepRound]] = {}
     for planned_round in planned.values():
-        if planned_round is not None:
-            places.setdefault(planned_round.place, []).append(planned_round)
+        places.setdefault(planned_round.place, []).append(planned_round)
     for some in places.values():
         names = np.concatenate([planned_round.names for planned_round in some])
         once = np.unique(names, return_index=True)[1]
@@ -572,15 +566,13 @@ def _demand_locks(locks: Iterable[Lock]) -> None:
 def _announce(
     step: Step,
     chain_runs: Mapping[str, ChainRun],
-    planned: Mapping[str, StepRound | None],
+    planned: Mapping[str, StepRound],
     services: RunServices,
     progress: Progress,
     open_tasks: Mapping[str, Spool],
 ) -> None:
     """Publish the plan and the start of a step that has open tasks."""
     for key, planned_round in planned.items():
-        if planned_round is None:
-            continue
         chain_run = chain_runs[key]
         names = Names(np.concatenate([chain_run.outcomes[step.name].receipts.fingerprints, planned_round.names]))
         chain_run.plan.steps[step.name] = PlannedStep(
@@ -588,13 +580,11 @@ def _announce(
         )
     count, planned_work = _size_of(planned)
     left, work = sum(map(len, open_tasks.values())), sum(tasks.work for tasks in open_tasks.values())
-    places = {
-        planned_round.place for key, planned_round in planned.items() if planned_round is not None and open_tasks[key]
-    }
+    places = {planned_round.place for key, planned_round in planned.items() if open_tasks[key]}
     services.begin(step, count, count - left, places)
     if step.stage.replaces:
         for place in places:
-            rounds = [each for each in planned.values() if each is not None and each.place == place]
+            rounds = [each for each in planned.values() if each.place == place]
             kept = np.concatenate([each.names[each.rows >= 0] for each in rounds])
             services.ledger.drop(step.stage.name, place, kept)
     if step.stage.unit == "s":

@@ -174,11 +174,8 @@ class Queries(Stage[Extracting]):
             by_query.setdefault(row["query_id"], []).append(row)
         cut = groups(list(by_query))
         # With a single extractor, track names do not affect columns.
-        made_by: Any = (
-            chain_inputs.features.extractor_fingerprint
-            if len(chain_inputs.features.sources) == 1
-            else chain_inputs.features.recipes
-        )
+        features = chain_inputs.features
+        made_by: Any = features.sources[0].fingerprint if len(features.sources) == 1 else features.recipes
         sources = [(source.planned, source.tracks) for source in chain_inputs.features.sources]
         for k, query_ids in enumerate(cut):
             members = [row for query_id in query_ids for row in sorted(by_query[query_id], key=_example)]

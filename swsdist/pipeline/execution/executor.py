@@ -325,12 +325,7 @@ class Serial:
     stop_seconds: float | None = None
 
     def __init__(
-        self,
-        context: Context,
-        journal: Journal,
-        settings: Settings,
-        *_: Callable[[str], None],
-        dedicated: bool = False,
+        self, context: Context, journal: Journal, settings: Settings, *_: object, dedicated: bool = False
     ) -> None:
         self._dedicated = dedicated
         self._context = replace(context, granted=Needs(settings.cpus_per_worker, settings.memory_per_worker_gb))

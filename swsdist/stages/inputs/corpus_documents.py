@@ -285,11 +285,6 @@ class RunFeatures:
             for track in source.tracks
         }
 
-    @property
-    def extractor_fingerprint(self) -> str:
-        """Fingerprint of the first extractor: name, version, options, and content of its files."""
-        return self.sources[0].fingerprint
-
 
 #: Columns of a document in the tasks of an extractor.
 _COLUMNS = ("doc_id", "channel", "path", "speaker", "duration")
