@@ -676,9 +676,8 @@ def comparison_lines(comparison: Comparison) -> list[str]:
     lines = [f"note: {notice}" for notice in comparison.notices]
     for difference in sorted(comparison.differences, key=lambda item: rank[item.beyond_noise]):
         verdict = {True: "beyond noise", False: "within noise", None: "measured once: unknown"}[difference.beyond_noise]
-        interval = (
-            "" if difference.ratio.low is None else f" [{short(difference.ratio.low)}, {short(difference.ratio.high)}]"
-        )
+        low, high = difference.ratio.low, difference.ratio.high
+        interval = "" if low is None else f" [{short(low)}, {short(high)}]"
         chance = "" if difference.p is None else f", p {short(difference.p, 2)}"
         where = f"{difference.workers} worker(s), {difference.times} times the data"
         lines.append(

@@ -479,11 +479,9 @@ def _commits_when_interrupted(
             if step.name in chain_run.redo:
                 continue  # redone results replace the old ones all at once
             stage, inputs = step.stage, chain_run.inputs(step)
-            rows = (
-                planned_round.rows
-                if before
-                else chain_run.ledger.rows(stage.name, planned_round.place, planned_round.names)
-            )
+            rows = planned_round.rows
+            if not before:
+                rows = chain_run.ledger.rows(stage.name, planned_round.place, planned_round.names)
             inputs.outcome = StepOutcome()
             inputs.outcome.receipts.extend(chain_run.ledger.receipts(stage.name, planned_round.place), rows[rows >= 0])
             if len(inputs.outcome.receipts):
@@ -620,9 +618,8 @@ def _record(
     else:  # the earlier receipts were dropped, since their outputs are replaced
         for k in np.flatnonzero(rows >= 0):
             ended.receipts.extend(now if left[k] else step_round.receipts, rows[k : k + 1])
-    run_here = (
-        left if len(tasks) == len(names) else np.isin(step_round.names, names_of(task.fingerprint for task in tasks))
-    )
-    done = int((run_here & (rows >= 0)).sum())
+    if len(tasks) < len(names):
+        left = np.isin(step_round.names, names_of(task.fingerprint for task in tasks))
+    done = int((left & (rows >= 0)).sum())
     ended.done += done
     ended.skipped += int((rows >= 0).sum()) - done

@@ -370,10 +370,9 @@ def _in_pieces(rows: Sequence[Row], lengths: Sequence[float]) -> tuple[list[Row]
         pieces = 1 if row.get("start") is not None else max(1, int(length / _TASK_SECONDS))
         edges = [length * k / pieces for k in range(pieces + 1)]
         for k, (start, end) in enumerate(pairwise(edges)):
-            place = (
-                {"recording": row["doc_id"], "start": start, "end": end, "listed": row["path"]} if pieces > 1 else {}
-            )
-            cut.append((_order(row["doc_id"], row["channel"], k), {**row, **place}, end - start))
+            place = {"recording": row["doc_id"], "start": start, "end": end, "listed": row["path"]}
+            piece = {**row, **place} if pieces > 1 else {**row}
+            cut.append((_order(row["doc_id"], row["channel"], k), piece, end - start))
     cut.sort(key=lambda item: item[0])
     return [row for _, row, _ in cut], [length for *_, length in cut]
 

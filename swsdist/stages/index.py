@@ -240,18 +240,9 @@ class Index(Stage[Indexing]):
             # All tracks of a pass share the list of rejected documents.
             parts += [Part(table, *out, n) for table, out, n in named if not parts or table != "rejected"]
         first, stored = result[0], sum("held" in row for row in payload.documents)
-        return TaskOutput(
-            tuple(parts),
-            Indexed(
-                first.documents.num_rows,
-                frames[0],
-                first.seconds,
-                sorted(used),
-                made_with(libraries_of(extractor)),
-                stored,
-            ),
-            rejected=first.rejected.drop_columns(["identity"]).to_pylist(),
-        )
+        libraries = made_with(libraries_of(extractor))
+        made = Indexed(first.documents.num_rows, frames[0], first.seconds, sorted(used), libraries, stored)
+        return TaskOutput(tuple(parts), made, rejected=first.rejected.drop_columns(["identity"]).to_pylist())
 
     def prepare(self, inputs: Inputs) -> None:
         """Refuse to lose most documents before others are indexed."""
@@ -356,10 +347,8 @@ def _doubt_gone(inputs: Inputs) -> None:
     chain_inputs = inputs.chain_inputs(SearchInputs)
     store = chain_inputs.store
     if store.manifest is not None and store.comparison is not None and chain_inputs.is_first("gone"):
-        counts = store.comparison.counts
-        doubt_gone(
-            chain_inputs.notices, store.folder, counts.gone - counts.held, int(store.manifest.counts["documents"])
-        )
+        counts, of = store.comparison.counts, int(store.manifest.counts["documents"])
+        doubt_gone(chain_inputs.notices, store.folder, counts.gone - counts.held, of)
 
 
 def _stored(chain_inputs: SearchInputs) -> tuple[dict[str, NDArray[np.bool_]], pa.Table, bool]:

@@ -228,10 +228,8 @@ class Queries(Stage[Extracting]):
         """Commit the groups of this plan as the store's state, unless current."""
         chain_inputs, folder = inputs.chain_inputs(SearchInputs), Folder(inputs.place, inputs.config.storage)
         states = _states(inputs)
-        source, listing = (
-            GROUPS + fingerprint(states, chain_inputs.features.recipes),
-            inputs.ledger.listing(inputs.place),
-        )
+        source = GROUPS + fingerprint(states, chain_inputs.features.recipes)
+        listing = inputs.ledger.listing(inputs.place)
         try:
             old = load(folder)
         except StoreError:  # damaged; it is rebuilt from the groups

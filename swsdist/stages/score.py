@@ -110,12 +110,11 @@ def scored_queries(inputs: Inputs) -> set[str]:
 def unscorable_queries(inputs: Inputs) -> set[str]:
     """Queries that cannot be scored: with document trials those in every document, which have no non-targets."""
     chain_inputs = inputs.chain_inputs(CorpusInputs)
-    if protocol_of(inputs.config.score).trials != "document" or chain_inputs.corpus.references is None:
+    corpus = chain_inputs.corpus
+    if protocol_of(inputs.config.score).trials != "document" or (references := corpus.references) is None:
         return set()
-    references = chain_inputs.corpus.references
-    references = (
-        by_document(references, Places(chain_inputs.corpus.documents)) if chain_inputs.corpus.placed else references
-    )
+    if corpus.placed:
+        references = by_document(references, Places(corpus.documents))
     return set(in_every_document(references, chain_inputs.population.num_rows))
 
 

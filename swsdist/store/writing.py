@@ -534,20 +534,14 @@ def raise_transient(document: dict[str, Any], error: DataError) -> None:
     """
     if isinstance(error, commands.UnrunnableError) and commands.ABSENT not in document["identity"]:
         raise codes.COMMAND_MISSING_ON_WORKER(where=document["path"], host=socket.gethostname(), error=error.message)
-    lacking = (
-        isinstance(error, ForeignError)
-        and error.code == audio_codes.NEEDS_FFMPEG.name
-        and ffmpeg.is_for(document["path"])
-    )
-    if lacking and document["identity"] and not document["identity"].endswith(ffmpeg.ABSENT):
+    lacking = isinstance(error, ForeignError) and error.code == audio_codes.NEEDS_FFMPEG.name
+    had = ffmpeg.is_for(document["path"]) and document["identity"] and not document["identity"].endswith(ffmpeg.ABSENT)
+    if lacking and had:
         raise codes.FFMPEG_MISSING_ON_WORKER(where=document["path"], host=socket.gethostname())
     cause = error.__cause__
-    there = document["identity"] and not document["identity"].startswith(NO_FILE)
-    if (
-        isinstance(cause, OSError)
-        and there
-        and as_file_fault(cause, document["path"]).code == storage_codes.MISSING_FILE.name
-    ):
+    if not isinstance(cause, OSError) or not document["identity"] or document["identity"].startswith(NO_FILE):
+        return
+    if as_file_fault(cause, document["path"]).code == storage_codes.MISSING_FILE.name:
         raise cause
 
 

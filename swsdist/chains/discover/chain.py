@@ -515,9 +515,8 @@ def summary(chain_run: ChainRun) -> list[str]:
     if not _is_grouped(chain_run):
         return lines
     counts = _counts(*(stretches(chain_run, table) for table in ("classes", "parse")))
-    share = (
-        f" ({100 * counts.class_seconds / counts.parsed_seconds:.0f} % of the speech)" if counts.parsed_seconds else ""
-    )
+    part = 100 * counts.class_seconds / (counts.parsed_seconds or 1)
+    share = f" ({part:.0f} % of the speech)" if counts.parsed_seconds else ""
     speakers = f" of {counted(counts.speakers, 'speaker')}" if counts.speakers else ""
     return [
         *lines,

@@ -232,15 +232,7 @@ class AlignPairs(BucketStage[Aligning]):
         segments, files, rows = files_of(inputs.parts("segments")), files_of(parts), sum(part.rows for part in parts)
         payload = Aligning(chain_inputs.store.state, segments, files, search, options.segments.frames, options.matching)
         for bucket in range(buckets if rows else 0):
-            key_parts = (
-                segments,
-                files,
-                search.matters(),
-                payload.frames,
-                options.matching.matters(),
-                bucket,
-                buckets,
-            )
+            key_parts = segments, files, search.matters(), payload.frames, options.matching.matters(), bucket, buckets
             yield self.numbered(bucket, buckets, inputs, *key_parts, work=rows / buckets, payload=payload)
 
     def warm(self, task: Task[Aligning], context: Context) -> None:
@@ -383,18 +375,11 @@ class SearchSegments(Stage[Searching]):
             for unit in units:
                 (of_segments,), (of_documents,) = searched.shards, unit.shards
                 payload = Searching(
-                    chain_inputs.store.state,
-                    files,
-                    of_segments,
-                    of_documents,
-                    settings,
-                    options.segments,
-                    options.apart,
-                    neighbours,
+                    *(chain_inputs.store.state, files, of_segments, of_documents),
+                    *(settings, options.segments, options.apart, neighbours),
                 )
-                work = (
-                    searched.frames * options.segments.frames // (options.segments.hop * neighbours.every) * unit.frames
-                )
+                hop = options.segments.hop * neighbours.every
+                work = searched.frames * options.segments.frames // hop * unit.frames
                 key_parts = fingerprint(searched.matters), fingerprint(unit.matters)
                 yield inputs.task(
                     *common, *key_parts, label=f"{of_segments} in {of_documents}", work=work, payload=payload

@@ -466,13 +466,8 @@ class Rescore(BucketStage[Rescoring]):
             ConfigError: a system cannot rescore places.
         """
         fuse_inputs = inputs.chain_inputs(FuseInputs)
-        margin, runs = (
-            fuse_inputs.options.margin,
-            {
-                name: system_of(name, chain_run, TABLES[fuse_inputs.options.scores])
-                for name, chain_run in fuse_inputs.chain_runs.items()
-            },
-        )
+        margin, scores = fuse_inputs.options.margin, TABLES[fuse_inputs.options.scores]
+        runs = {name: system_of(name, chain_run, scores) for name, chain_run in fuse_inputs.chain_runs.items()}
         for joined, statistics_part in inputs.buckets("joined", "known"):
             for name, run in runs.items():
                 payload = Rescoring(joined.name, statistics_part.name, name, run, margin)
@@ -662,12 +657,10 @@ def _dependencies(system: ChainRun, *, final: bool) -> set[Dependency]:
     """The dependencies of a system's fused scores: final scores, or those before the first fitted step."""
     settings, cohort = system.config.calibrate, system.config.corpus.cohort is not None
     names = settings.steps if final else settings.unfitted
+    if not names:
+        return set()
     fit = settings.fit if final else "none"
-    return (
-        set(decision_dependencies(names, settings.entries(), fit=fit, threshold="own", cohort=cohort))
-        if names
-        else set()
-    )
+    return set(decision_dependencies(names, settings.entries(), fit=fit, threshold="own", cohort=cohort))
 
 
 def _fusion(chain_run: ChainRun) -> FusionReport:
@@ -675,11 +668,7 @@ def _fusion(chain_run: ChainRun) -> FusionReport:
     fusions: list[Fusion] = []
     for part in chain_run.table("calibration").parts:
         fusions = fusions_in(json.loads(chain_run.run.read_bytes(part.name)))
-    joined, detected, alone = (
-        0,
-        dict.fromkeys(sorted(inputs.chain_runs), 0),
-        dict.fromkeys(sorted(inputs.chain_runs), 0),
-    )
+    joined, detected, alone = 0, Counter[str](), Counter[str]()
     for table in chain_run.read("filled", ["parts"]):
         names, _, present = parts_of(table)
         joined += table.num_rows
@@ -742,11 +731,9 @@ def _gains(chain_run: ChainRun) -> dict[str, Gain]:
     for name in alike:
         pair = next(pair for pair in entropies.pairs if (pair.first, pair.second) == ("the fusion", name))
         best = next((item for item in maxima if (item.first, item.second) == ("the fusion", name)), None)
-        twv = (
-            {}
-            if best is None
-            else {"mtwv": best.difference, "mtwv_low": best.interval.low, "mtwv_high": best.interval.high}
-        )
+        twv = {}
+        if best is not None:
+            twv = {"mtwv": best.difference, "mtwv_low": best.interval.low, "mtwv_high": best.interval.high}
         results[name] = Gain(
             **twv,
             cnxe_min=-pair.difference,

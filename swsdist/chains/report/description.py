@@ -785,16 +785,14 @@ def _counts(description: Description, group: DocumentGroup) -> tuple[int | None,
     if description.queries is None:
         return None, None, None
     selected = description.queries
-    occurrences = (
-        sum(item.occurrences.number for item in selected if item.occurrences is not None)
-        if description.occurs
-        else None
-    )
-    if group is not description.total and description.occurs:
+    if not description.occurs and group is not description.total:
+        return None, None, None
+    occurrences = None
+    if group is not description.total:
         selected = tuple(item for item in selected if item.by_part.get(group.name))
         occurrences = sum(item.by_part[group.name].number for item in selected)
-    elif group is not description.total:
-        return None, None, None
+    elif description.occurs:
+        occurrences = sum(item.occurrences.number for item in selected if item.occurrences is not None)
     unknown = [item.unknown for item in selected if item.unknown is not None]
     return len(selected), occurrences, sum(unknown) if unknown else None
 

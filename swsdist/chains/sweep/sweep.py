@@ -266,13 +266,8 @@ def _by_query(results: Sequence[PointResult]) -> pa.Table:
 SCHEMA = "swsdist-sweep/1"
 
 #: Names in the sweep's folder.
-TABLE, TABLE_CSV, QUERIES, VALUES, PAGE = (
-    "points.parquet",
-    "points.csv",
-    "queries.parquet",
-    "sweep.json",
-    "sweep.html",
-)
+TABLE, TABLE_CSV, QUERIES, VALUES = "points.parquet", "points.csv", "queries.parquet", "sweep.json"
+PAGE = "sweep.html"
 
 #: Protocols shown in full.
 _MOST_PROTOCOLS = 3
@@ -561,15 +556,8 @@ def sweep_lists(spec: SweepSpec, notices: Notices) -> tuple[list[PointResult], l
         rows += _oracles(list_points) if spec.file.oracle_kst else []
         for keys, at, number in rows:
             with _of_point(spec, number):
-                results.append(
-                    _score_point(
-                        spec,
-                        system,
-                        at,
-                        {"system": system.name, **keys} if len(systems) > 1 else keys,
-                        len(results) + 1,
-                    )
-                )
+                named = {"system": system.name, **keys} if len(systems) > 1 else keys
+                results.append(_score_point(spec, system, at, named, len(results) + 1))
     alphas = sorted({at.alpha for at in list_points if at.method in ("kst", "sto")})
     return results, [entry for system in systems for entry in system.entries.values()], alphas
 

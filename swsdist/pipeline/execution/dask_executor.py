@@ -269,9 +269,7 @@ class DaskExecutor:
         """The outcome of a finished call; None if it is sent again."""
         try:
             outcome: Receipt | Failure = call.result(timeout=_ANSWER_WITHIN)
-        except (
-            TimeoutError
-        ):  # its worker died before the answer was fetched: Dask does it again, but the receipt remains
+        except TimeoutError:  # its worker died before it was fetched: Dask does it again, but the receipt remains
             receipt = written_receipt(self._context.folder(task), task)
             return receipt if receipt and receipt.pid in self._processes[receipt.host] else None
         except KilledWorker as error:

@@ -565,10 +565,7 @@ def version_mismatches(node: Mapping[str, str], driver: Mapping[str, str]) -> li
 
 def one_line(error: BaseException) -> str:
     """An error as one line; of tracebacks and of Ray's long messages the end."""
-    storage_error = explain(error)
+    if (storage_error := explain(error)) is not None:
+        return storage_error.message
     end = str(error).rpartition("Traceback (most recent call last):")[2]
-    return (
-        storage_error.message
-        if storage_error is not None
-        else " ".join(word for word in end.split() if word.strip("^~"))[-300:]
-    )
+    return " ".join(word for word in end.split() if word.strip("^~"))[-300:]

@@ -233,11 +233,9 @@ class RayExecutor:
 
     def _plan_actors(self, tasks: int) -> tuple[list[Needs], list[Slot]]:
         """Resources of each missing actor for this number of tasks, and the actors to keep."""
-        unused_slots, used = (
-            [slot for slot in self._slots if bool(slot.reason_unused) is is_unused] for is_unused in (True, False)
-        )
+        used = [slot for slot in self._slots if not slot.reason_unused]
         room = workers_for(node_resources(), self._alternatives, None, 1 << 62)
-        _, room = matched([slot.needs for slot in unused_slots], room)  # unused slots keep their room
+        _, room = matched([slot.needs for slot in self._slots if slot.reason_unused], room)  # they keep their room
         kept, missing = matched([slot.needs for slot in used], room[: min(self._settings.workers or len(room), tasks)])
         return missing, [used[k] for k in kept]
 

@@ -303,10 +303,8 @@ def _commands(chain_run: ChainRun) -> list[_Command]:
     for table in records(chain_run.run):
         if table["role"][0].as_py() != "driver":
             break
-        said = (
-            table.select(["event", "more"]).filter(pc.is_in(table["event"], pa.array(["run", "executor"]))).to_pylist()
-        )
-        lines = {line["event"]: json.loads(line["more"]) for line in said}
+        said = table.select(["event", "more"]).filter(pc.is_in(table["event"], pa.array(["run", "executor"])))
+        lines = {line["event"]: json.loads(line["more"]) for line in said.to_pylist()}
         if "run" in lines:
             found.append(_Command(**lines["run"], start_s=lines.get("executor", {}).get("start") or 0.0))
     return sorted(found)

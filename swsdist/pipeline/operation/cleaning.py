@@ -210,9 +210,8 @@ def clean(folder: Folder, hours: float, dry: bool) -> tuple[list[Removable], lis
             raise codes.FOLDER_IN_USE(
                 where=place.path(), pid=holder["pid"], host=holder["host"], seconds=lock.STALE_AFTER
             )
-    marks = [
-        mark for place in [folder, *others] for mark in left_behind(place, hours)
-    ]  # including locks of dead processes
+    # Including locks of dead processes.
+    marks = [mark for place in [folder, *others] for mark in left_behind(place, hours)]
     if dry:
         removable, retained = _no_more_needed(folder, places, plans, hours)
         return marks + removable, retained
@@ -223,9 +222,8 @@ def clean(folder: Folder, hours: float, dry: bool) -> tuple[list[Removable], lis
         plans = load_plans(folder) if plans else plans
         removable, retained = _no_more_needed(folder, places, plans, hours)
         for place in [folder, *others]:
-            _remove(
-                place, [mark for mark in marks + removable if mark.folder == place], plans if place == folder else {}
-            )
+            gone = [mark for mark in marks + removable if mark.folder == place]
+            _remove(place, gone, plans if place == folder else {})
     return marks + removable, retained
 
 

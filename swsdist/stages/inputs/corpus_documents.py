@@ -161,12 +161,8 @@ def _successor(file: str) -> str:
 
 def _unfitted_model(features: Features, place: tuple[int, int], fitted: Fitted, corpus: Corpus) -> UnfittedModel:
     """The unfitted model at a place; everything before it has its models."""
-    of, before = (
-        dict(features.options),
-        tuple((each.name, dict(each.options)) for each in features.transforms[: max(place[1], 0)]),
-    )
-    if isinstance(fitted, Learning):
-        of = fitted.learns_from()
+    before = tuple((each.name, dict(each.options)) for each in features.transforms[: max(place[1], 0)])
+    of = fitted.learns_from() if isinstance(fitted, Learning) else dict(features.options)
     extractor = create(features.name, of, transforms=before)
     recipe = recipe_fingerprint(identity(extractor))
     options = features.options if place[1] < 0 else features.transforms[place[1]].options
@@ -624,12 +620,10 @@ class CorpusDocuments(Mapping[Key, Row]):
 def corpus_documents_of(table: pa.Table, sources: Sequence[Source], storage: Mapping[str, object]) -> CorpusDocuments:
     """The documents of a table, with current identities of the sources of their frames."""
     recipes = [source.fingerprint for source in sources if isinstance(source.extractor, Extractor)]
-    recording_identities = (
-        _recording_identities(table, storage) if recipes else pa.nulls(table.num_rows, pa.large_string())
-    )
+    found = _recording_identities(table, storage) if recipes else pa.nulls(table.num_rows, pa.large_string())
     if len(recipes) == len(sources):
-        return CorpusDocuments(table, dict.fromkeys(recipes, recording_identities))
-    rows, recordings = table.to_pylist(), recording_identities.to_pylist()
+        return CorpusDocuments(table, dict.fromkeys(recipes, found))
+    rows, recordings = table.to_pylist(), found.to_pylist()
     for k, row in enumerate(rows):
         row["identities"] = dict.fromkeys(recipes, recordings[k])
     add_items(rows, sources, storage)
@@ -813,10 +807,8 @@ def settings_of(config: Config) -> dict[str, str]:
     for name in ("corpus", "chain", "options", *searching, "calibrate", "score"):
         section = getattr(config, name)
         # A section may define `matters`, which adds versions and resolves names.
-        values = (
-            Section.matters(section) if isinstance(section, Section) else {"": config.model_dump(mode="json")[name]}
-        )
-        result |= as_text(name, values)
+        is_section = isinstance(section, Section)
+        result |= as_text(name, Section.matters(section) if is_section else {"": config.model_dump(mode="json")[name]})
     return result
 
 
