@@ -255,12 +255,7 @@ class Context:
         return folder.read_bytes(rest)
 
     def publish(
-        self,
-        task: Task,
-        table: str,
-        rows: Iterable[pa.Table],
-        schema: pa.Schema,
-        suffix: str = ".parquet",
+        self, task: Task, table: str, rows: Iterable[pa.Table], schema: pa.Schema, suffix: str = ".parquet"
     ) -> Part:
         """Write a table of a task, one row group for each item of `rows`; files of one table need different suffixes."""
         count = 0

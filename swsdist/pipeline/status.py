@@ -58,10 +58,7 @@ def load_chain_run(run: Folder, name: str = ONLY) -> ChainRun:
         # A store may have been compacted since: its state identifies its tables.
         if len(receipts) < planned.planned and not chain_run.plan.in_state(planned.place):
             raise codes.INCOMPLETE_STAGE(
-                where=chain_run.run.path(),
-                stage=step.name,
-                left=planned.planned - len(receipts),
-                tasks=planned.planned,
+                where=chain_run.run.path(), stage=step.name, left=planned.planned - len(receipts), tasks=planned.planned
             )
         chain_run.outcomes[step.name] = StepOutcome(receipts)
     chain_run.chain.inputs.recall(chain_run.plan.state)

@@ -399,11 +399,7 @@ def _outputs(store: StoreState, receipts: Iterable[Receipt]) -> tuple[dict[str, 
 
 
 def _documents(
-    chain_inputs: SearchInputs,
-    source: Source,
-    track: str,
-    stay: Mapping[str, NDArray[np.bool_]],
-    added: Iterable[str],
+    chain_inputs: SearchInputs, source: Source, track: str, stay: Mapping[str, NDArray[np.bool_]], added: Iterable[str]
 ) -> Iterator[pa.Table]:
     """Documents of a track that stay, then those of tables that are added."""
     store, first = chain_inputs.store, 0

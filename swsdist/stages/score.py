@@ -490,10 +490,7 @@ class Fit(Stage[Fitting | Learning]):
     in_buckets = True
     most_work = MOST
     rounds = True
-    tables = {
-        "calibration": Table(None, None, digested=False),
-        "learnt": Table(None, None, digested=False),
-    }
+    tables = {"calibration": Table(None, None, digested=False), "learnt": Table(None, None, digested=False)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Fitting | Learning]]:
         """Nothing without references, unless a FILE decides."""

@@ -161,8 +161,7 @@ class LatticeShardWriter:
             expected = [counts[place].astype("<f4").tobytes() for place in places]
             columns = [[text for text, _ in some], [number for _, number in some], rows, expected]
             yield pa.table(
-                [pa.array(column, field.type) for column, field in zip(columns, POSTINGS, strict=True)],
-                schema=POSTINGS,
+                [pa.array(column, field.type) for column, field in zip(columns, POSTINGS, strict=True)], schema=POSTINGS
             )
 
     def discard(self) -> None:

@@ -64,12 +64,7 @@ class FuseOptions(Section):
         "overlap",
         description="detections of two systems are one place if they overlap, or if the mid-point of one is in the other",
     )
-    overlap: float = Field(
-        0.5,
-        ge=0,
-        lt=1,
-        description="overlap: least part of the shorter one",
-    )
+    overlap: float = Field(0.5, ge=0, lt=1, description="overlap: least part of the shorter one")
     found_by: PositiveInt = Field(
         1, description="keep a place if at least so many systems detected it; 2 of 3: a majority"
     )

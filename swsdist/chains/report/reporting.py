@@ -73,12 +73,7 @@ def notices(chain_run: ChainRun) -> list[str]:
     settings = chain_run.config.calibrate
     by_speaker = [name for name, entry in settings.entries().items() if "speaker" in entry.columns]
     if by_speaker and (nameless := inputs.corpus.documents["speaker"].null_count):
-        again.add(
-            codes.MISSING_SPEAKERS,
-            where=chain_run.config.corpus.documents,
-            step=by_speaker[0],
-            count=nameless,
-        )
+        again.add(codes.MISSING_SPEAKERS, where=chain_run.config.corpus.documents, step=by_speaker[0], count=nameless)
     _note_undecided(chain_run, again)
     _note_absent_terms(chain_run, again)
     if unsearched := sum(result.unsearched for result in chain_run.results("groups", Extracted)):

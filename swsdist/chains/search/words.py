@@ -40,8 +40,7 @@ class SearchOptions(ChainOptions):
     """The options of the chain search."""
 
     words: Words = Field(
-        Words(),
-        description="words of the documents, in `words` in the folder of the store; default: none",
+        Words(), description="words of the documents, in `words` in the folder of the store; default: none"
     )
 
     @classmethod

@@ -186,10 +186,7 @@ class ScorePoints(Stage[Scoring]):
     unit = "points"
     phase = "score"
     takes = {"terms": "terms", "ranks": "ranks", "contested": "contested"}
-    tables = {
-        "rescored": Table(RESCORED, None, digested=False),
-        "queries": Table(QUERIES_OF, None, digested=False),
-    }
+    tables = {"rescored": Table(RESCORED, None, digested=False), "queries": Table(QUERIES_OF, None, digested=False)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Scoring]]:
         """Finished tasks with any of the points, and tasks for the other points."""

@@ -156,13 +156,7 @@ def rank_points(
         [None if result.failed else digest_of(result, measures) for result in results], pa.string()
     )
     columns["failed"] = pa.array([result.failed or None for result in results], pa.string())
-    return RankedPoints(
-        pa.table(columns),
-        _by_query(results),
-        keys,
-        shown_measures,
-        tuple(rankings),
-    )
+    return RankedPoints(pa.table(columns), _by_query(results), keys, shown_measures, tuple(rankings))
 
 
 def digest_of(point_result: PointResult, measures: Sequence[str]) -> str:

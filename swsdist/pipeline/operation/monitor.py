@@ -326,12 +326,7 @@ class RunMonitor(ForwardingProgress):
         """The run begins."""
         status = self._status
         self._log_event(
-            "run-begun",
-            schema=SCHEMA,
-            version=version("swsdist"),
-            host=status.host,
-            pid=status.pid,
-            chains=chains,
+            "run-begun", schema=SCHEMA, version=version("swsdist"), host=status.host, pid=status.pid, chains=chains
         )
 
     def finish(self, state: str, message: str) -> None:
