@@ -26,9 +26,8 @@ from swsdist.core.numbers import seconds_to_frame
 from swsdist.core.types import DETECTIONS
 from swsdist.io.filesystem import Folder
 from swsdist.methods.method import SPANS, create, identity
-from swsdist.pipeline.chain import Chain, ChainInputs, Context, ExternalTable, Stage, Step, Table
+from swsdist.pipeline.chain import Chain, ChainInputs, Context, ExternalTable, Inputs, Stage, Step, Table
 from swsdist.pipeline.chain_run import ChainRun
-from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.status import load_chain_run
 from swsdist.pipeline.task import Task, TaskOutput

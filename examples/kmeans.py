@@ -17,8 +17,7 @@ from pydantic import BaseModel, ConfigDict, PositiveInt
 
 from swsdist.config import Config
 from swsdist.core.fingerprint import fingerprint
-from swsdist.pipeline.chain import Chain, Context, Stage, Step, Table
-from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.chain import Chain, Context, Inputs, Stage, Step, Table
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.registry.registry import Entry

@@ -23,8 +23,7 @@ from swsdist.core.types import CANDIDATES, DOCUMENTS
 from swsdist.io.filesystem import identify
 from swsdist.io.nist.ctm import read_ctm
 from swsdist.methods.method import SPANS, Method, Result, Unit, by_bucket
-from swsdist.pipeline.chain import Chain, Context, Stage, Step, Table
-from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.chain import Chain, Context, Inputs, Stage, Step, Table
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.registry.entries import MethodEntry

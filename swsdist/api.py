@@ -125,7 +125,7 @@ class RunResult:
         return self._members("parse")
 
     def _members(self, table: str) -> pd.DataFrame:
-        from swsdist.chains.discover.group_matches import MEMBERS
+        from swsdist.chains.discover.chain import MEMBERS
 
         return self._read(table, MEMBERS, [])
 

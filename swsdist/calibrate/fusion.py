@@ -46,7 +46,7 @@ average    the mean of the scores that the other systems gave to that detection
 least      the least score of the system for any detection of the query; if it has none: average
 =========  ==========================================================================================================
 
-Alternatively the system rescores the place (`swsdist.chains.fuse.rescore`); scores still missing are imputed by `least`.
+Alternatively the system rescores the place (`swsdist.chains.fuse.chain`); scores still missing are imputed by `least`.
 
 Without references nothing is fitted: the fused score is the mean of the systems' scores.
 

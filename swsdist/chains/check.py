@@ -13,9 +13,8 @@ import pyarrow as pa
 from swsdist.audio.formats.ffmpeg import OVERSHOOT
 from swsdist.audio.reader import probe_all
 from swsdist.calibrate.procedure import required_statistics
-from swsdist.chains.report.notices import barrier, counts, notices, summary
 from swsdist.chains.report.publish import FILES, publish_report
-from swsdist.chains.report.reporting import rejected_rows
+from swsdist.chains.report.reporting import barrier, counts, notices, rejected_rows, summary
 from swsdist.config import Config
 from swsdist.core.codes import line_of
 from swsdist.core.codes import pipeline as codes
@@ -35,13 +34,11 @@ from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.entries import is_chain
 from swsdist.registry.registries import CHAINS, METHODS
 from swsdist.score.measures.protocol import number_of_trials, protocol_of
-from swsdist.stages.describe import demand_posteriors
-from swsdist.stages.inputs.corpus_documents import compare, document_seconds, places_in
-from swsdist.stages.inputs.features import row_for
+from swsdist.stages.inputs.corpus_documents import compare, document_seconds, places_in, row_for
 from swsdist.stages.inputs.provenance import calibration_file, files_of, note_provenance
-from swsdist.stages.inputs.search_inputs import SearchInputs
-from swsdist.stages.inputs.validation import (
+from swsdist.stages.inputs.search_inputs import (
     MEASURED,
+    SearchInputs,
     check_scorable,
     document_checks,
     folds_of_steps,
@@ -51,6 +48,7 @@ from swsdist.stages.inputs.validation import (
     seconds_of,
 )
 from swsdist.stages.lattice_store import demand_lattices
+from swsdist.stages.queries import demand_posteriors
 from swsdist.stages.steps import steps
 from swsdist.store.manifest import load
 from swsdist.store.writing import precomputed_frames

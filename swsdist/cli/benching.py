@@ -142,7 +142,6 @@ def forecast(
     from swsdist.io.filesystem import Folder
     from swsdist.pipeline.forecast.costs import costs_of, left_out, pooled_costs
     from swsdist.pipeline.forecast.forecast import forecast as foresee
-    from swsdist.pipeline.forecast.forecast import rules_of
     from swsdist.pipeline.status import load_partial_run
 
     chain_run, *others = (load_partial_run(Folder(run)) for run in runs)
@@ -160,7 +159,7 @@ def forecast(
     result = foresee(
         costs,
         machines,
-        rules_of(config.executor),
+        config.executor,
         chain_run.chain.inputs.hours,
         keep=config.reduce.nbest,
         buckets=config.reduce.buckets_for,

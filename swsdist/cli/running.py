@@ -369,7 +369,7 @@ def run_name(path: str, template: Path, texts: str | None = None) -> str:
 
 def _print_words(result: RunResult, source: str) -> None:
     """Print the first candidates of the word list, and how one listens to all."""
-    from swsdist.chains.discover.score_discovery import first_words, least_of, words_of
+    from swsdist.chains.discover.chain import first_words, least_of, words_of
     from swsdist.report.tables import padded
 
     chain_run = result.outcome.chain_run

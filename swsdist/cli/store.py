@@ -129,7 +129,7 @@ def rejected(folder: str, as_csv: bool) -> None:
 @_STORE
 def check(folder: str) -> int:
     """Read all of STORE and compare it with its hashes and counts; exit code 3 if it is damaged."""
-    from swsdist.pipeline.operation.readers import reading
+    from swsdist.pipeline.operation.cleaning import reading
     from swsdist.store.maintaining import check as look
     from swsdist.store.manifest import words_store
 

@@ -69,7 +69,7 @@ def transcribe(target: str, to: str | None, formats: tuple[str, ...], models: tu
     """
     from swsdist.cli.running import index, run_name
     from swsdist.io.filesystem import Folder
-    from swsdist.pipeline.operation.readers import reading
+    from swsdist.pipeline.operation.cleaning import reading
     from swsdist.searcher.searcher import store_of_words
 
     folder, source = Folder(target.rstrip("/")), target.rstrip("/")
@@ -115,7 +115,7 @@ def align(
     then searched in FOLDER-aligned, and written as by swsdist transcribe.
     """
     from swsdist.cli.running import configured, go, run_name, source_of
-    from swsdist.pipeline.operation.readers import reading
+    from swsdist.pipeline.operation.cleaning import reading
     from swsdist.searcher.searcher import store_of_words
 
     texts = source_of(texts or folder)

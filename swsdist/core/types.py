@@ -6,6 +6,8 @@ from 1, higher scores are more likely occurrences. See docs/reference/tables.md 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import pyarrow as pa
 
 
@@ -21,6 +23,11 @@ def columns(text: str, **others: pa.DataType) -> pa.Schema:
         item = others.get(kind.rstrip("[]?")) or pa.type_for_alias(kind.rstrip("[]?"))
         fields.append(pa.field(name, pa.list_(item) if "[]" in kind else item, kind.endswith("?")))
     return pa.schema(fields)
+
+
+def table_of(rows: Iterable[Sequence[object]], schema: pa.Schema) -> pa.Table:
+    """A table from rows whose values are in the order of the schema's columns."""
+    return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
 
 
 _KEY = "doc_id string, channel int32"

@@ -1,6 +1,6 @@
 """Pairs of segments that are alike, found by sorting signatures: the cost grows with n log n of the collection.
 
-(`by: exact` finds them by search: `swsdist.chains.discover.cut_segments`.)
+(`by: exact` finds them by search: `swsdist.chains.discover.propose_pairs`.)
 
 Signatures are sorted by 64 of their bits in a random order, so that segments that agree in the first of them stand near each
 other; each is compared with those after it. Several orders find what a single order misses (Jansen and Van Durme 2011,

@@ -38,8 +38,7 @@ from swsdist.lattices.collection import files_in, name_of
 from swsdist.pipeline import lock
 from swsdist.pipeline.ledger import NAME as PLAN
 from swsdist.pipeline.ledger import Ledger, load_plans, remove, save_plans
-from swsdist.pipeline.operation.cleaning import left_behind, stems_of_state
-from swsdist.pipeline.operation.readers import readers_of
+from swsdist.pipeline.operation.cleaning import left_behind, readers_of, stems_of_state
 from swsdist.store import manifest, parquet
 from swsdist.store.maintaining import forget as without
 from swsdist.store.reading import Store

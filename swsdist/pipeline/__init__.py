@@ -1,1 +1,1 @@
-"""The machinery of chains, stages, tasks and receipts, and the driver that runs them; it knows no stage by its name."""
+"""The machinery of chains, stages, tasks and receipts, the driver of runs, and their costs; it knows no stage by its name."""

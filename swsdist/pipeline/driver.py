@@ -30,6 +30,7 @@ from swsdist.pipeline.chain_run import ChainRun, Outcome, StepRound, StepSelecti
 from swsdist.pipeline.execution.executor import (
     FOLDER,
     Executor,
+    Outcomes,
     PartListener,
     Serial,
     failure_file,
@@ -112,7 +113,9 @@ class RunServices:
     def _make_current(self) -> None:
         """Make these plans the current ones of the folder."""
         # The results are about to change: if this run is killed, no outdated report must remain.
-        self._remove_reports()
+        for chain_run in self._outcome.chain_runs.values() if self._outcome.single_plan else ():
+            for name in chain_run.chain.report_files:  # with several plans, the report belongs to another
+                self.ledger.run.remove(name)
         for name, plan in self._other_plans().items():
             if name in self._outcome.chain_runs and plan.chain != (chain := self._outcome.chain_runs[name].chain.name):
                 where = self.ledger.run.path()
@@ -121,19 +124,8 @@ class RunServices:
                 )
         # plan.json marks a run folder, so it is written before files that any folder may hold.
         self.save_plans()
-        self._write_config()
-
-    def _write_config(self) -> None:
         if self._outcome.single_plan:
-            text = dump_config(without_secrets(self._config))
-            self.ledger.run.write_bytes("config.yaml", text.encode())
-
-    def _remove_reports(self) -> None:
-        if not self._outcome.single_plan:
-            return  # the report belongs to another plan
-        for chain_run in self._outcome.chain_runs.values():
-            for name in chain_run.chain.report_files:
-                self.ledger.run.remove(name)
+            self.ledger.run.write_bytes("config.yaml", dump_config(without_secrets(self._config)).encode())
 
     def begin(self, step: Step, tasks: int, done: int, places: set[str]) -> None:
         """Start a step that has open tasks in these folders."""
@@ -178,9 +170,7 @@ class RunServices:
         if not all(name in saved and saved[name].has_tables_of(plan, complete) for name, plan in plans.items()):
             self._make_current()
 
-    def run(
-        self, step: Step, tasks: Sequence[Task], needs: Sequence[Needs], on_part: PartListener
-    ) -> Iterator[tuple[Task, Receipt | Failure]]:
+    def run(self, step: Step, tasks: Sequence[Task], needs: Sequence[Needs], on_part: PartListener) -> Outcomes:
         """Run tasks on the step's executor. Failures are saved to files, which are removed when the task succeeds.
 
         Args:
@@ -225,9 +215,7 @@ class RunServices:
                 advice=storage.remedy or _RUN_AGAIN,
             )
 
-    def _run(
-        self, step: Step, tasks: Sequence[Task], needs: Sequence[Needs], on_part: PartListener
-    ) -> Iterator[tuple[Task, Receipt | Failure]]:
+    def _run(self, step: Step, tasks: Sequence[Task], needs: Sequence[Needs], on_part: PartListener) -> Outcomes:
         settings = self._config.executor
         if step.stage.in_driver and not settings.entry.in_driver:
             if self._serial is None:  # without a cache: caches belong to nodes
@@ -361,9 +349,7 @@ def _run_first(outcome: Outcome, selection: StepSelection, progress: Progress) -
     if selection.only is not None:
         return  # prerequisites must be done
     for chain_run in outcome.chain_runs.values():
-        for name, config in (
-            chain_run.chain.prerequisites() if chain_run.chain.prerequisites is not None else {}
-        ).items():
+        for name, config in chain_run.chain.prerequisites().items():
             preceding = run_stages(
                 config, StepSelection(keep_going=selection.keep_going), progress.for_prerequisite(name)
             )
@@ -435,8 +421,9 @@ def _run_step(
         chain_run.outcomes[name] = StepOutcome()
     planners = {key: plan_rounds(chain_run, steps[key]) for key, chain_run in chain_runs.items()}
     while planners:
-        planned = {key: next(planned_round, None) for key, planned_round in planners.items()}
-        planners = {key: planners[key] for key, planned_round in planned.items() if planned_round is not None}
+        # A planner that is at its end has no round.
+        planned = {key: each for key, rounds in planners.items() if (each := next(rounds, None)) is not None}
+        planners = {key: planners[key] for key in planned}
         failed: dict[tuple[str, bytes], Failure] = {}
         open_tasks = _open_tasks(planned)
         if any(open_tasks.values()):
@@ -454,9 +441,7 @@ def _run_step(
                         progress.task(first, result)
             _demand_locks(locks)
             ran_tasks = True
-        for key in planners:
-            planned_round = planned[key]
-            assert planned_round is not None
+        for key, planned_round in planned.items():
             _record(chain_runs[key], steps[key], planned_round, failed, open_tasks[key])
     wall = time.perf_counter() - clock
     done = max(1, sum(chain_run.outcomes[name].done for chain_run in chain_runs.values()))
@@ -482,7 +467,7 @@ def _run_step(
 def _commits_when_interrupted(
     chain_runs: Mapping[str, ChainRun],
     steps: Mapping[str, Step],
-    planned: Mapping[str, StepRound | None],
+    planned: Mapping[str, StepRound],
     services: RunServices,
     locks: Sequence[Lock],
 ) -> Iterator[None]:
@@ -491,14 +476,12 @@ def _commits_when_interrupted(
     def commit(before: bool) -> None:
         for key, planned_round in planned.items():
             chain_run, step = chain_runs[key], steps[key]
-            if planned_round is None or step.name in chain_run.redo:
+            if step.name in chain_run.redo:
                 continue  # redone results replace the old ones all at once
             stage, inputs = step.stage, chain_run.inputs(step)
-            rows = (
-                planned_round.rows
-                if before
-                else chain_run.ledger.rows(stage.name, planned_round.place, planned_round.names)
-            )
+            rows = planned_round.rows
+            if not before:
+                rows = chain_run.ledger.rows(stage.name, planned_round.place, planned_round.names)
             inputs.outcome = StepOutcome()
             inputs.outcome.receipts.extend(chain_run.ledger.receipts(stage.name, planned_round.place), rows[rows >= 0])
             if len(inputs.outcome.receipts):
@@ -511,23 +494,21 @@ def _commits_when_interrupted(
     except (KeyboardInterrupt, SystemExit):
         with suppress(SwsdistError, OSError):  # the receipts remain
             services.end_workers()  # the driver does not see tasks that they finish meanwhile
-            for place in {planned_round.place for planned_round in planned.values() if planned_round is not None}:
+            for place in {planned_round.place for planned_round in planned.values()}:
                 services.ledger.forget(place)
             commit(before=False)
         raise
 
 
-def _open_tasks(planned: Mapping[str, StepRound | None]) -> dict[str, Spool]:
+def _open_tasks(planned: Mapping[str, StepRound]) -> dict[str, Spool]:
     """Open tasks by plan; a shared task belongs to the first plan that names it."""
     if len(planned) == 1:
-        return {
-            key: planned_round.left if planned_round is not None else Spool() for key, planned_round in planned.items()
-        }
+        return {key: planned_round.left for key, planned_round in planned.items()}
     taken: set[tuple[str, str]] = set()
     tasks_of: dict[str, Spool] = {}
     for key, planned_round in planned.items():
         tasks_of[key] = Spool()
-        for task in planned_round.left if planned_round is not None else ():
+        for task in planned_round.left:
             if (task.place, task.fingerprint) not in taken:
                 taken.add((task.place, task.fingerprint))
                 tasks_of[key].put(task)
@@ -545,9 +526,7 @@ def _by_needs(
     return [(needs, together(spools)) for needs, spools in tasks_of.items()]
 
 
-def _demand_earlier_steps(
-    name: str, selection: StepSelection, left: int, planned: Mapping[str, StepRound | None]
-) -> None:
+def _demand_earlier_steps(name: str, selection: StepSelection, left: int, planned: Mapping[str, StepRound]) -> None:
     """Raise a UserError if a step before the selected one is not done."""
     if selection.only is not None and name != selection.only:
         raise codes.EARLIER_STAGE_OPEN(
@@ -555,13 +534,12 @@ def _demand_earlier_steps(
         )
 
 
-def _size_of(planned: Mapping[str, StepRound | None]) -> tuple[int, float]:
+def _size_of(planned: Mapping[str, StepRound]) -> tuple[int, float]:
     """Number and work of a round's tasks in all plans, each task once."""
     count, work = 0, 0.0
     places: dict[str, list[StepRound]] = {}
     for planned_round in planned.values():
-        if planned_round is not None:
-            places.setdefault(planned_round.place, []).append(planned_round)
+        places.setdefault(planned_round.place, []).append(planned_round)
     for some in places.values():
         names = np.concatenate([planned_round.names for planned_round in some])
         once = np.unique(names, return_index=True)[1]
@@ -586,15 +564,13 @@ def _demand_locks(locks: Iterable[Lock]) -> None:
 def _announce(
     step: Step,
     chain_runs: Mapping[str, ChainRun],
-    planned: Mapping[str, StepRound | None],
+    planned: Mapping[str, StepRound],
     services: RunServices,
     progress: Progress,
     open_tasks: Mapping[str, Spool],
 ) -> None:
     """Publish the plan and the start of a step that has open tasks."""
     for key, planned_round in planned.items():
-        if planned_round is None:
-            continue
         chain_run = chain_runs[key]
         names = Names(np.concatenate([chain_run.outcomes[step.name].receipts.fingerprints, planned_round.names]))
         chain_run.plan.steps[step.name] = PlannedStep(
@@ -602,13 +578,11 @@ def _announce(
         )
     count, planned_work = _size_of(planned)
     left, work = sum(map(len, open_tasks.values())), sum(tasks.work for tasks in open_tasks.values())
-    places = {
-        planned_round.place for key, planned_round in planned.items() if planned_round is not None and open_tasks[key]
-    }
+    places = {planned_round.place for key, planned_round in planned.items() if open_tasks[key]}
     services.begin(step, count, count - left, places)
     if step.stage.replaces:
         for place in places:
-            rounds = [each for each in planned.values() if each is not None and each.place == place]
+            rounds = [each for each in planned.values() if each.place == place]
             kept = np.concatenate([each.names[each.rows >= 0] for each in rounds])
             services.ledger.drop(step.stage.name, place, kept)
     if step.stage.unit == "s":
@@ -644,9 +618,8 @@ def _record(
     else:  # the earlier receipts were dropped, since their outputs are replaced
         for k in np.flatnonzero(rows >= 0):
             ended.receipts.extend(now if left[k] else step_round.receipts, rows[k : k + 1])
-    run_here = (
-        left if len(tasks) == len(names) else np.isin(step_round.names, names_of(task.fingerprint for task in tasks))
-    )
-    done = int((run_here & (rows >= 0)).sum())
+    if len(tasks) < len(names):
+        left = np.isin(step_round.names, names_of(task.fingerprint for task in tasks))
+    done = int((left & (rows >= 0)).sum())
     ended.done += done
     ended.skipped += int((rows >= 0).sum()) - done

@@ -28,7 +28,7 @@ from swsdist.lattices.recognition import Recognition
 from swsdist.pipeline.chain import ExternalTable, Finding, Step
 from swsdist.pipeline.chain_run import ChainRun, StepSelection, plan_rounds, prepare_chain_run
 from swsdist.pipeline.forecast.costs import Cluster, Kind, Load, StepCost, cost_of
-from swsdist.pipeline.forecast.forecast import Forecast, rules_of, simulate
+from swsdist.pipeline.forecast.forecast import Forecast, simulate
 from swsdist.pipeline.ledger import ONLY, Ledger, StepOutcome
 from swsdist.pipeline.receipts import Receipts
 from swsdist.registry import registries
@@ -68,7 +68,7 @@ def estimates(config: Config, selection: StepSelection) -> list[Estimate]:
     chain_run = prepare_chain_run(ONLY, config, Ledger(Folder(config.run, config.storage)), selection)
     result = []
     exact = True
-    for name, before in (chain_run.chain.prerequisites() if chain_run.chain.prerequisites is not None else {}).items():
+    for name, before in chain_run.chain.prerequisites().items():
         rows = estimates(before, StepSelection(keep_going=selection.keep_going))
         result += [replace(row, stage=f"{name}: {row.stage}") for row in rows]
         exact &= all(row.tasks is not None and row.tasks == row.done for row in rows)
@@ -143,7 +143,7 @@ def forecast_remaining(config: Config, rows: Sequence[Estimate]) -> Forecast | N
     node = Kind(cpus=workers * settings.cpus_per_worker)
     cluster = Cluster((node,), start_s=0.0) if in_driver else Cluster((node,))
     several = [[_load(row, seed) for row in rows if row.left] for seed in range(_DRAWS)]
-    return simulate(several, cluster, rules_of(settings))
+    return simulate(several, cluster, settings)
 
 
 def _load(row: Estimate, seed: int) -> Load:

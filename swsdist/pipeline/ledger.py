@@ -257,9 +257,7 @@ class Ledger:
         """Remove the receipts in the run folder of all other tasks, and repack the rest."""
         names = names_of(sorted(tasks))
         for stage in self._stages():
-            records = self._records(stage, "")
-            rows = records.receipts.find(names)
-            self._keep(stage, "", records, rows[rows >= 0])
+            self.drop(stage, "", names)
         self.forget()
 
     def drop_makers(self, outputs: Collection[str]) -> None:

@@ -15,6 +15,7 @@ import hashlib
 import json
 import pickle
 import tempfile
+from abc import abstractmethod
 from array import array
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,6 +31,9 @@ from numpy.typing import NDArray
 
 from swsdist.core.types import OUTPUT, RECEIPTS
 from swsdist.pipeline.task import Cost, Part, Receipt, Task, TaskResult, result_as
+
+T = TypeVar("T")
+R = TypeVar("R", bound=TaskResult)
 
 _COST = tuple(field.name for field in fields(Cost))
 
@@ -63,7 +67,22 @@ def first_of_each(names: Digits) -> Rows:
     return np.flatnonzero(first)
 
 
-class Names(Sequence[str]):
+class Indexed(Sequence[T]):
+    """A sequence whose items are made on access."""
+
+    @abstractmethod
+    def _item(self, place: int) -> T:
+        """The item at an index from 0."""
+
+    @overload
+    def __getitem__(self, place: int) -> T: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[T]: ...
+    def __getitem__(self, place: int | slice) -> T | Sequence[T]:
+        return list(self)[place] if isinstance(place, slice) else self._item(range(len(self))[place])
+
+
+class Names(Indexed[str]):
     """An ordered list of fingerprints, 32 bytes each.
 
     Args:
@@ -105,12 +124,8 @@ class Names(Sequence[str]):
         for first in range(0, len(self.array), _DECODED):
             yield from self.array[first : first + _DECODED].astype("U32").tolist()
 
-    @overload
-    def __getitem__(self, place: int) -> str: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[str]: ...
-    def __getitem__(self, place: int | slice) -> str | Sequence[str]:
-        return Names(self.array[place]) if isinstance(place, slice) else self.array[place].decode()
+    def _item(self, place: int) -> str:
+        return str(self.array[place].decode())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Names) and np.array_equal(self.array, other.array)
@@ -224,20 +239,12 @@ def encoded(receipts: Sequence[Receipt]) -> pa.Table:
     """Encode receipts as RECEIPTS."""
     rows = [
         {
-            "stage": receipt.stage,
-            "version": receipt.version,
-            "fingerprint": receipt.fingerprint,
-            "label": receipt.label,
-            "round": receipt.round,
+            **vars(receipt),
+            **vars(receipt.cost),
             "work": float(receipt.work),
             "outputs": [_columns(part) for part in receipt.outputs],
             "told": json.dumps(receipt.result, ensure_ascii=False),
             "rejected": json.dumps(receipt.rejected, ensure_ascii=False),
-            **{name: getattr(receipt.cost, name) for name in _COST},
-            "host": receipt.host,
-            "pid": receipt.pid,
-            "started": receipt.started,
-            "finished": receipt.finished,
         }
         for receipt in receipts
     ]
@@ -302,8 +309,13 @@ def _last(names: Digits, rows: Rows) -> tuple[Digits, Rows]:
 _IN_MEMORY = 1 << 20
 
 
-class HasWork(Protocol):
-    """The attribute of a task that a queue uses."""
+class PolicyTask(Protocol):
+    """The attributes of a task that a queue and the policy use."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Name of the task."""
+        ...
 
     @property
     def work(self) -> float:
@@ -311,10 +323,10 @@ class HasWork(Protocol):
         ...
 
 
-P = TypeVar("P", bound=HasWork)
+P = TypeVar("P", bound=PolicyTask)
 
 
-class Spool(Sequence[Task]):
+class Spool(Indexed[Task]):
     """Tasks in the order of insertion."""
 
     def __init__(self) -> None:
@@ -358,20 +370,10 @@ class Spool(Sequence[Task]):
     def __iter__(self) -> Iterator[Task]:
         return (self[place] for place in range(len(self)))
 
-    @overload
-    def __getitem__(self, place: int) -> Task: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[Task]: ...
-    def __getitem__(self, place: int | slice) -> Task | Sequence[Task]:
-        if isinstance(place, slice):
-            return [self[item] for item in range(len(self))[place]]
-        self._file.seek(self._offsets[range(len(self))[place]])
+    def _item(self, place: int) -> Task:
+        self._file.seek(self._offsets[place])
         values = pickle.load(self._file)
         return Task(**{**values, "common": self._common[values["common"]]})
-
-    def by_work(self) -> Sequence[int]:
-        """Indices by descending work; stable."""
-        return np.argsort(-np.frombuffer(self._works, np.float64), kind="stable") if self._works else []  # type: ignore[return-value]
 
 
 def together(several: Sequence[Spool]) -> Spool:
@@ -394,8 +396,8 @@ class Queue(Generic[P]):
 
     def __init__(self, tasks: Sequence[P] = ()) -> None:
         self._tasks = tasks
-        order = tasks.by_work() if isinstance(tasks, Spool) else _by_work(tasks)
-        self._order = iter(order)
+        works = tasks.works if isinstance(tasks, Spool) else [task.work for task in tasks]
+        self._order = iter(np.argsort(-np.array(works, np.float64), kind="stable"))
         self._left = len(tasks)  # of the order
         self._front: deque[P] = deque()
         self._back: deque[P] = deque()
@@ -412,14 +414,6 @@ class Queue(Generic[P]):
             self._left -= 1
             return self._tasks[int(next(self._order))]
         return self._back.popleft()
-
-    def append(self, task: P) -> None:
-        """Add to the back."""
-        self._back.append(task)
-
-    def appendleft(self, task: P) -> None:
-        """Add to the front."""
-        self._front.appendleft(task)
 
     def extend(self, tasks: Iterable[P]) -> None:
         """Add several to the back."""
@@ -444,19 +438,13 @@ class Queue(Generic[P]):
             yield self.popleft()
 
 
-def _by_work(tasks: Sequence[HasWork]) -> list[int]:
-    return sorted(range(len(tasks)), key=lambda place: -tasks[place].work)
-
-
-T = TypeVar("T", bound=TaskResult)
-
 #: Longest list of receipts that is cached as objects.
 _CACHED = 1024
 #: Names converted to strings at a time.
 _PIECE = 1 << 16
 
 
-class Parts(Sequence[Part]):
+class Parts(Indexed[Part]):
     """Files of a table: columns in memory, a sequence of `Part` by its interface.
 
     Args:
@@ -504,18 +492,10 @@ class Parts(Sequence[Part]):
 
     def __iter__(self) -> Iterator[Part]:
         for first in range(0, len(self), _CACHED):
-            for values in self.columns.slice(first, _CACHED).to_pylist():
-                slots = values.pop("first_slot"), values.pop("last_slot")
-                yield Part(**values, slots=slots)
+            yield from map(_part, self.columns.slice(first, _CACHED).to_pylist())
 
-    @overload
-    def __getitem__(self, place: int) -> Part: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[Part]: ...
-    def __getitem__(self, place: int | slice) -> Part | Sequence[Part]:
-        if isinstance(place, slice):
-            return list(self)[place]
-        return next(iter(Parts(self.columns.slice(range(len(self))[place], 1))))
+    def _item(self, place: int) -> Part:
+        return _part(self.columns[place].as_py())
 
 
 def joined_parts(several: Sequence[Parts]) -> Parts:
@@ -523,7 +503,7 @@ def joined_parts(several: Sequence[Parts]) -> Parts:
     return Parts(pa.concat_arrays([pa.array([], OUTPUT), *(item.columns for item in several)]))
 
 
-class ReceiptList(Sequence[Receipt]):
+class ReceiptList(Indexed[Receipt]):
     """An ordered list of receipts: rows of `Receipts`. It grows by `+=` and `extend`.
 
     Args:
@@ -560,18 +540,11 @@ class ReceiptList(Sequence[Receipt]):
             return iter(self._cached)
         return (item for receipts, rows in self._of for item in receipts.at(rows))
 
-    @overload
-    def __getitem__(self, place: int) -> Receipt: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[Receipt]: ...
-    def __getitem__(self, place: int | slice) -> Receipt | Sequence[Receipt]:
-        if isinstance(place, slice):
-            return list(self)[place]
-        number = range(len(self))[place]
+    def _item(self, place: int) -> Receipt:
         for receipts, rows in self._of:
-            if number < len(rows):
-                return next(receipts.at(rows[number : number + 1]))
-            number -= len(rows)
+            if place < len(rows):
+                return next(receipts.at(rows[place : place + 1]))
+            place -= len(rows)
         raise IndexError(place)
 
     def column(self, name: str) -> pa.ChunkedArray:
@@ -590,7 +563,7 @@ class ReceiptList(Sequence[Receipt]):
         """The sum of a column of numbers."""
         return float(pc.sum(self.column(name)).as_py() or 0) if len(self) else 0.0
 
-    def results(self, kind: type[T]) -> list[T]:
+    def results(self, kind: type[R]) -> list[R]:
         """Results of the tasks that have one, as the stage's type."""
         texts = (text for chunk in self.column("told").chunks for text in chunk.to_pylist())
         return [result_as(kind, values) for text in texts if (values := json.loads(text))]

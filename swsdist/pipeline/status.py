@@ -58,10 +58,7 @@ def load_chain_run(run: Folder, name: str = ONLY) -> ChainRun:
         # A store may have been compacted since: its state identifies its tables.
         if len(receipts) < planned.planned and not chain_run.plan.in_state(planned.place):
             raise codes.INCOMPLETE_STAGE(
-                where=chain_run.run.path(),
-                stage=step.name,
-                left=planned.planned - len(receipts),
-                tasks=planned.planned,
+                where=chain_run.run.path(), stage=step.name, left=planned.planned - len(receipts), tasks=planned.planned
             )
         chain_run.outcomes[step.name] = StepOutcome(receipts)
     chain_run.chain.inputs.recall(chain_run.plan.state)
@@ -177,8 +174,8 @@ class Status:
     state: str
     holder: str | None
     stages: tuple[StageStatus, ...]
-    processes: tuple[ProcessStatus, ...]
-    eta_s: float | None
+    processes: tuple[ProcessStatus, ...] = ()
+    eta_s: float | None = None
     ended: str | None = None
 
 
@@ -194,18 +191,18 @@ def status(run: Folder) -> Status:
     if holder is not None and lives(run, holder, within=_WATCHED_AGE):
         if driver_status is not None and driver_status.token == holder["token"]:
             return _running(run, text, driver_status)
-        return Status("running", text, _counted(run, load_plans(run)), (), None)  # no open task, or not started yet
+        return Status("running", text, _counted(run, load_plans(run)))  # no open task, or not started yet
     plans = load_plans(run)
     stages = _counted(run, plans)
     complete = all(stage.done == stage.tasks for stage in stages)
     last = all(plan.complete for plan in plans.values())
     if holder is not None:
-        return Status("died", text, stages, (), None)
+        return Status("died", text, stages)
     if complete and last and (driver_status is None or driver_status.state != "stopped"):
-        return Status("done", text, stages, (), None)
+        return Status("done", text, stages)
     if driver_status is None or driver_status.state == "running" or (driver_status.state == "done" and not complete):
-        return Status("incomplete", text, stages, (), None)
-    return Status(driver_status.state, text, stages, (), None, driver_status.message or None)
+        return Status("incomplete", text, stages)
+    return Status(driver_status.state, text, stages, ended=driver_status.message or None)
 
 
 def _counted(run: Folder, plans: dict[str, Plan]) -> tuple[StageStatus, ...]:

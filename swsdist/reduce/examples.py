@@ -299,13 +299,9 @@ class Bucket:
             self.add(table)
         return self.reduced()
 
-    def reduced(self, *, last: bool = True) -> Reduced:
-        """The detections and statistics so far.
-
-        Args:
-            last: no more candidates follow, so their memory is freed.
-        """
-        return Reduced(self._best.table(*self._named, last=last), self._sums.table())
+    def reduced(self) -> Reduced:
+        """The detections and statistics; no more candidates follow, so their memory is freed."""
+        return Reduced(self._best.table(*self._named), self._sums.table())
 
 
 #: Best hits of a query that are looked for.

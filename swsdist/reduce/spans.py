@@ -347,12 +347,12 @@ class Best:
         if self._cuts % _GIVE_BACK == 0:  # free memory is fragmented
             pa.default_memory_pool().release_unused()
 
-    def table(self, tick: float, system: str, *, last: bool = True) -> pa.Table:
-        """DETECTIONS in total order; see `detections`. The last call empties the container."""
+    def table(self, tick: float, system: str) -> pa.Table:
+        """DETECTIONS in total order; see `detections`. It empties the container."""
         if not self._rows.count:
             return DETECTIONS.empty_table()
         best = _best_in_order(self._rows.spans, self._names, self._nbest)
-        kept = self._rows.taken(best) if last else self._rows.spans.take(best)
+        kept = self._rows.taken(best)
         pa.default_memory_pool().release_unused()
         encoded = pa.Table.from_batches(detections(kept, self._names, tick, system), DETECTIONS)
         del kept

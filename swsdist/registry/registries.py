@@ -199,7 +199,7 @@ EXECUTORS: Registry[ExecutorEntry] = Registry(
 
 _P = "swsdist.methods.first_pass"
 
-_QUANTISE = "swsdist.stages.quantise:Quantise"
+_QUANTISE = "swsdist.stages.index:Quantise"
 
 #: Where to search.
 FIRST_PASSES: Registry[FirstPassEntry] = Registry(

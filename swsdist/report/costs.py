@@ -477,10 +477,6 @@ class Costs:
         """CPU s of killed, failed and repeated attempts at the present plan's tasks."""
         return max(0, self._tried_ticks - sum(self._valid_ticks.values())) / TICKS
 
-    def hardware(self) -> list[tuple[Description, int]]:
-        """Types of nodes (`accounts.hardware.describe`), and the number of nodes of each."""
-        return [(described, len(hosts)) for _, (described, hosts) in sorted(self._kinds.items())]
-
     def types(self) -> dict[str, tuple[Description, list[str]]]:
         """Types of nodes by short name, with the names of the nodes."""
         return {name: (described, sorted(hosts)) for name, (described, hosts) in sorted(self._kinds.items())}

@@ -51,7 +51,7 @@ from swsdist.lattices.words import spelled, unmarked
 from swsdist.methods.query import speech_trimming as bands
 from swsdist.methods.query.extraction import Cut, Extracted, extract, uses_recording_statistics, with_statistics
 from swsdist.methods.query.speech_trimming import has_speech
-from swsdist.stages.describe import measure_examples
+from swsdist.stages.queries import measure_examples
 from swsdist.store.lattice_shards import labels_of
 from swsdist.store.manifest import relocated_paths
 from swsdist.store.reading import Store, Tracks

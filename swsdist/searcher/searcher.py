@@ -1,7 +1,7 @@
 """Search without a run: one store, many searches in this process.
 
 Queries become examples (`methods.query.extraction`), a registered method searches unit by unit, and the steps of the run's
-chain turn candidates into scored hits (`swsdist.pipeline.in_memory`): the results are a run's, byte for byte.
+chain turn candidates into scored hits (`swsdist.pipeline.chain_run`): the results are a run's, byte for byte.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ from swsdist.methods.query.extraction import Cut, prepared
 from swsdist.methods.query.speech_trimming import kept, without_dropped
 from swsdist.methods.sample import in_sample, limit_of
 from swsdist.pipeline.chain import Chain, ChainInputs, Step
-from swsdist.pipeline.in_memory import InMemory, MemoryContext, Way
+from swsdist.pipeline.chain_run import InMemory, MemoryContext, Way
 from swsdist.pipeline.ledger import Ledger, load_plans
-from swsdist.pipeline.operation.readers import reading
+from swsdist.pipeline.operation.cleaning import reading
 from swsdist.pipeline.status import config_of
 from swsdist.registry.entries import is_chain
 from swsdist.registry.registries import CALIBRATION, CHAINS, METHODS

@@ -32,7 +32,7 @@ import pyarrow.compute as pc
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
-from swsdist.chains.discover.score_discovery import least_of, words_of
+from swsdist.chains.discover.chain import least_of, words_of
 from swsdist.core.codes import server as codes
 from swsdist.core.codes.pipeline import FOLDER_IN_USE, LOCK_CONFLICT
 from swsdist.core.errors import SwsdistError, UserError

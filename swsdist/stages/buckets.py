@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from swsdist.core.fingerprint import SLOTS, slots_of
-from swsdist.pipeline.chain import Context, Stage
-from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.chain import Context, Inputs, Stage
 from swsdist.pipeline.task import P, Part, Task, TaskOutput
 from swsdist.score import score_limits
 

@@ -39,12 +39,10 @@ from swsdist.features.fitting.files import (
 from swsdist.features.fitting.interface import FEWER, Document, Model, Rounds, Totals, load_model
 from swsdist.features.interface import Extractor, one_thread
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.chain import Context, Stage, Table
-from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.chain import Context, Inputs, Stage, Table
 from swsdist.pipeline.task import Part, Receipt, Task, TaskOutput
 from swsdist.registry.registries import FEATURES, TRANSFORMS
-from swsdist.stages.inputs.corpus_documents import Row, document_seconds, parts_of
-from swsdist.stages.inputs.features import UnfittedModel, row_for
+from swsdist.stages.inputs.corpus_documents import Row, UnfittedModel, document_seconds, parts_of, row_for
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.store import parquet
 from swsdist.store.writing import KeptFrames, WithResult, raise_transient
@@ -372,10 +370,9 @@ def _in_pieces(rows: Sequence[Row], lengths: Sequence[float]) -> tuple[list[Row]
         pieces = 1 if row.get("start") is not None else max(1, int(length / _TASK_SECONDS))
         edges = [length * k / pieces for k in range(pieces + 1)]
         for k, (start, end) in enumerate(pairwise(edges)):
-            place = (
-                {"recording": row["doc_id"], "start": start, "end": end, "listed": row["path"]} if pieces > 1 else {}
-            )
-            cut.append((_order(row["doc_id"], row["channel"], k), {**row, **place}, end - start))
+            place = {"recording": row["doc_id"], "start": start, "end": end, "listed": row["path"]}
+            piece = {**row, **place} if pieces > 1 else {**row}
+            cut.append((_order(row["doc_id"], row["channel"], k), piece, end - start))
     cut.sort(key=lambda item: item[0])
     return [row for _, row, _ in cut], [length for *_, length in cut]
 

@@ -17,6 +17,7 @@ from swsdist.audio.formats import ffmpeg
 from swsdist.audio.reader import write_silence
 from swsdist.audio.streams import are_permitted, permitted
 from swsdist.config import Config
+from swsdist.config.search import Search
 from swsdist.core.codes import stages as codes
 from swsdist.core.errors import SwsdistError
 from swsdist.core.needs import Needs
@@ -26,12 +27,30 @@ from swsdist.features.extractors import Planned, Source, needs_of_all, recipe
 from swsdist.features.interface import Extractor, frame_shift, kind_of, libraries_of, tracks_of
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote.scratch import scratch
-from swsdist.pipeline.chain import Context, Stage, Table
-from swsdist.pipeline.inputs import Inputs
+from swsdist.methods.method import create
+from swsdist.methods.sample import (
+    EVERYTHING,
+    codebook_file,
+    codebook_name,
+    codes_name,
+    contents,
+    landmark_documents,
+    sample_limit,
+)
+from swsdist.pipeline.chain import Context, Inputs, Stage, Table
 from swsdist.pipeline.task import Part, Receipt, Task, TaskOutput
 from swsdist.stages.buckets import Indexed
-from swsdist.stages.inputs.corpus_documents import Row, StoreContents, compare_tables, places_in, still_rejected
-from swsdist.stages.inputs.features import RunFeatures, pinned_names, row_for, stem_of
+from swsdist.stages.inputs.corpus_documents import (
+    Row,
+    RunFeatures,
+    StoreContents,
+    compare_tables,
+    pinned_names,
+    places_in,
+    row_for,
+    stem_of,
+    still_rejected,
+)
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.inputs.state import StoreState, doubt_gone
 from swsdist.store import parquet
@@ -47,9 +66,10 @@ from swsdist.store.manifest import (
     commit,
     frozen_statistics,
     made_with,
+    pin,
 )
 from swsdist.store.parquet import SpooledDocuments
-from swsdist.store.reading import keys_of
+from swsdist.store.reading import Store, keys_of
 from swsdist.store.statistics import cut
 from swsdist.store.writing import (
     KeptFrames,
@@ -220,18 +240,9 @@ class Index(Stage[Indexing]):
             # All tracks of a pass share the list of rejected documents.
             parts += [Part(table, *out, n) for table, out, n in named if not parts or table != "rejected"]
         first, stored = result[0], sum("held" in row for row in payload.documents)
-        return TaskOutput(
-            tuple(parts),
-            Indexed(
-                first.documents.num_rows,
-                frames[0],
-                first.seconds,
-                sorted(used),
-                made_with(libraries_of(extractor)),
-                stored,
-            ),
-            rejected=first.rejected.drop_columns(["identity"]).to_pylist(),
-        )
+        libraries = made_with(libraries_of(extractor))
+        made = Indexed(first.documents.num_rows, frames[0], first.seconds, sorted(used), libraries, stored)
+        return TaskOutput(tuple(parts), made, rejected=first.rejected.drop_columns(["identity"]).to_pylist())
 
     def prepare(self, inputs: Inputs) -> None:
         """Refuse to lose most documents before others are indexed."""
@@ -336,10 +347,8 @@ def _doubt_gone(inputs: Inputs) -> None:
     chain_inputs = inputs.chain_inputs(SearchInputs)
     store = chain_inputs.store
     if store.manifest is not None and store.comparison is not None and chain_inputs.is_first("gone"):
-        counts = store.comparison.counts
-        doubt_gone(
-            chain_inputs.notices, store.folder, counts.gone - counts.held, int(store.manifest.counts["documents"])
-        )
+        counts, of = store.comparison.counts, int(store.manifest.counts["documents"])
+        doubt_gone(chain_inputs.notices, store.folder, counts.gone - counts.held, of)
 
 
 def _stored(chain_inputs: SearchInputs) -> tuple[dict[str, NDArray[np.bool_]], pa.Table, bool]:
@@ -390,11 +399,7 @@ def _outputs(store: StoreState, receipts: Iterable[Receipt]) -> tuple[dict[str, 
 
 
 def _documents(
-    chain_inputs: SearchInputs,
-    source: Source,
-    track: str,
-    stay: Mapping[str, NDArray[np.bool_]],
-    added: Iterable[str],
+    chain_inputs: SearchInputs, source: Source, track: str, stay: Mapping[str, NDArray[np.bool_]], added: Iterable[str]
 ) -> Iterator[pa.Table]:
     """Documents of a track that stay, then those of tables that are added."""
     store, first = chain_inputs.store, 0
@@ -512,3 +517,113 @@ def _by_shard(tracks: Iterable[SpooledDocuments]) -> dict[str, tuple[int, int]]:
             before = result.get(name, (0, 0))
             result[name] = before[0] + count, before[1] + total
     return result
+
+
+class Quantising(NamedTuple):
+    """The payload of a task; without a shard, of the task for the codebook."""
+
+    store: tuple[str, str]
+    search: Search
+    codebook: str = ""
+    shard: str = ""
+    content: str = ""
+
+
+class Quantise(Stage[Quantising]):
+    """The codebook is made of some documents, chosen once; it also codes later documents.
+
+    Round 0 makes the codebook, unless one is pinned, and the next round the codes of each shard.
+    """
+
+    name = "quantise"
+    version = 2
+    unit = "frames"
+    phase = "index"
+    takes = {"shards": "features"}
+    grows_with_hours = "more"
+    grows_with_queries = "same"
+    rounds = True
+    # Digests cover search results instead; the pinned codebook is named by content.
+    tables = {"codebook": Table(None, None, digested=False), "codes": Table(None, None, digested=False)}
+
+    def place(self, inputs: Inputs) -> str:
+        """The store."""
+        return inputs.chain_inputs(SearchInputs).store.folder.root
+
+    def plan(self, inputs: Inputs) -> Iterator[Task[Quantising]]:
+        """A task for the codebook, or one per shard."""
+        chain_inputs, settings = inputs.chain_inputs(SearchInputs), inputs.config.search
+        store = chain_inputs.store.open()
+        if sample_limit(settings, store.manifest.counts) == EVERYTHING:
+            return  # all is searched exactly
+        codebook = codebook_file(store, settings)
+        if codebook is None and inputs.round == 0:
+            yield self._codebook(inputs, store)
+            return
+        if inputs.round > (1 if codebook is None else 0):
+            return
+        codebook = codebook or _new_codebook(inputs)
+        if codebook is None:
+            return  # its task failed: the search makes its own
+        shards = store.manifest.shards
+        index = contents(store, settings, [shard.name for shard in shards])
+        for shard in shards:
+            content, label = index[shard.name], f"{shard.documents} documents"
+            payload = Quantising(chain_inputs.store.state, settings, codebook, shard.name, content)
+            yield inputs.task(codebook, content, label=label, work=shard.frames, payload=payload)
+
+    def _codebook(self, inputs: Inputs, store: Store) -> Task[Quantising]:
+        settings = inputs.config.search
+        rows = store.documents(columns=["doc_id", "channel", "shard", "frames"]).to_pylist()
+        chosen = landmark_documents([(row["doc_id"], row["channel"]) for row in rows])
+        used = [row for row in rows if (row["doc_id"], row["channel"]) in chosen]
+        index = contents(store, settings, sorted({row["shard"] for row in used}))
+        key_parts = codebook_name(store, settings), [list(key) for key in chosen], sorted(index.values())
+        label = f"codebook, from {len(used)} documents"
+        payload = Quantising(inputs.chain_inputs(SearchInputs).store.state, settings)
+        return inputs.task(
+            *key_parts, label=label, work=1, payload=payload
+        )  # of so many documents, however many there are
+
+    def warm(self, task: Task[Quantising], context: Context) -> None:
+        """Load the search's modules."""
+        create(task.payload.search).warm()
+
+    def run(self, task: Task[Quantising], context: Context) -> TaskOutput:
+        """Make the codebook, or code the frames of a shard."""
+        from swsdist.methods.first_pass.search import fit_codebook, index_shard  # loads numba, which planning avoids
+
+        payload = task.payload
+        store = Store.at(*payload.store, storage=context.storage)
+        if not payload.shard:
+            model = fit_codebook(store, payload.search)
+            name = f"models/codebook-{model.fingerprint}.npz"
+            output = parquet.publish_bytes(store.folder, name, model.to_bytes())
+            return TaskOutput((Part("codebook", *output, len(model.arrays["columns"])),))
+        table = index_shard(store, payload.shard, payload.search, payload.codebook)
+        name = codes_name(payload.codebook, payload.content)
+        output = parquet.publish(store.folder, name, [table], table.schema)
+        return TaskOutput((Part("codes", *output, table.num_rows),))
+
+    def makers(self, inputs: Inputs) -> Sequence[Receipt]:
+        """Those of this plan, and that of the pinned codebook."""
+        manifest = inputs.chain_inputs(SearchInputs).store.manifest
+        pinned = manifest and codebook_file(inputs.chain_inputs(SearchInputs).store.open(), inputs.config.search)
+        made = inputs.ledger.receipts(self.name, inputs.place).values() if pinned else ()
+        books = [receipt for receipt in made if any(part.name == pinned for part in receipt.outputs)]
+        return [*books, *(receipt for receipt in inputs.outcome.receipts if receipt not in books)]
+
+    def finish(self, inputs: Inputs) -> None:
+        """Pin the codebook, unless documents for it are still to come."""
+        chain_inputs = inputs.chain_inputs(SearchInputs)
+        assert chain_inputs.store.manifest is not None  # index has finished
+        name, result = codebook_name(chain_inputs.store.open(), inputs.config.search), _new_codebook(inputs)
+        if result and name not in chain_inputs.store.manifest.models and not chain_inputs.store.manifest.provisional:
+            inputs.commits()
+            chain_inputs.store.manifest = pin(chain_inputs.store.folder, chain_inputs.store.manifest, {name: result})
+
+
+def _new_codebook(inputs: Inputs) -> str | None:
+    """The codebook made by round 0."""
+    parts = [part for receipt in inputs.outcome.receipts for part in receipt.parts("codebook")]
+    return parts[0].name if parts else None

@@ -17,8 +17,7 @@ from swsdist.core.types import DOCUMENTS
 from swsdist.io.filesystem import Folder
 from swsdist.lattices.lattice import LeftOut
 from swsdist.lattices.packed import TICK, Packed
-from swsdist.pipeline.chain import Context, Table
-from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.chain import Context, Inputs, Table
 from swsdist.pipeline.task import Part, Task, TaskOutput
 from swsdist.stages.buckets import Indexed
 from swsdist.stages.inputs.state import StoreState

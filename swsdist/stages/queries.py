@@ -11,24 +11,39 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from swsdist.audio import speech
 from swsdist.audio.formats import ffmpeg
-from swsdist.audio.reader import write_silence
+from swsdist.audio.reader import read_blocks, write_silence
 from swsdist.audio.streams import are_permitted, is_command, permitted, refusal
+from swsdist.calibrate.procedure import required_statistics
+from swsdist.calibrate.statistics import (
+    ExampleEntropies,
+    ExampleGroup,
+    ExampleSpeech,
+    Tally,
+    from_table,
+    load_statistics,
+    no_posteriors,
+    summed,
+    to_table,
+)
 from swsdist.config import Config
 from swsdist.config.search import Dropping, Search
 from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.codes import stages as codes
-from swsdist.core.errors import AudioError, StoreError
+from swsdist.core.errors import AudioError, ConfigError, StoreError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.needs import Needs
-from swsdist.core.types import DOCUMENTS, EXAMPLES, FRAMES, QUERIES, STATISTICS
+from swsdist.core.types import DOCUMENTS, EXAMPLES, FRAMES, QUERIES, QUERY_STATISTICS, STATISTICS, table_of
 from swsdist.corpora.kaldi import demand_permission
 from swsdist.features.extractors import Planned, Source, needs_of_all, recipe
 from swsdist.features.fitting.moments import Sums
@@ -43,19 +58,18 @@ from swsdist.methods.query.extraction import (
     with_statistics,
     write_group,
 )
-from swsdist.pipeline.chain import Context, Stage, Table
+from swsdist.methods.query.speech_trimming import trim_to_speech
+from swsdist.pipeline.chain import Context, Inputs, Stage, Table
 from swsdist.pipeline.chain_run import ChainRun
-from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.status import by_key
-from swsdist.pipeline.task import Part, Receipt, Task, TaskOutput
+from swsdist.pipeline.task import Part, Receipt, Task, TaskOutput, Values
 from swsdist.registry.registries import RECURRENCES
+from swsdist.registry.registries import STATISTICS as registries_STATISTICS
 from swsdist.stages.buckets import Extracted
 from swsdist.stages.fit_transforms import in_random_order
 from swsdist.stages.inputs.corpus import speaker_of
-from swsdist.stages.inputs.corpus_documents import Row, document_seconds, parts_of
-from swsdist.stages.inputs.features import row_for
-from swsdist.stages.inputs.search_inputs import CorpusInputs, SearchInputs
-from swsdist.stages.inputs.validation import seconds_of
+from swsdist.stages.inputs.corpus_documents import Row, document_seconds, parts_of, row_for
+from swsdist.stages.inputs.search_inputs import CorpusInputs, SearchInputs, seconds_of
 from swsdist.store.manifest import (
     GROUPS,
     REJECTED_DOCUMENTS,
@@ -160,11 +174,8 @@ class Queries(Stage[Extracting]):
             by_query.setdefault(row["query_id"], []).append(row)
         cut = groups(list(by_query))
         # With a single extractor, track names do not affect columns.
-        made_by: Any = (
-            chain_inputs.features.extractor_fingerprint
-            if len(chain_inputs.features.sources) == 1
-            else chain_inputs.features.recipes
-        )
+        features = chain_inputs.features
+        made_by: Any = features.sources[0].fingerprint if len(features.sources) == 1 else features.recipes
         sources = [(source.planned, source.tracks) for source in chain_inputs.features.sources]
         for k, query_ids in enumerate(cut):
             members = [row for query_id in query_ids for row in sorted(by_query[query_id], key=_example)]
@@ -217,10 +228,8 @@ class Queries(Stage[Extracting]):
         """Commit the groups of this plan as the store's state, unless current."""
         chain_inputs, folder = inputs.chain_inputs(SearchInputs), Folder(inputs.place, inputs.config.storage)
         states = _states(inputs)
-        source, listing = (
-            GROUPS + fingerprint(states, chain_inputs.features.recipes),
-            inputs.ledger.listing(inputs.place),
-        )
+        source = GROUPS + fingerprint(states, chain_inputs.features.recipes)
+        listing = inputs.ledger.listing(inputs.place)
         try:
             old = load(folder)
         except StoreError:  # damaged; it is rebuilt from the groups
@@ -502,19 +511,153 @@ def _merged(payload: Merging, context: Context) -> pa.Table:
     scopes = [scope for scope in parts[0] if all(scope in part for part in parts[1:])] if parts else []
     if ("collection", "") not in scopes:
         raise codes.NO_QUERY_DOCUMENT_READ(where=f"corpus.queries_from.documents: {payload.where}")
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for kind, name in sorted(scopes):
         several = [part[kind, name] for part in parts]
         means, deviations = zip(*(item.mean_and_deviation() for item in several), strict=True)
-        rows.append(
-            {
-                "scope": kind,
-                "name": name,
-                "frames": min(item.frames for item in several),
-                "mean": np.concatenate(means).tolist(),
-                "variance": (np.concatenate(deviations) ** 2).tolist(),
-                "frozen": True,
-                "taken_from": [],
-            }
-        )
-    return pa.Table.from_pylist(rows, STATISTICS)
+        mean, variance = np.concatenate(means).tolist(), (np.concatenate(deviations) ** 2).tolist()
+        rows.append((kind, name, min(item.frames for item in several), mean, variance, True, []))
+    return table_of(rows, STATISTICS)
+
+
+#: Sampling rate for the analysis of queries, Hz.
+_RATE = 16_000
+
+
+class Describing(NamedTuple):
+    """The payload of a task."""
+
+    queries: str
+    rows: list[Values]
+    names: list[str]
+    trim: bool
+    commands: bool
+
+
+class Describe(Stage[Describing]):
+    """A task per group of queries. The chain contains this stage only if a step needs a statistic of examples."""
+
+    name = "describe"
+    version = 1
+    unit = "examples"
+    phase = "search"
+    takes = {"queries": "groups"}
+    grows_with_hours = "same"
+    tables = {"described": Table(QUERY_STATISTICS)}
+
+    def plan(self, inputs: Inputs) -> Iterator[Task[Describing]]:
+        """A task for the statistics of each group, with the examples extracted for the search."""
+        chain_inputs = inputs.chain_inputs(SearchInputs)
+        names = list(load_statistics(required_statistics(inputs.config.calibrate), "examples"))
+        needs_speech = ExampleSpeech.name in names
+        precomputed = any(isinstance(source.extractor, Precomputed) for source in chain_inputs.features.sources)
+        trim, rows = inputs.config.queries.trim == "auto" and not precomputed, defaultdict[str, list[Values]](list)
+        for row in chain_inputs.examples if needs_speech else ():
+            rows[row["query_id"]].append(row)
+        for receipt, group, (part,) in inputs.made("queries", Extracted):
+            members = [row for query_id in group.query_ids for row in rows[query_id]]
+            payload = Describing(part.name, members, names, trim, are_permitted())
+            key_parts = [registries_STATISTICS.identity(name) for name in names], receipt.fingerprint
+            label = f"{group.examples} examples"
+            yield inputs.task(*key_parts, label=label, work=group.examples, payload=payload)
+
+    def run(self, task: Task[Describing], context: Context) -> TaskOutput:
+        """Measure the statistics."""
+        payload = task.payload
+        folder, state = context.place(payload.queries)
+        store = Store(folder, require(folder, state))
+        with permitted(payload.commands):
+            result = measure_examples(
+                examples_of(store), store, payload.rows, payload.names, payload.trim, context.storage
+            )
+        return TaskOutput((context.publish(task, "described", [to_table(result)], QUERY_STATISTICS),))
+
+
+def measure_examples(
+    examples: pa.Table,
+    store: Store,
+    rows: Iterable[Mapping[str, Any]],
+    names: Iterable[str],
+    trim: bool,
+    storage: Mapping[str, object],
+) -> dict[str, Tally]:
+    """Statistics of examples for calibration steps, by name.
+
+    Args:
+        examples: EXAMPLES.
+        store: of the same tracks.
+        rows: of QUERIES, the source of the examples.
+        names: of the statistics.
+        trim: whether they were trimmed.
+        storage: options for s3fs.
+
+    Raises:
+        UserError: speech is required of an example without a recording; or entropy without a track of posteriors.
+    """
+    row_by_example = {(row["query_id"], row["example"]): row for row in rows}
+
+    def samples_of(query_id: str, example: int) -> tuple[NDArray[np.float32], int]:
+        row = row_by_example[query_id, example]
+        if row["path"] is None:
+            raise codes.EXAMPLE_WITHOUT_SPEECH(where=f"query {query_id}, example {example}")
+        result = trim_to_speech(row, _RATE, storage, trim)
+        place = {"channel": row["channel"], "start": result.start, "end": result.end, "storage": storage}
+        blocks = read_blocks(row["path"], rate=_RATE, **place)
+        return np.concatenate([np.empty(0, np.float32), *blocks]), _RATE
+
+    tracks, tables = Tracks(store), store.manifest.tracks
+    posteriors = tuple(tracks.places[track.name] for track in tables if track.kind == "posteriors")
+    group = ExampleGroup(examples, tracks.dimension, posteriors, tuple(track.name for track in tables), samples_of)
+    return {name: each.of(group) for name, each in load_statistics(names).items()}
+
+
+def demand_posteriors(chain_inputs: SearchInputs, names: Iterable[str]) -> None:
+    """Refuse entropy without posteriors, before any work.
+
+    Args:
+        chain_inputs: the inputs of the plan.
+        names: of the statistics that it needs.
+
+    Raises:
+        UserError: no track is of posteriors.
+    """
+    if ExampleEntropies.name not in names:
+        return
+    with suppress(ConfigError):  # code that makes the extractor reports the fault
+        tracks = [
+            (track.name, kind_of(source.extractor))
+            for source in chain_inputs.features.sources
+            for track in source.tracks
+        ]
+        if all(kind != "posteriors" for _, kind in tracks):
+            raise no_posteriors(name for name, _ in tracks)
+
+
+def query_covariates(inputs: Inputs, slots: tuple[int, int] | None = None) -> Values | None:
+    """The files of statistics that steps need, for a task; None if they need no statistics.
+
+    Args:
+        inputs: of a stage that reads `described` (if present) and `statistics`.
+        slots: of one bucket's queries; None: of all.
+    """
+    names = required_statistics(inputs.config.calibrate)
+    if not names:
+        return None
+    files = [part.name for part in inputs.parts("statistics") if slots is None or part.slots == slots]
+    return {"names": list(names), "files": [*files, *(part.name for part in inputs.parts("described"))]}
+
+
+def read_covariates(context: Context, covariates: Values | None) -> dict[str, Tally]:
+    """Read the files from `query_covariates`."""
+    if covariates is None:
+        return {}
+    return joined((from_table(context.read(name)) for name in covariates["files"]), covariates["names"])
+
+
+def joined(parts: Iterable[Mapping[str, Tally]], names: Iterable[str]) -> dict[str, Tally]:
+    """Sums of statistics over several tables."""
+    result = {name: [Tally(each.quantities)] for name, each in load_statistics(names).items()}
+    for part in parts:
+        for name in result.keys() & part.keys():
+            result[name].append(part[name])
+    return {name: summed(some) for name, some in result.items()}

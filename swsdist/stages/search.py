@@ -19,8 +19,7 @@ from swsdist.core.types import CANDIDATES
 from swsdist.io.filesystem import Folder
 from swsdist.methods.dtw.backends.create import granted
 from swsdist.methods.method import Method, create, demand_readable, identity
-from swsdist.pipeline.chain import Context, Stage, Table
-from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.chain import Context, Inputs, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.reduce.examples import best_found
 from swsdist.registry.registries import BACKENDS, FIRST_PASSES

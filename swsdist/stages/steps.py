@@ -26,20 +26,15 @@ from swsdist.registry.entries import names_where
 from swsdist.registry.registries import CALIBRATION, FIRST_PASSES, METHODS
 from swsdist.registry.registry import Entry
 from swsdist.score.measures.protocol import protocol_of
-from swsdist.stages.align import Align
-from swsdist.stages.describe import Describe
-from swsdist.stages.export import Export, Format
-from swsdist.stages.fit import Decide, Fit
+from swsdist.stages.export import Export, Format, Summarise
 from swsdist.stages.fit_transforms import FitTransforms
 from swsdist.stages.index import Index
 from swsdist.stages.inputs.corpus import takes_query_statistics
-from swsdist.stages.inputs.features import is_fitted
-from swsdist.stages.normalise import Cohort, CohortQueries, Normalise, PooledStatistics
-from swsdist.stages.queries import Queries, QueryStatistics
-from swsdist.stages.reduce import Reduce
-from swsdist.stages.score import Measure, Score
+from swsdist.stages.inputs.corpus_documents import is_fitted
+from swsdist.stages.queries import Describe, Queries, QueryStatistics
+from swsdist.stages.reduce import Cohort, CohortQueries, Normalise, PooledStatistics, Reduce
+from swsdist.stages.score import Align, Decide, Fit, Measure, Score
 from swsdist.stages.search import Search
-from swsdist.stages.summarise import Summarise
 
 
 def steps(config: Config) -> tuple[Step | Stage, ...]:

@@ -34,30 +34,13 @@ from swsdist.store.memory import Memory, nearest
 from swsdist.store.reading import Store
 
 #: A best word as it is written: times in ms, confidence 0 to 1.
-_WORD = pa.struct(
-    [
-        pa.field("text", pa.string(), False),
-        pa.field("start", pa.int32(), False),
-        pa.field("end", pa.int32(), False),
-        pa.field("confidence", pa.float32(), False),
-    ]
-)
+_WORD = pa.struct(list(columns("text string, start int32, end int32, confidence float32")))
 
 #: Little-endian arrays: int32, or float32 for `visits` and `chances`. `ticks`: length of the document.
-LATTICES = pa.schema(
-    [
-        pa.field("doc_id", pa.string(), False),
-        pa.field("channel", pa.int32(), False),
-        pa.field("ticks", pa.int64(), False),
-        pa.field("states", pa.int32(), False),
-        pa.field("times", pa.large_binary(), False),
-        pa.field("visits", pa.large_binary(), False),
-        pa.field("arcs", pa.large_binary(), False),
-        pa.field("steps", pa.large_binary(), False),
-        pa.field("labels", pa.large_binary(), False),
-        pa.field("chances", pa.large_binary(), False),
-        pa.field("words", pa.list_(_WORD), False),
-    ]
+LATTICES = columns(
+    "doc_id string, channel int32, ticks int64, states int32, times large_binary, visits large_binary, "
+    "arcs large_binary, steps large_binary, labels large_binary, chances large_binary, words word[]",
+    word=_WORD,
 )
 
 _SEARCHED = [name for name in LATTICES.names if name != "words"]
@@ -178,8 +161,7 @@ class LatticeShardWriter:
             expected = [counts[place].astype("<f4").tobytes() for place in places]
             columns = [[text for text, _ in some], [number for _, number in some], rows, expected]
             yield pa.table(
-                [pa.array(column, field.type) for column, field in zip(columns, POSTINGS, strict=True)],
-                schema=POSTINGS,
+                [pa.array(column, field.type) for column, field in zip(columns, POSTINGS, strict=True)], schema=POSTINGS
             )
 
     def discard(self) -> None:

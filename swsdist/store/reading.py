@@ -27,6 +27,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
 from swsdist.store.manifest import File, Manifest, relocated_paths, require, state_name
 from swsdist.store.memory import Memory, nearest
+from swsdist.store.statistics import statistics_in
 
 
 def keys_of(names: pa.ChunkedArray, channels: pa.ChunkedArray) -> pa.Array:
@@ -68,8 +69,6 @@ class Store:
         folder: its location.
         manifest: the state; the current one by default.
         watch: receives the number of frames used, while frames of the first track are read.
-        memory: keeps values that searches compute from shards for later searches; by default none.
-        only: keys (doc_id, channel) of the documents that there are; by default all.
         queries: statistics of a run's queries, over the columns of all tracks, for `search.documents_by: pooled`.
 
     Raises:
@@ -81,16 +80,14 @@ class Store:
         folder: Folder,
         manifest: Manifest | None = None,
         watch: Callable[[int], None] | None = None,
-        memory: Memory | None = None,
-        only: pa.Table | None = None,
         queries: Statistics | None = None,
     ) -> None:
         self.folder = folder
         self.manifest = manifest or require(folder)
         self.queries = queries
         self._watch = watch
-        self.memory = memory
-        self._only = None if only is None else keys_of(only["doc_id"], only["channel"])
+        self.memory: Memory | None = None
+        self._only: pa.Array | None = None
 
     def __repr__(self) -> str:
         counts, tracks = self.manifest.counts, ", ".join(track.name for track in self.manifest.tracks)
@@ -192,10 +189,7 @@ class Store:
         if speakers is not None:
             meant = pc.is_in(table["name"], pa.array(speakers, pa.string()))
             table = table.filter(pc.or_(pc.equal(table["scope"], "collection"), meant))
-        return {
-            (row["scope"], row["name"]): Statistics.from_variance(row["frames"], row["mean"], row["variance"])
-            for row in table.to_pylist()
-        }
+        return statistics_in(table)
 
     def rejected(self) -> pa.Table:
         """Rejected documents; REJECTED_DOCUMENTS."""

@@ -104,15 +104,10 @@ def fitted(
         group = np.where(required[codes], codes, -1) if len(scopes) else codes
         of = _by_group(group)
         for k, value in _merged(documents, order, group, dimension).items():
-            kept_rows[scopes[k]] = {
-                "scope": scopes[k][0],
-                "name": scopes[k][1],
-                "frames": value.frames,
-                "mean": value.mean.tolist(),
-                "variance": value.variance.tolist(),
-                "frozen": not provisional,
-                "taken_from": np.sort(marks[of[k]]),
-            }
+            row = *scopes[k], value.frames, value.mean.tolist(), value.variance.tolist()
+            kept_rows[scopes[k]] = dict(
+                zip(STATISTICS.names, (*row, not provisional, np.sort(marks[of[k]])), strict=True)
+            )
     collection = kept_rows.get(("collection", ""))
     gone = 0 if collection is None else int((~np.isin(collection["taken_from"], marks)).sum())
     return pa.Table.from_pylist([kept_rows[scope] for scope in sorted(kept_rows)], STATISTICS), gone, anew

@@ -43,7 +43,7 @@ from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import storage as codes
 from swsdist.core.codes import storage as storage_codes
 from swsdist.core.errors import AudioError, CutOffError, DataError, ForeignError, StorageError, StoreError
-from swsdist.core.types import DOCUMENTS, FRAMES
+from swsdist.core.types import DOCUMENTS, FRAMES, table_of
 from swsdist.corpora.places import SLACK
 from swsdist.features.blocks import in_blocks, streamed
 from swsdist.features.extractors import identity, recipe_fingerprint
@@ -70,10 +70,13 @@ from swsdist.store.memory import keep
 from swsdist.store.reading import Store
 from swsdist.store.voices import Stretching
 
+R = TypeVar("R")
 
-def precomputed_frames(
-    document: Mapping[str, Any], precomputed: Precomputed, folder: Folder
-) -> Generator[NDArray[np.float32], None, float]:
+#: Blocks of samples or frames, float32, and a result at their end.
+Blocks = Generator[NDArray[np.float32], None, R]
+
+
+def precomputed_frames(document: Mapping[str, Any], precomputed: Precomputed, folder: Folder) -> Blocks[float]:
     """Yield the frames of a document; return its duration: that of the recording, else of the table, else of the
     frames.
 
@@ -184,7 +187,6 @@ def recording_seconds(path: str | None, storage: Mapping[str, object], after: fl
 
 
 #: What a generator returns.
-R = TypeVar("R")
 
 
 class ReadResult(NamedTuple):
@@ -209,7 +211,7 @@ class ReadResult(NamedTuple):
 
 #: Maps a row, an extractor and a folder (for its storage options) to blocks of frames, float32 (frames, dimension),
 #: each of at most BLOCK_FRAMES; returns its result at the end.
-Reading = Callable[[dict[str, Any], Extractor | Precomputed, Folder], Generator[NDArray[np.float32], None, ReadResult]]
+Reading = Callable[[dict[str, Any], Extractor | Precomputed, Folder], Blocks[ReadResult]]
 
 #: Prefixes of the identity of a missing or unreadable file (`stages.inputs.recordings.identities`).
 NO_FILE = ("missing", "unreadable")
@@ -232,21 +234,14 @@ class ShardWriter:
 
     def __init__(self, file: Any, dtype: Dtype = "float32") -> None:
         self._file = file
-        self._rows: list[dict[str, Any]] = []
+        self._rows: list[tuple[object, ...]] = []
         self._bytes = 0
         self._dtype = parquet.numbers(dtype)
 
     def append(self, doc_id: str, channel: int, first_frame: int, frames: NDArray[np.float32]) -> None:
         """Add a row: float32 (frames, dimension), numbers of `dtype`, following the frames appended before."""
-        self._rows.append(
-            {
-                "doc_id": doc_id,
-                "channel": channel,
-                "first_frame": first_frame,
-                "frames": len(frames),
-                "features": np.ascontiguousarray(frames, self._dtype).tobytes(),
-            }
-        )
+        data = np.ascontiguousarray(frames, self._dtype).tobytes()
+        self._rows.append((doc_id, channel, first_frame, len(frames), data))
         self._bytes += frames.nbytes
         if self._bytes >= ROW_GROUP_BYTES:
             self.flush()
@@ -254,7 +249,7 @@ class ShardWriter:
     def flush(self) -> None:
         """End the row group."""
         if self._rows:
-            self._file.write_table(pa.Table.from_pylist(self._rows, FRAMES))
+            self._file.write_table(table_of(self._rows, FRAMES))
             self._rows, self._bytes = [], 0
 
 
@@ -429,7 +424,7 @@ def _is_fetched(path: str) -> bool:
 
 def read_with_speech(
     document: dict[str, Any], extractor: Extractor | Precomputed, folder: Folder
-) -> Generator[NDArray[np.float32], None, ReadResult]:
+) -> Blocks[ReadResult]:
     """`read_recording` with speech detection; precomputed frames skip it."""
     if isinstance(extractor, Precomputed):
         return (yield from read_recording(document, extractor, folder))
@@ -444,7 +439,7 @@ def read_with_speech(
 
 def read_recording(
     document: dict[str, Any], extractor: Extractor | Precomputed, folder: Folder, listener: Listener | None = None
-) -> Generator[NDArray[np.float32], None, ReadResult]:
+) -> Blocks[ReadResult]:
     """The `Reading` of a document: a channel of a recording, up to its end or truncation, or a place in it."""
     if isinstance(extractor, Precomputed):
         return ReadResult((yield from precomputed_frames(document, extractor, folder)))
@@ -463,9 +458,7 @@ def read_recording(
     return ReadResult(samples / extractor.sample_rate, cut_off=read.result)
 
 
-def samples_of(
-    document: dict[str, Any], rate: int, folder: Folder
-) -> Generator[NDArray[np.float32], None, float | None]:
+def samples_of(document: dict[str, Any], rate: int, folder: Folder) -> Blocks[float | None]:
     """Samples of a document, float32 (samples,) a block: a channel of a recording, up to its end or truncation, or a place in
     it. Returns the intended duration of a truncated recording, s; 0 if unknown. None: the recording is complete.
 
@@ -491,9 +484,7 @@ def with_progress(reading: Reading, report: Callable[[float], None]) -> Reading:
     """The same reading; reports the seconds of frames yielded so far, over all rows, to `report`."""
     seconds = 0.0
 
-    def read(
-        document: dict[str, Any], extractor: Extractor | Precomputed, folder: Folder
-    ) -> Generator[NDArray[np.float32], None, ReadResult]:
+    def read(document: dict[str, Any], extractor: Extractor | Precomputed, folder: Folder) -> Blocks[ReadResult]:
         nonlocal seconds
         shift, blocks = frame_shift(extractor), WithResult(reading(document, extractor, folder))
         for frames in blocks:
@@ -543,27 +534,21 @@ def raise_transient(document: dict[str, Any], error: DataError) -> None:
     """
     if isinstance(error, commands.UnrunnableError) and commands.ABSENT not in document["identity"]:
         raise codes.COMMAND_MISSING_ON_WORKER(where=document["path"], host=socket.gethostname(), error=error.message)
-    lacking = (
-        isinstance(error, ForeignError)
-        and error.code == audio_codes.NEEDS_FFMPEG.name
-        and ffmpeg.is_for(document["path"])
-    )
-    if lacking and document["identity"] and not document["identity"].endswith(ffmpeg.ABSENT):
+    lacking = isinstance(error, ForeignError) and error.code == audio_codes.NEEDS_FFMPEG.name
+    had = ffmpeg.is_for(document["path"]) and document["identity"] and not document["identity"].endswith(ffmpeg.ABSENT)
+    if lacking and had:
         raise codes.FFMPEG_MISSING_ON_WORKER(where=document["path"], host=socket.gethostname())
     cause = error.__cause__
-    there = document["identity"] and not document["identity"].startswith(NO_FILE)
-    if (
-        isinstance(cause, OSError)
-        and there
-        and as_file_fault(cause, document["path"]).code == storage_codes.MISSING_FILE.name
-    ):
+    if not isinstance(cause, OSError) or not document["identity"] or document["identity"].startswith(NO_FILE):
+        return
+    if as_file_fault(cause, document["path"]).code == storage_codes.MISSING_FILE.name:
         raise cause
 
 
 class WithResult(Generic[R]):
     """Iterates over a generator and keeps its return value in `result`."""
 
-    def __init__(self, blocks: Generator[NDArray[np.float32], None, R]) -> None:
+    def __init__(self, blocks: Blocks[R]) -> None:
         self._blocks = blocks
         self.result: R
 
@@ -625,9 +610,7 @@ class KeptFrames:
         inner = extractor if outer is None else outer.inner
         made_by = recipe_fingerprint(identity(inner))
 
-        def read(
-            document: dict[str, Any], _: Extractor | Precomputed, folder: Folder
-        ) -> Generator[NDArray[np.float32], None, ReadResult]:
+        def read(document: dict[str, Any], _: Extractor | Precomputed, folder: Folder) -> Blocks[ReadResult]:
             key = (made_by, *(document.get(name) for name in _MATTERS))
             kept = self._released(key)
             if kept is None or (listen and kept.result.speech is None):
@@ -641,9 +624,7 @@ class KeptFrames:
 
         return read
 
-    def _keeping(
-        self, key: tuple[object, ...], frames: WithResult[ReadResult]
-    ) -> Generator[NDArray[np.float32], None, ReadResult]:
+    def _keeping(self, key: tuple[object, ...], frames: WithResult[ReadResult]) -> Blocks[ReadResult]:
         """The same frames, which are kept if there is room. What ffmpeg decodes is not: a task records its version."""
         blocks: list[NDArray[np.float32]] = []
         size = 0
@@ -666,7 +647,7 @@ class KeptFrames:
         return kept
 
 
-def _again(kept: _Kept) -> Generator[NDArray[np.float32], None, ReadResult]:
+def _again(kept: _Kept) -> Blocks[ReadResult]:
     yield from kept.blocks
     return kept.result
 
@@ -674,9 +655,7 @@ def _again(kept: _Kept) -> Generator[NDArray[np.float32], None, ReadResult]:
 def reuse_frames(reading: Reading) -> Reading:
     """The same reading, but copies frames that the store has."""
 
-    def read(
-        document: dict[str, Any], extractor: Extractor | Precomputed, folder: Folder
-    ) -> Generator[NDArray[np.float32], None, ReadResult]:
+    def read(document: dict[str, Any], extractor: Extractor | Precomputed, folder: Folder) -> Blocks[ReadResult]:
         stored = document.get("held")
         # A file may have changed since the work was planned.
         if stored is None or stored["sha256"] != document.get("sha256", stored["sha256"]):
@@ -689,7 +668,7 @@ def reuse_frames(reading: Reading) -> Reading:
     return read
 
 
-def _copied(stored: dict[str, Any], channel: int, folder: Folder) -> Generator[NDArray[np.float32], None, ReadResult]:
+def _copied(stored: dict[str, Any], channel: int, folder: Folder) -> Blocks[ReadResult]:
     store = Store.at(folder.root, stored["state"], storage=folder.storage)
     columns = ["doc_id", "channel", "duration", "frames", "speech", "cut_off", "bandwidth"]
     table = store.documents(stored["shard"], columns, stored["tracks"][0])

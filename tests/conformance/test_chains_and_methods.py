@@ -18,10 +18,9 @@ from swsdist.core.codes import methods as methods_codes
 from swsdist.io.filesystem import Folder
 from swsdist.methods.dtw.method import Dtw
 from swsdist.methods.method import Result, Unit, create, identity
-from swsdist.pipeline.chain import Chain, ChainInputs, Context, Stage, Step, Table
+from swsdist.pipeline.chain import Chain, ChainInputs, Context, Inputs, Stage, Step, Table
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages
-from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.status import load_chain_run

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from swsdist.chains.discover import group_matches
+from swsdist.chains.discover import chain as score_discovery
 from swsdist.config import config_from_dict
 from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_stages
@@ -87,7 +87,7 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Outcome
         FEATURES.add("reshape", ENTRY)
         try:
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(group_matches, "_loud_track", lambda store: (store.manifest.tracks[0].name, 500.0))
+                patch.setattr(score_discovery, "_loud_track", lambda store: (store.manifest.tracks[0].name, 500.0))
                 result = run_stages(config_from_dict({**values, **run}, root), StepSelection(), Progress())
         finally:
             FEATURES.remove("reshape")

@@ -12,8 +12,7 @@ import pyarrow as pa
 import pytest
 
 from swsdist.calibrate.fusion import complete_list, join_systems, without_overlaps
-from swsdist.chains.fuse.chain import AlignJoined
-from swsdist.chains.fuse.merge_lists import FindOverlaps, ImputeScores, MergeLists
+from swsdist.chains.fuse.chain import AlignJoined, FindOverlaps, ImputeScores, MergeLists
 from swsdist.core.types import DETECTIONS, REFERENCES
 from swsdist.pipeline.chain import Stage
 from swsdist.score.trials_of import TrialRules, make_trials

@@ -19,7 +19,7 @@ from kept_receipts import receipts_in
 
 import swsdist
 from swsdist.accounts.journal import _last_cpu, cpu_seconds, pss_bytes
-from swsdist.bench.measure import BenchPoint, measure_point
+from swsdist.bench.results import BenchPoint, measure_point
 from swsdist.config import load_config
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder

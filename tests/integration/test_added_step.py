@@ -15,9 +15,8 @@ from swsdist.chains.check import assemble
 from swsdist.config import Config
 from swsdist.core.codes import searcher as codes
 from swsdist.core.types import CANDIDATES, DETECTIONS
-from swsdist.pipeline.chain import Chain, Context, Table
+from swsdist.pipeline.chain import Chain, Context, Inputs, Table
 from swsdist.pipeline.chain_run import StepSelection
-from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.registry.entries import ChainEntry

@@ -27,9 +27,8 @@ from swsdist.accounts.journal import DriverJournal
 from swsdist.config.model import Executor as Settings
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.chain import Context, Stage, Table
+from swsdist.pipeline.chain import Context, Inputs, Stage, Table
 from swsdist.pipeline.execution.ray_executor import RayExecutor
-from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.task import Receipt, Task, TaskOutput
 
 pytestmark = pytest.mark.ray

@@ -9,15 +9,19 @@ from typing import Any
 import pytest
 
 import swsdist
-from swsdist.bench.measure import BenchPoint, Measurement, config_at, multiplied, points_of
 from swsdist.bench.page import text_lines, write_page
 from swsdist.bench.results import (
+    BenchPoint,
+    Measurement,
     Plan,
     Results,
     compare_results,
     comparison_json,
     comparison_lines,
+    config_at,
     mean,
+    multiplied,
+    points_of,
     ratio,
     read_results,
     run_benchmark,

@@ -58,7 +58,7 @@ def test_the_codebook_need_not_be_pinned(scene: Any, monkeypatch: pytest.MonkeyP
     """Tasks of one shard each read landmarks in all shards."""
     settings = first_pass("quantised", over="document", sample=0)
     scene.run(settings, "index.shards=3", run="pinned")
-    monkeypatch.setattr("swsdist.stages.quantise.Quantise.plan", lambda *_: iter(()))
+    monkeypatch.setattr("swsdist.stages.index.Quantise.plan", lambda *_: iter(()))
     scene.run(settings, "index.shards=3", run="unpinned")
     assert scene.digest("unpinned")["candidates"] == scene.digest("pinned")["candidates"]
 

@@ -12,7 +12,7 @@ from swsdist.core.codes import pipeline as codes
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun, StepSelection
 from swsdist.pipeline.forecast.costs import Cluster, StepCost, costs_of, left_out
-from swsdist.pipeline.forecast.forecast import forecast, rules_of
+from swsdist.pipeline.forecast.forecast import forecast
 from swsdist.pipeline.status import load_partial_run
 from tests.support.coded import raises
 
@@ -36,7 +36,7 @@ def test_tracks_do_not_multiply_hours(scene: Any) -> None:
     hours = chain_run.chain.inputs.hours
     assert hours == pytest.approx(scene.report()["resources"]["audio_seconds"] / 3600)
     assert work_of(costs, "index") == pytest.approx(3 * 3600 * hours)
-    told = forecast(costs, Cluster(start_s=0.0), rules_of(chain_run.config.executor), hours, hours=10 * hours)
+    told = forecast(costs, Cluster(start_s=0.0), chain_run.config.executor, hours, hours=10 * hours)
     tasks = {step.name: step.tasks for step in told.steps}
     assert (tasks["index"], tasks["search"]) == (60, 20)
     assert left_out(chain_run, costs) == []
@@ -51,7 +51,7 @@ def test_the_whole_run_is_in_its_forecast(scene: Any) -> None:
     told = forecast(
         costs,
         Cluster(start_s=0.0),
-        rules_of(chain_run.config.executor),
+        chain_run.config.executor,
         chain_run.chain.inputs.hours,
         driver_task_s=0.0,
     )
@@ -95,7 +95,7 @@ def test_rounds_of_fitted_transforms(scene: Any) -> None:
     assert [cost.round for cost in rounds] == list(range(len(rounds)))
     assert len(rounds) >= 6, "sums and totals of both, and of each iteration"
     hours = chain_run.chain.inputs.hours
-    told = forecast(costs, Cluster(start_s=0.0), rules_of(chain_run.config.executor), hours, hours=1000 * hours)
+    told = forecast(costs, Cluster(start_s=0.0), chain_run.config.executor, hours, hours=1000 * hours)
     for cost in rounds:
         assert cost.grows_with_hours == ("same" if cost.work.max() <= 1 else "more")
     totals = sum(cost.grows_with_hours == "same" for cost in rounds)
@@ -116,7 +116,7 @@ def test_what_is_missing_is_said(scene: Any, tmp_path: Path) -> None:
     assert {"reduce", "fit", "report"} <= set(lacking)
     assert not {"index", "search", "start"} & set(lacking)
     with raises(codes.UNKNOWN_HOURS):
-        forecast(costs, Cluster(), rules_of(chain_run.config.executor), 0.0)
+        forecast(costs, Cluster(), chain_run.config.executor, 0.0)
     scene.run(f"index.store={tmp_path / 'store'}", run="first")
     scene.run(f"index.store={tmp_path / 'store'}", run="second")
     chain_run, costs = measured(scene, "second")

@@ -12,8 +12,8 @@ import pytest
 
 import swsdist
 from swsdist.calibrate.fusion import parts_of
+from swsdist.chains.fuse.chain import check
 from swsdist.chains.fuse.inputs import FuseInputs
-from swsdist.chains.fuse.merge_lists import check
 from swsdist.config import Config, load_config
 from swsdist.core.codes import fuse as fuse_codes
 from swsdist.core.codes import fuse as fusion_codes

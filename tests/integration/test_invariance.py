@@ -64,7 +64,7 @@ def test_long_lists_are_fitted_in_parts(scene: Any, monkeypatch: pytest.MonkeyPa
     """As the whole list is, if rows are not coarse; and alike for any parts, if they are."""
     sets = [f"calibrate.steps={json.dumps(steps)}"] if steps else []
     scene.run(*sets, run="whole")
-    monkeypatch.setattr("swsdist.stages.fit.MOST", 0)
+    monkeypatch.setattr("swsdist.stages.score.MOST", 0)
     with monkeypatch.context() as patch:
         patch.setattr(Labelled.coarse, "__defaults__", (52,))
         result = scene.run(*sets, "reduce.buckets=5", run="parts")
@@ -73,7 +73,7 @@ def test_long_lists_are_fitted_in_parts(scene: Any, monkeypatch: pytest.MonkeyPa
         assert _calibration(scene, "parts") == _calibration(scene, "whole")
     assert scene.run(*sets, "reduce.buckets=5", run="parts").outcome.tasks_done == 0
     with monkeypatch.context() as patch:
-        patch.setattr("swsdist.stages.fit.count", _interrupt)
+        patch.setattr("swsdist.stages.score.count", _interrupt)
         with pytest.raises(KeyboardInterrupt):
             scene.run(*sets, "reduce.buckets=3", run="three")
     receipts = scene.receipts("three")

@@ -29,10 +29,9 @@ from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation import cleaning as cancelling
 from swsdist.pipeline.operation import monitor as watching
 from swsdist.pipeline.operation import progress as run_status
-from swsdist.pipeline.operation.cleaning import clean
+from swsdist.pipeline.operation.cleaning import clean, readers_of
 from swsdist.pipeline.operation.monitor import EVENTS, Follower, RunMonitor, monitored
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.operation.readers import readers_of
 from swsdist.pipeline.status import status
 from tests.support.coded import raises, says
 

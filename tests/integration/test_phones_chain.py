@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import swsdist
-from swsdist.chains.lattices.index_lattices import IndexLattices
+from swsdist.chains.lattices.chain import IndexLattices
 from swsdist.config import Config, config_from_dict
 from swsdist.core.codes import config as registry_codes
 from swsdist.core.codes import lattices as lattice_codes

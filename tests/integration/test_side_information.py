@@ -21,7 +21,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.status import load_chain_run
 from swsdist.registry.entries import decision_dependencies
 from swsdist.registry.registries import CALIBRATION
-from swsdist.stages import normalise as module
+from swsdist.stages import reduce as module
 from swsdist.testing.synthesis import make_corpus
 from tests.support.coded import raises
 

@@ -16,7 +16,7 @@ from swsdist.testing.synthesis import make_corpus
 RUN = """
 import sys, json
 from numba.core import event
-from swsdist.pipeline.execution import worker
+from swsdist.pipeline.execution import executor as worker
 
 warming = []
 whole = worker.Worker._warm_up

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdist.chains.discover.cut_segments import pairs_of
 from swsdist.chains.discover.inputs import unit_of
-from swsdist.chains.discover.propose_pairs import Collection
+from swsdist.chains.discover.propose_pairs import Collection, pairs_of
 from swsdist.config.search import Search
 from swsdist.discovery.neighbours import Match, Matching, Places, Stretches, best, match
 from swsdist.kernels.arithmetic import MAX_DISTANCE

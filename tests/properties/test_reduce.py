@@ -67,7 +67,6 @@ def reduce(files: list[pa.Table], overlap: float = 0.5, nbest: int = 1000, syste
     bucket = Bucket(**rules, statistics=["cost-sums"])
     for file in files:
         bucket.add(file)
-        bucket.reduced(last=False)  # what is asked for in between changes nothing
     return bucket.reduced()
 
 

@@ -17,12 +17,10 @@ from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import ConfigError, UserError
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.chain import Chain, ChainInputs, Context, ExternalTable, Stage, Step, Table, read
-from swsdist.pipeline.chain_run import Outcome, StepSelection
+from swsdist.pipeline.chain import Chain, ChainInputs, Context, ExternalTable, Inputs, Stage, Step, Table, read
+from swsdist.pipeline.chain_run import Outcome, StepSelection, Way
 from swsdist.pipeline.driver import run_plans, run_stages
 from swsdist.pipeline.estimate import estimates
-from swsdist.pipeline.in_memory import Way
-from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.ledger import Ledger, load_plans, pack_name
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.status import digests, load_chain_run, status

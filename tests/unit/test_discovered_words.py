@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from praatio import textgrid as praatio
 
-from swsdist.chains.discover.export_classes import writers
+from swsdist.chains.discover.chain import writers
 from swsdist.core.types import QUERIES
 from swsdist.discovery.files import read_classes
 from swsdist.discovery.scene import Stretch, word_list

@@ -9,16 +9,15 @@ from math import inf
 import numpy as np
 import pytest
 
-from swsdist.config.model import KeepDetections
+from swsdist.config.model import Executor, KeepDetections
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.needs import Needs
 from swsdist.pipeline.execution.policy import fit_on
-from swsdist.pipeline.forecast.costs import Cluster, Job, Kind, Load, Rules, StepCost, cluster_of, line_of, pooled_costs
-from swsdist.pipeline.forecast.forecast import examples_of, forecast, loads_of
-from swsdist.pipeline.forecast.simulator import SimulatedRun, Simulator
+from swsdist.pipeline.forecast.costs import Cluster, Job, Kind, Load, StepCost, cluster_of, line_of, pooled_costs
+from swsdist.pipeline.forecast.forecast import SimulatedRun, Simulator, examples_of, forecast, loads_of
 from tests.support.coded import raises
 
-ONE = Rules(in_flight=1)
+ONE = Executor(in_flight=1)
 
 
 def load(*seconds: float, name: str = "s", **values: object) -> Load:
@@ -26,7 +25,7 @@ def load(*seconds: float, name: str = "s", **values: object) -> Load:
     return Load(name, jobs, **values)  # type: ignore[arg-type]
 
 
-def simulate(loads: list[Load], rules: Rules = ONE, driver_task_s: float = 0.0, **cluster: object) -> SimulatedRun:
+def simulate(loads: list[Load], rules: Executor = ONE, driver_task_s: float = 0.0, **cluster: object) -> SimulatedRun:
     given = {"kinds": (Kind(cpus=2),), "start_s": 0.0, **cluster}
     return Simulator(Cluster(**given), rules, 1, driver_task_s).run(loads)  # type: ignore[arg-type]
 
@@ -42,7 +41,7 @@ def test_two_workers_take_the_largest_first() -> None:
 
 def test_tasks_in_flight_are_bound_to_their_worker() -> None:
     """With two in flight, the first worker that is ready takes 10 and 3; the other takes 2 and 1, and is idle from 3 on."""
-    assert simulate([load(10, 3, 2, 1)], Rules(in_flight=2)).wall == 13
+    assert simulate([load(10, 3, 2, 1)], Executor(in_flight=2)).wall == 13
     assert simulate([load(10, 3, 2, 1)], ONE).wall == 10
 
 
@@ -83,7 +82,7 @@ def test_what_bounds_a_step() -> None:
 
 def test_workers_start_and_leave_gaps() -> None:
     """On one worker: ready at 10, two tasks of 2 s, half a second between them. It has its second task already."""
-    found = simulate([load(2, 2, gap_s=0.5)], Rules(in_flight=2), kinds=(Kind(cpus=1),), start_s=10.0)
+    found = simulate([load(2, 2, gap_s=0.5)], Executor(in_flight=2), kinds=(Kind(cpus=1),), start_s=10.0)
     assert found.wall == 14.5
 
 
@@ -165,7 +164,7 @@ def test_nodes_that_are_lost_use_up_no_restarts() -> None:
     """As for Ray's executor: more workers are lost with their nodes than may be replaced for other reasons."""
     found = simulate(
         [load(*[600.0] * 400)],
-        Rules(in_flight=2, attempts=50, actor_restarts=2),
+        Executor(in_flight=2, attempts=50, actor_restarts=2),
         kinds=(Kind(10, 2, mtbf_hours=0.5),),
         repair_s=60.0,
     )
@@ -176,7 +175,7 @@ def test_nodes_that_are_lost_use_up_no_restarts() -> None:
 
 def test_nodes_that_live_too_short() -> None:
     """A node that lives a minute, and work of an hour: everything fails in the end, and the run ends."""
-    found = simulate([load(3600.0, 3600.0)], Rules(in_flight=1), kinds=(Kind(cpus=2, mtbf_hours=1 / 60),))
+    found = simulate([load(3600.0, 3600.0)], Executor(in_flight=1), kinds=(Kind(cpus=2, mtbf_hours=1 / 60),))
     assert found.failed == 2
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from swsdist.chains.lattices.label_queries import LabelQueries
+from swsdist.chains.lattices.chain import LabelQueries
 from swsdist.chains.lattices.options import LatticesOptions
 from swsdist.chains.lattices.recordings import RecognisedSpeech
 from swsdist.core.codes import lattices as codes

@@ -141,8 +141,8 @@ def test_tasks_wait_in_a_file_and_share_what_is_common() -> None:
     queue = Queue(spool)
     first = [queue.popleft() for _ in range(9)]
     assert [int(task.label) for task in first] == [4, 9, 14, 19, 24, 29, 34, 39, 3]
-    queue.appendleft(first[0])
-    queue.append(first[1])
+    queue.extendleft([first[0]])
+    queue.extend([first[1]])
     rest = list(queue)
     assert (rest[0], rest[-1], len(rest), len(queue)) == (first[0], first[1], 33, 0)
     assert list(spool.take(np.array([5, 2]))) == [tasks[5], tasks[2]]

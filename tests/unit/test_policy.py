@@ -288,8 +288,8 @@ def test_ray_s_executor_and_the_simulator_hand_out_alike(
     from swsdist.config.model import Executor as Settings
     from swsdist.core.needs import LEAST
     from swsdist.pipeline.execution import ray_executor, ray_instance
-    from swsdist.pipeline.forecast.costs import Cluster, Job, Kind, Load, Rules
-    from swsdist.pipeline.forecast.simulator import Simulator
+    from swsdist.pipeline.forecast.costs import Cluster, Job, Kind, Load
+    from swsdist.pipeline.forecast.forecast import Simulator
 
     seconds = {f"t{k}": length + 2.0 ** -(k + 5) for k, (_, length) in enumerate(works)}
     tasks = [task(f"t{k}", float(work)) for k, (work, _) in enumerate(works)]
@@ -310,7 +310,7 @@ def test_ray_s_executor_and_the_simulator_hand_out_alike(
         done = [one.fingerprint for one, _ in executor.run(tasks, LEAST, lambda *told: None)]
 
     sent: list[tuple[int, str]] = []
-    simulator = Simulator(Cluster((Kind(cpus=workers),), start_s=0.0), Rules(in_flight=in_flight))
+    simulator = Simulator(Cluster((Kind(cpus=workers),), start_s=0.0), Settings(in_flight=in_flight))
     hand_out = simulator._policy.hand_out
 
     def noted(now: float) -> Any:

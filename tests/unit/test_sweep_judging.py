@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from swsdist.chains.sweep.chain import PointResult
 from swsdist.chains.sweep.planning import SweepPoint, scored_by
-from swsdist.chains.sweep.publishing import RankedPoints, rank_points
 from swsdist.chains.sweep.reading import Objective
 from swsdist.chains.sweep.reading import Tests as Settings
-from swsdist.chains.sweep.running import PointResult
+from swsdist.chains.sweep.sweep import RankedPoints, rank_points
 from swsdist.config import config_from_dict
 from swsdist.score.compare.paired import holm, sign_flips
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from swsdist.chains.sweep.running import notices_of, receipts_of
+from swsdist.chains.sweep.chain import notices_of, receipts_of
 from swsdist.config import Config
 from swsdist.evaluation.evaluate import evaluate, values
 from swsdist.evaluation.reading import read_task

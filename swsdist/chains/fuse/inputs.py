@@ -64,12 +64,7 @@ class FuseOptions(Section):
         "overlap",
         description="detections of two systems are one place if they overlap, or if the mid-point of one is in the other",
     )
-    overlap: float = Field(
-        0.5,
-        ge=0,
-        lt=1,
-        description="overlap: least part of the shorter one",
-    )
+    overlap: float = Field(0.5, ge=0, lt=1, description="overlap: least part of the shorter one")
     found_by: PositiveInt = Field(
         1, description="keep a place if at least so many systems detected it; 2 of 3: a majority"
     )
@@ -114,9 +109,8 @@ class FuseInputs(CorpusInputs):
 
     def place(self, system: FusedSystem) -> str:
         """The run folder of a system."""
-        return (
-            system.run.rstrip("/") if system.run is not None else f"{self.config.run.rstrip('/')}/systems/{system.name}"
-        )
+        beside = f"{self.config.run.rstrip('/')}/systems/{system.name}"
+        return beside if system.run is None else system.run.rstrip("/")
 
     @cached_property
     def chain_runs(self) -> dict[str, ChainRun]:
@@ -158,12 +152,9 @@ class FuseInputs(CorpusInputs):
                 raise codes.OWN_PLACES_DIFFER(where=f"options.systems: {name} ({chain_run.run.path()})", system=name)
             for what, of in _SEARCHED.items():
                 in_corpus, in_system = of(self), of(chain_run.chain.inputs)
-                odd = (
-                    sorted(set(in_corpus.to_pylist()) ^ set(in_system.to_pylist()))
-                    if not in_corpus.equals(in_system)
-                    else []
-                )
-                if odd:
+                if in_corpus.equals(in_system):
+                    continue
+                if odd := sorted(set(in_corpus.to_pylist()) ^ set(in_system.to_pylist())):
                     self.notices.weigh(
                         codes.UNSHARED_INPUTS,
                         where=f"{chain_run.run.path()}: {odd[0]!r}".replace("\\x00", ", channel "),

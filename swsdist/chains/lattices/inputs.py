@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from swsdist.chains.lattices.frames import FrameSource
 from swsdist.chains.lattices.options import LatticesOptions, Source
-from swsdist.chains.lattices.recordings import FileSource, LatticeCorpus, RecordingSource
+from swsdist.chains.lattices.recordings import FileSource, FrameSource, LatticeCorpus, RecordingSource
 from swsdist.config import Config
 from swsdist.core.codes import lattices as codes
 from swsdist.io.filesystem import Folder

@@ -156,7 +156,7 @@ class Speech(Protocol):
 
 
 class Part(NamedTuple):
-    """A task that makes lattices; see `swsdist.pipeline.inputs.Inputs.task`."""
+    """A task that makes lattices; see `swsdist.pipeline.chain.Inputs.task`."""
 
     key_parts: Sequence[Any]
     label: str

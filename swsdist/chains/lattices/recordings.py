@@ -7,10 +7,11 @@ joined. Of transcripts, such as subtitles, the words are read, not their times.
 from __future__ import annotations
 
 import re
+import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from functools import cached_property
-from typing import Any, NamedTuple
+from functools import cached_property, partial
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,30 +24,37 @@ from swsdist.chains.lattices.options import Labeller, LatticeInput, LatticesOpti
 from swsdist.config import Config
 from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.codes import lattices as codes
+from swsdist.core.codes import storage as store_codes
 from swsdist.core.errors import DataError, SwsdistError, TermError, UserError
-from swsdist.core.fingerprint import stable_hash
+from swsdist.core.fingerprint import fingerprint, stable_hash
 from swsdist.core.text import kept
 from swsdist.core.types import CORPUS, PLACED
 from swsdist.corpora.documents import ENDINGS
 from swsdist.corpora.kaldi import demand_permission, segment_lines
+from swsdist.features.interface import kind_of
 from swsdist.io.compressed import lines
 from swsdist.io.fields import integer, split
 from swsdist.io.filesystem import Folder, identify, is_remote, locate
 from swsdist.io.local import is_readable
 from swsdist.io.notices import Notices
+from swsdist.io.remote.scratch import scratch
 from swsdist.io.tables import names_in, read_table
 from swsdist.lattices.collection import LatticeFile, chunks, document_id, find_files, read_file
+from swsdist.lattices.decoding import Columns, Decoding, FrameDecoder
 from swsdist.lattices.lattice import Broken, Lattice, Lattices, Origin
 from swsdist.lattices.packed import Packed, Recipe, pack
 from swsdist.lattices.recognition import VERSION, Recognition, aligned
 from swsdist.lattices.terms import TermReader, cheapest
+from swsdist.methods.lattice.places import query_row
 from swsdist.pipeline.chain import Context
-from swsdist.registry.registries import LATTICE_FORMATS
+from swsdist.registry.registries import LATTICE_FORMATS, METHODS
 from swsdist.stages.inputs.corpus import Corpus
 from swsdist.stages.inputs.corpus_documents import Row
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.inputs.state import AFTER_SIZE
 from swsdist.stages.lattice_store import LatticeRow, recognised
+from swsdist.store.manifest import Track
+from swsdist.store.reading import Store, Tracks, pieces_of
 from swsdist.store.statistics import MOST_DOCUMENTS, cut
 from swsdist.store.writing import WithResult, demand_file, raise_transient, samples_of
 
@@ -549,3 +557,146 @@ def _without_ending(name: str) -> str:
     """A name, or path, of a recording without its ending."""
     stem, dot, ending = name.replace("\\", "/").rpartition(".")
     return stem if dot and ending.lower() in ENDINGS else name.replace("\\", "/")
+
+
+#: Bytes of a document's frames that are held in memory; those of a longer one are put into a temporary file.
+_HELD = 1 << 25
+
+
+class FrameSource(Source):
+    """A store of frames, whose posteriors of phones are decoded."""
+
+    @property
+    def _store(self) -> Store:
+        assert self._frames is not None
+        return self._frames.store.open()
+
+    def parts(self) -> Iterator[Part]:
+        """A task per shard."""
+        assert self._frames is not None
+        decoding, store, storage = self._options.decoding, self._store, self._config.storage
+        track = store.manifest.track(decoding.track)
+        FrameDecoder(decoding, _columns(track), storage)  # reports mistakes
+        for shard in store.manifest.shards:
+            if track.name not in shard.files:
+                continue
+            live = fingerprint(sorted(store.live(shard.name, track.name)))
+            key_parts = decoding.identities(storage), track.fingerprint, shard.files[track.name].sha256, live
+            frames = Frames(self._frames.store.state, shard.name, track.name, decoding)
+            yield Part(key_parts, f"{shard.documents} documents", shard.frames * store.manifest.shift, frames)
+
+    def documents(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Those of the store of frames."""
+        columns = ["doc_id", "channel", "path", "duration", "speaker", "recording", "start"]
+        refused = [{**row, "identity": ""} for row in self._store.rejected().drop_columns(["identity"]).to_pylist()]
+        return self._store.documents(columns=columns).to_pylist(), refused
+
+    def queries(self) -> list[Row]:
+        """Written ones."""
+        return [row for row in super().queries() if row["path"] is None]
+
+    def speech(self) -> tuple[Speech, list[Any]]:
+        """The decoder."""
+        store, decoding = self._store, self._options.decoding
+        track = store.manifest.track(decoding.track)
+        lattices = METHODS[self._config.search.method].queries == "lattices"
+        place = Tracks(store).places[track.name]
+        speech = DecodedSpeech(decoding, _columns(track), place, store.manifest.shift, lattices)
+        return speech, [track.name, *decoding.identities(self._config.storage)]
+
+    def decoder(self) -> FrameDecoder:
+        """A decoder of what the extractors make, for mistakes before there are frames.
+
+        Raises:
+            UserError: there is no such track, or it cannot be decoded.
+        """
+        assert self._frames is not None
+        decoding, sources = self._options.decoding, self._frames.features.sources
+        tracks = {track.name: (source, track) for source in sources for track in source.tracks}
+        name = next(iter(tracks)) if decoding.track is None else decoding.track
+        if name not in tracks:
+            raise store_codes.NO_SUCH_STORE_TRACK(where="features", track=name, tracks=", ".join(tracks))
+        source, track = tracks[name]
+        columns = Columns(source.columns(track), kind_of(source.extractor))
+        return FrameDecoder(decoding, columns, self._config.storage)
+
+    def known(self) -> frozenset[str]:
+        """The phones of the decoder."""
+        return self.decoder().words
+
+
+class Frames(NamedTuple):
+    """A shard of frames, and how it is decoded."""
+
+    store: tuple[str, str]
+    shard: str
+    track: str
+    decoding: Decoding
+
+    def warm(self, context: Context) -> None:
+        """Load the compiled kernels."""
+
+    def rows(self, work: float, context: Context) -> Iterator[LatticeRow]:
+        """Decode."""
+        store = Store.at(*self.store, storage=context.storage)
+        track = store.manifest.track(self.track)
+        decoder = FrameDecoder(self.decoding, _columns(track), context.storage)
+        shift, done = store.manifest.shift, 0.0
+        listed = store.documents(self.shard, ["doc_id", "channel", "path", "identity"], self.track).to_pylist()
+        known = {(row["doc_id"], row["channel"]): row for row in listed}
+        for blocks in pieces_of(store.blocks(self.shard, track=self.track)):
+            with tempfile.SpooledTemporaryFile(_HELD, dir=str(scratch())) as file:
+                frames = 0
+                for block in blocks:
+                    file.write(block.features.astype("<f4", copy=False).tobytes())
+                    frames += len(block.features)
+                packed = decoder.lattice(partial(_range, file, block.features.shape[1]), frames, shift)
+            done += frames * shift
+            context.report(done / max(work, 1e-3))
+            row = known[block.doc_id, block.channel]
+            yield LatticeRow(block.doc_id, block.channel, row["path"], row["identity"], packed)
+
+
+class DecodedSpeech(NamedTuple):
+    """The likeliest phones of a spoken query, or their lattice.
+
+    Attributes:
+        decoding, columns: of the track.
+        place: first and last column of the track among all.
+        shift: s between frames.
+        lattices: whether the method takes lattices.
+    """
+
+    decoding: Decoding
+    columns: Columns
+    place: tuple[int, int]
+    shift: float
+    lattices: bool
+
+    def labeller(self, context: Context) -> Labeller:
+        """Decodes rows of EXAMPLES."""
+        decoder = FrameDecoder(self.decoding, self.columns, context.storage)
+        first, stop = self.place
+
+        def labelled(example: Row, reader: TermReader) -> tuple[list[dict[str, Any]], float]:
+            frames = np.frombuffer(example["features"], "<f4").reshape(example["frames"], -1)[:, first:stop]
+            if self.lattices:
+                packed = decoder.lattice(lambda begin, end: frames[begin:end], len(frames), self.shift)
+                if (packed.labels > 0).any():
+                    return [query_row(example["query_id"], example["example"], packed)], example["duration"]
+            elif labels := decoder.string(frames):
+                key = {"query_id": example["query_id"], "example": example["example"]}
+                return [{**key, "labels": labels, "cost": 0.0, "patterns": False}], example["duration"]
+            raise codes.NOTHING_RECOGNISED(where=example["query_id"])
+
+        return labelled
+
+
+def _range(file: IO[bytes], width: int, first: int, stop: int) -> NDArray[np.float32]:
+    """Frames `first` to `stop` of a file of all."""
+    file.seek(4 * width * first)
+    return np.frombuffer(file.read(4 * width * (stop - first)), "<f4").reshape(-1, width)
+
+
+def _columns(track: Track) -> Columns:
+    return Columns(track.columns, track.kind)

@@ -430,7 +430,7 @@ def describe(
         name,
         _grouped(everything, lambda item: item.recording, vocabulary),
         _grouped(everything, lambda item: item.speaker, vocabulary),
-        tuple(item for item in _grouped(everything, lambda item: item.part or None, vocabulary)),
+        _grouped(everything, lambda item: item.part or None, vocabulary),
         _group("All", everything, vocabulary),
         queries,
         occurs,
@@ -557,12 +557,12 @@ _CELLS: dict[str, Callable[[DocumentGroup], str]] = {
     "part": lambda item: item.part,
     "documents": lambda item: str(item.documents),
     "recordings": lambda item: str(item.recordings),
-    "h": lambda item: _hours(item.seconds),
-    "h of speech": lambda item: _hours(item.speech),
-    "min": lambda item: _minutes(item.seconds),
-    "min of speech": lambda item: _minutes(item.speech),
+    "h": lambda item: _time(item.seconds, 3600, 3),
+    "h of speech": lambda item: _time(item.speech, 3600, 3),
+    "min": lambda item: _time(item.seconds, 60, 2),
+    "min of speech": lambda item: _time(item.speech, 60, 2),
     "SNR (dB)": lambda item: fixed(item.snr, 1),
-    "speakers": lambda item: _count(item.speakers),
+    "speakers": lambda item: _integer(None if item.speakers is None else len(item.speakers)),
     "word occ.": lambda item: _integer(item.words),
     "words": lambda item: _integer(item.vocabulary),
     "unknown word occ.": lambda item: _integer(item.unknown_words),
@@ -707,7 +707,7 @@ def query_tables(description: Description) -> list[Table]:
 
 def _queries(caption: str, queries: Sequence[Query], occurring: Sequence[Occurrences | None], where: str) -> Table:
     cells = [
-        f"{query.term or query.query_id} ({_milliseconds(query.seconds)})"
+        f"{query.term or query.query_id} ({fixed(None if query.seconds is None else 1000 * query.seconds, 0)})"
         + ("" if occurrences is None else f"–({occurrences.number})")
         for query, occurrences in zip(queries, occurring, strict=True)
     ]
@@ -785,16 +785,14 @@ def _counts(description: Description, group: DocumentGroup) -> tuple[int | None,
     if description.queries is None:
         return None, None, None
     selected = description.queries
-    occurrences = (
-        sum(item.occurrences.number for item in selected if item.occurrences is not None)
-        if description.occurs
-        else None
-    )
-    if group is not description.total and description.occurs:
+    if not description.occurs and group is not description.total:
+        return None, None, None
+    occurrences = None
+    if group is not description.total:
         selected = tuple(item for item in selected if item.by_part.get(group.name))
         occurrences = sum(item.by_part[group.name].number for item in selected)
-    elif group is not description.total:
-        return None, None, None
+    elif description.occurs:
+        occurrences = sum(item.occurrences.number for item in selected if item.occurrences is not None)
     unknown = [item.unknown for item in selected if item.unknown is not None]
     return len(selected), occurrences, sum(unknown) if unknown else None
 
@@ -820,28 +818,12 @@ def _counted(group: DocumentGroup, count: tuple[int | None, int | None, int | No
 
 
 def _plain(group: DocumentGroup) -> dict[str, object]:
-    speakers = group.speakers
-    return {
-        **asdict(group),
-        "speakers": None if speakers is None else len(speakers),
-    }
-
-
-def _count(names: Sequence[str] | None) -> str:
-    return NOTHING if names is None else str(len(names))
+    return {**asdict(group), "speakers": None if group.speakers is None else len(group.speakers)}
 
 
 def _integer(value: int | None) -> str:
     return NOTHING if value is None else str(value)
 
 
-def _hours(seconds: float | None) -> str:
-    return NOTHING if seconds is None else fixed(seconds / 3600, 3)
-
-
-def _minutes(seconds: float | None) -> str:
-    return NOTHING if seconds is None else fixed(seconds / 60, 2)
-
-
-def _milliseconds(seconds: float | None) -> str:
-    return NOTHING if seconds is None else f"{1000 * seconds:.0f}"
+def _time(seconds: float | None, unit: float, digits: int) -> str:
+    return NOTHING if seconds is None else fixed(seconds / unit, digits)

@@ -137,13 +137,8 @@ def publish_report(
     if chain_run.ended("summary") is None:
         return None  # stopped early by choice
     made_of = _report_fingerprint(chain_run)
-    if (
-        not force
-        and outcome.tasks_done == 0
-        and not outcome.failures
-        and run.exists(PAGE)
-        and _present_fingerprint(run) == made_of
-    ):
+    unchanged = outcome.tasks_done == 0 and not outcome.failures and run.exists(PAGE)
+    if not force and unchanged and present_fingerprint(run) == made_of:
         return None
     data = replace((made or build_report)(outcome, chain_run), made_of=made_of)
     if outcome.tasks_done == 0:
@@ -168,11 +163,8 @@ def publish_report(
 def _report_fingerprint(chain_run: ChainRun) -> str:
     """Fingerprint of a report's contents: the plan's tables, the config, and the texts of queries, which are in no table."""
     inputs: CorpusInputs = chain_run.chain.inputs
-    terms = (
-        inputs.corpus.queries.select(["query_id", "term"]).to_pylist()
-        if inputs.config.corpus.queries is not None
-        else []
-    )
+    queries = inputs.corpus.queries if inputs.config.corpus.queries is not None else None
+    terms = [] if queries is None else queries.select(["query_id", "term"]).to_pylist()
     sections = ((name, getattr(chain_run.config, name)) for name in type(chain_run.config).model_fields)
     settings = {name: section.matters() for name, section in sections if isinstance(section, Section)}
     chain, state, steps = chain_run.plan.tables()
@@ -181,13 +173,12 @@ def _report_fingerprint(chain_run: ChainRun) -> str:
     return fingerprint("report", SCHEMA, chain, state, tables, settings, chain_run.config.system, terms)
 
 
-def _present_fingerprint(run: Folder) -> str | None:
-    """The fingerprint of the present report."""
+def present_fingerprint(run: Folder, name: str = JSON) -> object:
+    """The fingerprint of the present report, from its JSON file; None: there is none."""
     try:
-        results = json.loads(run.read_bytes(JSON))["made_of"]
+        return json.loads(run.read_bytes(name))["made_of"]
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
-    return results if isinstance(results, str) else None
 
 
 def _with_history_of(run: Folder, data: ReportData) -> ReportData:

@@ -10,8 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from swsdist.chains.lattices.chain import check_words
-from swsdist.chains.lattices.index_lattices import IndexLattices
+from swsdist.chains.lattices.chain import IndexLattices, check_words
 from swsdist.chains.lattices.inputs import LatticeInputs
 from swsdist.chains.lattices.options import LatticesOptions
 from swsdist.config import Config
@@ -19,8 +18,7 @@ from swsdist.config.model import Index
 from swsdist.config.search import Search
 from swsdist.config.section import ChainOptions
 from swsdist.core.needs import Needs
-from swsdist.pipeline.chain import Chain, Step
-from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.chain import Chain, Inputs, Step
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.entries import checked
 from swsdist.registry.registries import CHAINS
@@ -42,8 +40,7 @@ class SearchOptions(ChainOptions):
     """The options of the chain search."""
 
     words: Words = Field(
-        Words(),
-        description="words of the documents, in `words` in the folder of the store; default: none",
+        Words(), description="words of the documents, in `words` in the folder of the store; default: none"
     )
 
     @classmethod

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -258,7 +258,7 @@ def _check_names(spec: SweepSpec, number: int, config: Config, plan: str, seen: 
     look_at(config)
     with _of_point(spec, number, "options"):
         chain: Chain = CHAINS[config.chain].load()(config, Ledger(Folder(config.run, config.storage)))
-        first = chain.prerequisites() if chain.prerequisites is not None else {}
+        first = chain.prerequisites()
     for system in first.values():
         look_at(system, "options")
 
@@ -434,8 +434,6 @@ def _oracles(group: PointGroup, before: int) -> list[PlannedPoint]:
         name = f"point-{fingerprint(point.name, 'oracle-kst')[:12]}"
         number = before + len(points) + 1
         keys["calibrate.steps"] = steps
-        points[beta] = PlannedPoint(
-            number, keys, name, point.fit, True, "oracle-kst", point.scored_by, point.protocol, point.config
-        )
+        points[beta] = replace(point, number=number, keys=keys, name=name, oracle=True, method="oracle-kst")
     group.points.extend(points.values())
     return list(points.values())

@@ -19,7 +19,7 @@ import signal
 import time
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
@@ -39,7 +39,7 @@ from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import StorageError
 from swsdist.core.needs import Needs
 from swsdist.pipeline.chain import Context
-from swsdist.pipeline.execution.executor import KILLED, PartListener, Serial
+from swsdist.pipeline.execution.executor import KILLED, Outcomes, PartListener, Serial
 from swsdist.pipeline.execution.policy import at_least, nothing_fits, version_mismatches, workers_for
 from swsdist.pipeline.ledger import written_receipt
 from swsdist.pipeline.receipts import Queue
@@ -199,9 +199,7 @@ class DaskExecutor:
             raise codes.NO_NODE_LEFT(where="executor")
         return self._settings.in_flight * max(1, workers)
 
-    def run(
-        self, tasks: Sequence[Task], needs: Sequence[Needs], on_part: PartListener
-    ) -> Iterator[tuple[Task, Receipt | Failure]]:
+    def run(self, tasks: Sequence[Task], needs: Sequence[Needs], on_part: PartListener) -> Outcomes:
         """Run all tasks, the largest first. The finished parts of running tasks are not reported."""
         if not tasks:
             return
@@ -271,9 +269,7 @@ class DaskExecutor:
         """The outcome of a finished call; None if it is sent again."""
         try:
             outcome: Receipt | Failure = call.result(timeout=_ANSWER_WITHIN)
-        except (
-            TimeoutError
-        ):  # its worker died before the answer was fetched: Dask does it again, but the receipt remains
+        except TimeoutError:  # its worker died before it was fetched: Dask does it again, but the receipt remains
             receipt = written_receipt(self._context.folder(task), task)
             return receipt if receipt and receipt.pid in self._processes[receipt.host] else None
         except KilledWorker as error:

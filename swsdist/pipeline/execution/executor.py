@@ -46,6 +46,8 @@ from swsdist.store.memory import Cache, use
 
 #: Called with a running task and its finished part, 0 to 1.
 PartListener = Callable[[Task, float], None]
+#: Tasks that have ended, with their receipts or failures.
+Outcomes = Iterator[tuple[Task, Receipt | Failure]]
 
 #: Least seconds between two reports of a running task.
 REPORT_INTERVAL = 0.2
@@ -256,9 +258,7 @@ class Executor(Protocol):
     start_seconds: float | None
     stop_seconds: float | None
 
-    def run(
-        self, tasks: Sequence[Task], needs: Sequence[Needs], on_part: PartListener
-    ) -> Iterator[tuple[Task, Receipt | Failure]]:
+    def run(self, tasks: Sequence[Task], needs: Sequence[Needs], on_part: PartListener) -> Outcomes:
         """Run all tasks; yields each once, when it has ended.
 
         Args:
@@ -325,12 +325,7 @@ class Serial:
     stop_seconds: float | None = None
 
     def __init__(
-        self,
-        context: Context,
-        journal: Journal,
-        settings: Settings,
-        *_: Callable[[str], None],
-        dedicated: bool = False,
+        self, context: Context, journal: Journal, settings: Settings, *_: object, dedicated: bool = False
     ) -> None:
         self._dedicated = dedicated
         self._context = replace(context, granted=Needs(settings.cpus_per_worker, settings.memory_per_worker_gb))
@@ -338,9 +333,7 @@ class Serial:
         self._settings = settings
         self._worker: Worker | None = None
 
-    def run(
-        self, tasks: Sequence[Task], needs: Sequence[Needs], on_part: PartListener
-    ) -> Iterator[tuple[Task, Receipt | Failure]]:
+    def run(self, tasks: Sequence[Task], needs: Sequence[Needs], on_part: PartListener) -> Outcomes:
         """Run all tasks in order. Resources are assumed to be available, except GPUs, which are detected."""
         fitting = [item for item in needs if not item.gpus or gpu_count()] or [*needs]
         self._context.granted = replace(self._context.granted, gpus=fitting[0].gpus)

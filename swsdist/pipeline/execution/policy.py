@@ -40,13 +40,13 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from statistics import median
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic
 
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import UserError
 from swsdist.core.needs import LEAST, Needs
 from swsdist.io.failures import NODE_FAULTS, explain
-from swsdist.pipeline.receipts import Queue
+from swsdist.pipeline.receipts import P, Queue
 from swsdist.pipeline.task import Task
 
 #: A task is late after this multiple of its expected time, and at least this many seconds.
@@ -57,23 +57,6 @@ NEAREST = 2
 _AHEAD, _ALIKE = 256, 0.5
 #: Finished tasks that an expectation needs, and the latest ones that it is based on.
 _KNOWN, _HEEDED = 3, 1000
-
-
-class PolicyTask(Protocol):
-    """The attributes of a task that the policy uses."""
-
-    @property
-    def fingerprint(self) -> str:
-        """Name of the task."""
-        ...
-
-    @property
-    def work(self) -> float:
-        """Size of the task."""
-        ...
-
-
-P = TypeVar("P", bound=PolicyTask)
 
 
 @dataclass(frozen=True)
@@ -582,10 +565,7 @@ def version_mismatches(node: Mapping[str, str], driver: Mapping[str, str]) -> li
 
 def one_line(error: BaseException) -> str:
     """An error as one line; of tracebacks and of Ray's long messages the end."""
-    storage_error = explain(error)
+    if (storage_error := explain(error)) is not None:
+        return storage_error.message
     end = str(error).rpartition("Traceback (most recent call last):")[2]
-    return (
-        storage_error.message
-        if storage_error is not None
-        else " ".join(word for word in end.split() if word.strip("^~"))[-300:]
-    )
+    return " ".join(word for word in end.split() if word.strip("^~"))[-300:]

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -39,7 +39,7 @@ from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import StorageError, UserError
 from swsdist.core.needs import Needs
 from swsdist.pipeline.chain import Context
-from swsdist.pipeline.execution.executor import KILLED, PartListener, error_action, failure_of, note_retry
+from swsdist.pipeline.execution.executor import KILLED, Outcomes, PartListener, error_action, failure_of, note_retry
 from swsdist.pipeline.execution.policy import (
     CHECK_INTERVAL,
     NEAREST,
@@ -233,11 +233,9 @@ class RayExecutor:
 
     def _plan_actors(self, tasks: int) -> tuple[list[Needs], list[Slot]]:
         """Resources of each missing actor for this number of tasks, and the actors to keep."""
-        unused_slots, used = (
-            [slot for slot in self._slots if bool(slot.reason_unused) is is_unused] for is_unused in (True, False)
-        )
+        used = [slot for slot in self._slots if not slot.reason_unused]
         room = workers_for(node_resources(), self._alternatives, None, 1 << 62)
-        _, room = matched([slot.needs for slot in unused_slots], room)  # unused slots keep their room
+        _, room = matched([slot.needs for slot in self._slots if slot.reason_unused], room)  # they keep their room
         kept, missing = matched([slot.needs for slot in used], room[: min(self._settings.workers or len(room), tasks)])
         return missing, [used[k] for k in kept]
 
@@ -338,9 +336,7 @@ class RayExecutor:
 
     # -- work -----------------------------------------------------------------------------------------------------
 
-    def run(
-        self, tasks: Sequence[Task], needs: Sequence[Needs], on_part: PartListener
-    ) -> Iterator[tuple[Task, Receipt | Failure]]:
+    def run(self, tasks: Sequence[Task], needs: Sequence[Needs], on_part: PartListener) -> Outcomes:
         """Run all tasks on the available actors, in any order."""
         if not tasks:
             return

@@ -261,10 +261,8 @@ def connect(address: str | None, cpus: int) -> Instance:
 
 def create_actor(kind: type, needs: Needs, *arguments: object, **options: object) -> Any:
     """Start an actor with these resources: a handle."""
-    memory = int(needs.memory_gb * 1e9)
-    return (
-        ray.remote(kind).options(num_cpus=needs.cpus, num_gpus=needs.gpus, memory=memory, **options).remote(*arguments)
-    )
+    needed = {"num_cpus": needs.cpus, "num_gpus": needs.gpus, "memory": int(needs.memory_gb * 1e9)}
+    return ray.remote(kind).options(**needed, **options).remote(*arguments)
 
 
 def await_end(actors: Sequence[Any], seconds: float = 2.0) -> None:

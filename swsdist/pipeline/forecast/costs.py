@@ -104,20 +104,6 @@ class Cluster:
         return sum(kind.nodes * kind.price for kind in self.kinds)
 
 
-#: Resources of a worker; the GPU counts only if the stage needs one.
-_ONE_GPU = Needs(gpus=1.0)
-
-
-@dataclass(frozen=True)
-class Rules:
-    """The settings of the config's `executor` that affect the duration; `worker` has the least resources of a worker."""
-
-    in_flight: int = 2
-    attempts: int = 3
-    actor_restarts: int = 20
-    worker: Needs = _ONE_GPU
-
-
 def cluster_of(values: Mapping[str, Any], where: str) -> Cluster:
     """A cluster from the values of a file: the fields of `Cluster`, and of `Kind` for each of `kinds`.
 
@@ -183,17 +169,8 @@ _LEAST_RECEIPTS, _LEAST_RATIO = 8, 2.0
 
 #: Columns of RECEIPTS that costs are computed from.
 _COLUMNS = (
-    "round",
-    "work",
-    "wall",
-    "cpu_user",
-    "cpu_system",
-    "bytes_read",
-    "bytes_written",
-    "host",
-    "pid",
-    "started",
-    "finished",
+    *("round", "work", "wall", "cpu_user", "cpu_system"),
+    *("bytes_read", "bytes_written", "host", "pid", "started", "finished"),
 )
 
 
@@ -326,10 +303,8 @@ def _commands(chain_run: ChainRun) -> list[_Command]:
     for table in records(chain_run.run):
         if table["role"][0].as_py() != "driver":
             break
-        said = (
-            table.select(["event", "more"]).filter(pc.is_in(table["event"], pa.array(["run", "executor"]))).to_pylist()
-        )
-        lines = {line["event"]: json.loads(line["more"]) for line in said}
+        said = table.select(["event", "more"]).filter(pc.is_in(table["event"], pa.array(["run", "executor"])))
+        lines = {line["event"]: json.loads(line["more"]) for line in said.to_pylist()}
         if "run" in lines:
             found.append(_Command(**lines["run"], start_s=lines.get("executor", {}).get("start") or 0.0))
     return sorted(found)
@@ -337,7 +312,7 @@ def _commands(chain_run: ChainRun) -> list[_Command]:
 
 def left_out(chain_run: ChainRun, costs: Sequence[StepCost]) -> list[str]:
     """What belongs to a run, and is not in its costs: runs before it, and steps whose receipts are not all there."""
-    before = chain_run.chain.prerequisites() if chain_run.chain.prerequisites is not None else {}
+    before = chain_run.chain.prerequisites()
     names = {cost.name for cost in costs}
     steps = [step for step in chain_run.chain.steps if step.name not in names]
     lacking = [

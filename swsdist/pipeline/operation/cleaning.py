@@ -4,13 +4,20 @@ Removed are: old temporary files; locks, requests and reader files of dead proce
 none of its plans names; files of a store that neither its manifest nor a state searched by the run beside it names.
 
 Always kept are: a folder in which a process works; all states of a store with readers
-(`swsdist.pipeline.operation.readers`), or whose manifest changed recently; tables of an unfinished run, which it needs to go
+(`swsdist.pipeline.operation.cleaning`), or whose manifest changed recently; tables of an unfinished run, which it needs to go
 on; outputs of tasks in a store that no state names yet (shards of an interrupted index, sums and models of a fit), until the
 run in whose folder the store lies has ended without them; accounts, events, reports and exports.
 
 Cancelling: a request file in the run folder, which can be written from any host; the driver checks for it every few seconds.
 
 The request names the lock of one driver, so a stale request cannot cancel a later run.
+
+Readers of a store: each run that reads a store leaves a small file in it, so that no file in use is removed.
+
+A run, or a long reading command, writes `readers/<token>.json` to the store when it begins to read, updates it every few
+seconds, and removes it at its end. A dead reader is ignored once its process is known to be gone (same host), or its file has
+not changed for a while, whatever clocks show. In a store that is not writable, readers are unknown; superseded files are then
+kept for an hour.
 """
 
 from __future__ import annotations
@@ -20,20 +27,92 @@ import os
 import re
 import socket
 import time
+import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, NamedTuple
 
 from swsdist.core.codes import pipeline as codes
-from swsdist.core.errors import StoreError
+from swsdist.core.errors import StoreError, SwsdistError
 from swsdist.io.failures import TEMPORARY
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import lock
 from swsdist.pipeline.ledger import NAME as PLAN
 from swsdist.pipeline.ledger import Ledger, Plan, load_plans
+from swsdist.pipeline.lock import Lock, beating, lives, process
 from swsdist.pipeline.operation import progress
-from swsdist.pipeline.operation.readers import readers_of
 from swsdist.store import manifest
+from swsdist.store.manifest import require
+from swsdist.store.reading import Store
+
+FOLDER = "readers"
+
+
+class Reader:
+    """A reader of a store, until `release`."""
+
+    def __init__(self, store: Folder) -> None:
+        self._store = store
+        self._name = f"{FOLDER}/{uuid.uuid4().hex}.json"
+        self._identity = Lock(store).identity()
+        self.beat()
+
+    def beat(self) -> None:
+        """Write a heartbeat."""
+        text = json.dumps({**self._identity, "t": time.time()}).encode()
+        for _ in range(2):  # the last other reader may remove the folder meanwhile
+            with suppress(SwsdistError, OSError):  # a read-only store has no list
+                self._store.write_bytes(self._name, text)
+                return
+
+    def release(self) -> None:
+        """Stop reading."""
+        with suppress(SwsdistError, OSError):
+            self._store.remove(self._name)
+            place = self._store.local(FOLDER)
+            if place is not None:
+                place.rmdir()  # after the last reader
+
+
+@contextmanager
+def reading(store: Store) -> Iterator[Store]:
+    """Mark a store as in use while it is read."""
+    reader = Reader(store.folder)
+    try:
+        with beating(reader.beat):
+            yield Store(store.folder, require(store.folder))
+    finally:
+        reader.release()
+
+
+class Readers(NamedTuple):
+    """Other readers of a store: `host` and `pid` of live ones, and the files of dead ones."""
+
+    living: list[dict[str, Any]]
+    dead: list[str]
+
+
+def readers_of(store: Folder) -> Readers:
+    """Find the other readers of a store; those of other hosts that seem dead are watched in parallel."""
+    this_process = process(Lock(store).identity())
+    names = sorted(store.listing(FOLDER))
+    with ThreadPoolExecutor(min(32, max(1, len(names)))) as pool:
+        seen = dict(zip(names, pool.map(lambda name: _read_file(store, name), names), strict=True))
+    living = [reader for reader in seen.values() if reader and process(reader) != this_process]
+    return Readers(living, [name for name, reader in seen.items() if reader is None])
+
+
+def _read_file(store: Folder, name: str) -> dict[str, Any] | None:
+    """A live reader by its file; empty if the file is gone; None if the reader is dead or ended meanwhile."""
+    try:
+        reader: dict[str, Any] = json.loads(store.read_bytes(name))
+        return reader if lives(store, reader, name) else None
+    except FileNotFoundError:
+        return {}
+    except (ValueError, KeyError, TypeError):
+        return None
+
 
 NAME = "cancel.json"
 
@@ -131,9 +210,8 @@ def clean(folder: Folder, hours: float, dry: bool) -> tuple[list[Removable], lis
             raise codes.FOLDER_IN_USE(
                 where=place.path(), pid=holder["pid"], host=holder["host"], seconds=lock.STALE_AFTER
             )
-    marks = [
-        mark for place in [folder, *others] for mark in left_behind(place, hours)
-    ]  # including locks of dead processes
+    # Including locks of dead processes.
+    marks = [mark for place in [folder, *others] for mark in left_behind(place, hours)]
     if dry:
         removable, retained = _no_more_needed(folder, places, plans, hours)
         return marks + removable, retained
@@ -144,9 +222,8 @@ def clean(folder: Folder, hours: float, dry: bool) -> tuple[list[Removable], lis
         plans = load_plans(folder) if plans else plans
         removable, retained = _no_more_needed(folder, places, plans, hours)
         for place in [folder, *others]:
-            _remove(
-                place, [mark for mark in marks + removable if mark.folder == place], plans if place == folder else {}
-            )
+            gone = [mark for mark in marks + removable if mark.folder == place]
+            _remove(place, gone, plans if place == folder else {})
     return marks + removable, retained
 
 

@@ -33,8 +33,8 @@ from swsdist.pipeline.chain_run import Outcome
 from swsdist.pipeline.ledger import NAME as PLAN
 from swsdist.pipeline.operation import cleaning
 from swsdist.pipeline.operation import progress as run_status
+from swsdist.pipeline.operation.cleaning import Reader
 from swsdist.pipeline.operation.progress import ForwardingProgress, Progress
-from swsdist.pipeline.operation.readers import Reader
 from swsdist.pipeline.task import Failure, Receipt, Task
 
 FOLDER = "events"
@@ -191,11 +191,9 @@ class RunMonitor(ForwardingProgress):
         if not stages or stages[-1].stage != step.name or stages[-1].ended is not None:
             stages.append(run_status.StageProgress(step.name, 0, 0, begun=time.time()))
         stage_progress = stages[-1]  # a stage in rounds begins several times
-        stage_progress.tasks, stage_progress.done, stage_progress.before = (
-            stage_progress.tasks + todo + skipped,
-            stage_progress.done + skipped,
-            stage_progress.before + skipped,
-        )
+        stage_progress.tasks += todo + skipped
+        stage_progress.done += skipped
+        stage_progress.before += skipped
         fields = {"stage": step.name, "tasks": todo + skipped, "done": skipped, "work": work, "unit": step.stage.unit}
         self._log_event("stage-begun", **fields, hours=round(hours, 6))
         self._read_stores()
@@ -328,12 +326,7 @@ class RunMonitor(ForwardingProgress):
         """The run begins."""
         status = self._status
         self._log_event(
-            "run-begun",
-            schema=SCHEMA,
-            version=version("swsdist"),
-            host=status.host,
-            pid=status.pid,
-            chains=chains,
+            "run-begun", schema=SCHEMA, version=version("swsdist"), host=status.host, pid=status.pid, chains=chains
         )
 
     def finish(self, state: str, message: str) -> None:

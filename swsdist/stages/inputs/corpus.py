@@ -65,12 +65,7 @@ def corpus_of_queries(config: Config) -> Section | None:
     section = config.corpus.queries_from
     if section.documents is None:
         return None
-    return Section(
-        documents=section.documents,
-        audio=section.audio,
-        prefer=section.prefer,
-        speakers=section.speakers,
-    )
+    return Section(documents=section.documents, audio=section.audio, prefer=section.prefer, speakers=section.speakers)
 
 
 def takes_query_statistics(config: Config) -> bool:
@@ -104,10 +99,7 @@ def without_documents(queries: pa.Table, config: Config) -> pa.Table:
 
 
 def renormalise(
-    examples: pa.Table,
-    statistics: Mapping[tuple[str, str], Statistics],
-    ours: Statistics,
-    search: Search,
+    examples: pa.Table, statistics: Mapping[tuple[str, str], Statistics], ours: Statistics, search: Search
 ) -> pa.Table:
     """EXAMPLES of another corpus, moved from its mean and deviation to those of the searched collection.
 
@@ -235,12 +227,7 @@ def _terms(config: Config, queries: pa.Table, notices: Notices) -> tuple[pa.Tabl
 
 
 def _from_text(
-    path: str,
-    rules: Protocol,
-    documents: pa.Table,
-    queries: pa.Table,
-    storage: Mapping[str, object],
-    notices: Notices,
+    path: str, rules: Protocol, documents: pa.Table, queries: pa.Table, storage: Mapping[str, object], notices: Notices
 ) -> pa.Table:
     if rules.trials != "document":
         raise codes.TEXT_NEEDS_DOCUMENT_TRIALS(where=f"corpus.text: {path}", protocol=rules.name, trials=rules.trials)

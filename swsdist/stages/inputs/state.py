@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -42,13 +42,12 @@ from swsdist.pipeline.task import Receipt
 from swsdist.stages.inputs.corpus_documents import (
     CorpusDocuments,
     Key,
-    Row,
+    RunFeatures,
     StoreContents,
     compare,
     describe,
     places_in,
 )
-from swsdist.stages.inputs.features import RunFeatures
 from swsdist.store.manifest import Manifest, load, require, state_name
 from swsdist.store.reading import Store
 
@@ -100,10 +99,9 @@ def match_content(
     places = places[np.asarray(likely.to_numpy(zero_copy_only=False), bool)]
     if not len(places):
         return nothing
-    result = _Contents(store)
     rows = [{**row, "place": place} for row, place in zip(corpus.rows(places), places.tolist(), strict=True)]
     rows = [row for row in rows if row.get("start") is None and not is_command(row["path"])]
-    result.read(row["path"] for row in rows if not is_remote(row["path"]))
+    digests = _digests(store, dict.fromkeys(row["path"] for row in rows if not is_remote(row["path"])))
     olds = {
         source.fingerprint: _stored_by_content(store, source, state, identities.take(pa.array(places)))
         for source in sources
@@ -111,10 +109,12 @@ def match_content(
     moved: list[int] = []
     stored: dict[Key, dict[str, dict[str, Any]]] = {}
     for row in rows:
-        token = result.of(row, row["identities"][sources[0].fingerprint])
-        if token is None:
+        path = row["path"]
+        digest = row["identities"][sources[0].fingerprint] if is_remote(path) else digests[path]
+        if digest is None:
             continue
-        several = {recipe: old.get((*token, row["channel"], row["speaker"])) for recipe, old in olds.items()}
+        token = digest, _ending(path), row["channel"], row["speaker"]
+        several = {recipe: old.get(token) for recipe, old in olds.items()}
         if all(item is not None and row["doc_id"] in item for item in several.values()):
             moved.append(row["place"])
             continue
@@ -128,36 +128,22 @@ def match_content(
                     "shard": item[first],
                     "doc_id": first,
                     "tracks": names,
-                    "sha256": None if is_remote(row["path"]) else token[0],
+                    "sha256": None if is_remote(path) else digest,
                 }
     return ContentMatches(np.array(moved, np.int64), stored)
 
 
-class _Contents:
-    """Digests of the content of recordings."""
+def _digests(store: Store, paths: Iterable[str]) -> dict[str, str | None]:
+    """SHA-256 of local files; unreadable ones get none, and the index reports why."""
 
-    def __init__(self, store: Store) -> None:
-        self._storage = store.folder.storage
-        self._digests: dict[str, str | None] = {}
+    def digest_of(path: str) -> tuple[str, str | None]:
+        try:
+            return path, sha256(path, store.folder.storage)
+        except (SwsdistError, OSError):
+            return path, None
 
-    def read(self, paths: Iterator[str]) -> None:
-        """Digest local files; unreadable ones get no digest, and the index reports why."""
-
-        def content_of(path: str) -> str | None:
-            try:
-                return sha256(path, self._storage)
-            except (SwsdistError, OSError):
-                return None
-
-        several = list(dict.fromkeys(paths))
-        with ThreadPoolExecutor(_READERS) as pool:
-            self._digests = dict(zip(several, pool.map(content_of, several), strict=True))
-
-    def of(self, row: Row, identity: str) -> tuple[str, str] | None:
-        """Digest of a document, and the file ending that may determine its format."""
-        path = row["path"]
-        digest = identity if is_remote(path) else self._digests.get(path)
-        return None if digest is None else (digest, _ending(path))
+    with ThreadPoolExecutor(_READERS) as pool:
+        return dict(pool.map(digest_of, paths))
 
 
 def _stored_by_content(

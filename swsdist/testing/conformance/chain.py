@@ -13,11 +13,10 @@ from typing import Any
 from swsdist.config import Config
 from swsdist.core.errors import SwsdistError
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.chain import Chain, Context, Source, Stage, Step
+from swsdist.pipeline.chain import Chain, Context, Inputs, Source, Stage, Step
 from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.estimate import estimates
-from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.status import digests, load_chain_run, status

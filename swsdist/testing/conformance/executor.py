@@ -19,9 +19,8 @@ from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import UserError
 from swsdist.core.needs import LEAST
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.chain import Context, Stage
+from swsdist.pipeline.chain import Context, Inputs, Stage
 from swsdist.pipeline.execution.executor import Executor
-from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.ledger import written_receipt
 from swsdist.pipeline.task import Failure, Receipt, Task, TaskOutput
 from swsdist.registry.registries import EXECUTORS

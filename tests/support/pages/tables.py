@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from swsdist.chains.discover import cut_segments, group_matches, propose_pairs
+from swsdist.chains.discover import chain as discover
+from swsdist.chains.discover import propose_pairs
 from swsdist.core import types
 from swsdist.discovery import scene
 from swsdist.io.tables import NOBODY
@@ -437,8 +438,9 @@ SECTIONS = {
 
 def schemas() -> dict[str, pa.Schema]:
     """The schemas by name."""
-    places = types, cut_segments, propose_pairs, group_matches, scene
-    return {name: value for place in places for name, value in vars(place).items() if isinstance(value, pa.Schema)}
+    places = types, propose_pairs, scene
+    found = {name: value for place in places for name, value in vars(place).items() if isinstance(value, pa.Schema)}
+    return {**found, "MEMBERS": discover.MEMBERS, "BOUNDARIES": discover.BOUNDARIES}
 
 
 def page() -> str:
