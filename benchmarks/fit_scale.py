@@ -18,8 +18,18 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.rows import Row, at_most, show
-from swsdist.calibrate.fitting import Examples, count, counted_for, finished, gather, threshold_of, with_models
-from swsdist.calibrate.procedure import Procedure, decide, make_steps
+from swsdist.calibrate.procedure import (
+    Examples,
+    Procedure,
+    count,
+    counted_for,
+    decide,
+    finished,
+    gather,
+    make_steps,
+    threshold_of,
+    with_models,
+)
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.core.types import TRIALS
 from swsdist.kernels.regression import BITS, MOST

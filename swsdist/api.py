@@ -578,8 +578,7 @@ def score_discovery(
         UserError: a file is missing, or one that the mode needs.
         DataError: a file is not valid, or the files do not fit.
     """
-    from swsdist.discovery.evaluate import score_files
-    from swsdist.discovery.reading import Files
+    from swsdist.discovery.evaluate import Files, score_files
     from swsdist.io.notices import Notices
 
     parts = folds if isinstance(folds, int) else None

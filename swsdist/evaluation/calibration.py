@@ -33,7 +33,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.calibrate.fitting import fit_models, fit_thresholds
 from swsdist.calibrate.fusion import (
     Meeting,
     Missing,
@@ -51,13 +50,14 @@ from swsdist.calibrate.procedure import (
     Procedure,
     fingerprint_references,
     fit_kind,
+    fit_models,
+    fit_thresholds,
     make_steps,
     read_fitted,
 )
-from swsdist.calibrate.steps.by_term import ByTerm
+from swsdist.calibrate.steps.by_term import UNIT, ByTerm, PosteriorSums, Thresholding
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.calibrate.steps.logistic import LogisticStep, fusions_in, mean_of
-from swsdist.calibrate.thresholding import UNIT, PosteriorSums, Thresholding
 from swsdist.core.codes import fuse as fusion_codes
 from swsdist.core.codes import score as calibrate_codes
 from swsdist.core.codes import score as codes
@@ -172,7 +172,7 @@ def point_of_audio(rules: Protocol, ecf: str | None, total_seconds: float | None
         raise codes.CONFLICTING_AUDIO()
     if ecf is not None:
         from swsdist.io.nist.ecf import read_ecf
-        from swsdist.score.trials_of import seconds
+        from swsdist.score.trials import seconds
 
         total_seconds = seconds(read_ecf(ecf), rules.rules)
     if total_seconds is None:

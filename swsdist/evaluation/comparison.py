@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.accounts.hardware import versions
-from swsdist.calibrate.thresholding import PosteriorSums
+from swsdist.calibrate.steps.by_term import PosteriorSums
 from swsdist.core.codes import score as codes
 from swsdist.core.codes import score as score_codes
 from swsdist.core.text import suggestion
@@ -534,7 +534,7 @@ def compare_conditions(systems: Sequence[ScoredSystem], names: Sequence[str], se
 
 def _searched(task: ScoringTask) -> pa.Table:
     """Seconds of each document, as the task's conventions count them."""
-    from swsdist.score.trials_of import seconds
+    from swsdist.score.trials import seconds
 
     assert task.excerpts is not None
     rows: dict[str, list[int]] = {}

@@ -30,7 +30,7 @@ from swsdist.score.measures.det import pooled_by_detection, referenced
 from swsdist.score.measures.protocol import OperatingPoint, number_of_trials
 from swsdist.score.measures.twv import PER_TERM, Counts, atwv, mtwv, per_term, pooled, twv_curve
 from swsdist.score.registered.quesst import in_order
-from swsdist.score.trials_of import TrialRules, in_every_document, make_trials, rows_by_document, seconds
+from swsdist.score.trials import TrialRules, in_every_document, make_trials, rows_by_document, seconds
 
 #: Source types that have columns of their own in STDEval's report, in its order.
 TYPES = ("bnews", "cts", "confmtg")

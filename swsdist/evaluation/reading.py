@@ -39,7 +39,7 @@ from swsdist.lattices.words import spelled
 from swsdist.score.align import is_judged
 from swsdist.score.conventions import Conventions, in_schema
 from swsdist.score.measures.protocol import FROM_DATA, Parts, Protocol, operating_point, protocol, registered
-from swsdist.score.trials_of import excerpt_documents, inside, named_documents, seconds
+from swsdist.score.trials import excerpt_documents, inside, named_documents, seconds
 
 if TYPE_CHECKING:
     from swsdist.evaluation.scoring_task import ScoringTask, System
@@ -522,7 +522,7 @@ def look_up_references(
         UserError: there is no such file.
         DataError: it is broken.
     """
-    from swsdist.score.lookup import look_up
+    from swsdist.score.trials import look_up
 
     speakers: pa.Table | None = None
     if rttm is not None:
@@ -571,7 +571,7 @@ def _folded(table: pa.Table, name: str) -> pa.Table:
 
 
 def _segments(excerpts: pa.Table | None, speakers: pa.Table | None) -> pa.Table:
-    from swsdist.score.trials_of import segments
+    from swsdist.score.trials import segments
 
     if excerpts is None or speakers is None or not speakers.num_rows:
         raise score_codes.MISSING_SEGMENTS(where="references")

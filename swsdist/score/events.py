@@ -57,7 +57,7 @@ from swsdist.score.measures.cnxe import Trials
 from swsdist.score.measures.curve import Block, Classes, Curve, by_score, curve_blocks, query_index
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score.measures.twv import Counts
-from swsdist.score.trials_of import pairs_of
+from swsdist.score.trials import pairs_of
 
 #: Opens one part's table and yields it in pieces, rows ascending by key.
 Source = Callable[[], Iterator[pa.Table]]

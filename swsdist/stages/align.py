@@ -18,7 +18,7 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.score.align import is_judged
 from swsdist.score.measures.protocol import protocol_of
-from swsdist.score.trials_of import TrialRules, make_trials, segments_for
+from swsdist.score.trials import TrialRules, make_trials, segments_for
 from swsdist.stages.buckets import Aligned, Bucket, BucketStage, buckets_of
 from swsdist.stages.inputs.corpus import spans_of
 from swsdist.stages.inputs.search_inputs import CorpusInputs

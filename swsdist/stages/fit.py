@@ -18,22 +18,25 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from swsdist.calibrate.fitting import (
+from swsdist.calibrate.procedure import (
+    Procedure,
     count,
     counted_for,
+    decide,
     finished,
     fit_procedure,
     fit_thresholds,
     fitted_steps,
     from_bytes,
     gather,
+    keep_order,
     known_thresholds,
+    procedures,
     silent,
     threshold_of,
     to_bytes,
     with_models,
 )
-from swsdist.calibrate.procedure import Procedure, decide, keep_order, procedures
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.config import Config
 from swsdist.config.calibration import Calibrate

@@ -16,7 +16,7 @@ from swsdist.chains.fuse.chain import AlignJoined
 from swsdist.chains.fuse.merge_lists import FindOverlaps, ImputeScores, MergeLists
 from swsdist.core.types import DETECTIONS, REFERENCES
 from swsdist.pipeline.chain import Stage
-from swsdist.score.trials_of import TrialRules, make_trials
+from swsdist.score.trials import TrialRules, make_trials
 from swsdist.store.reading import of_rows
 
 #: Of each stage: its version, and the digest of what it makes of the lists below.

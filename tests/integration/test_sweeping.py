@@ -18,7 +18,7 @@ import pytest
 
 import swsdist
 from swsdist.api import SweepResult
-from swsdist.calibrate.fitting import fit_models
+from swsdist.calibrate.procedure import fit_models
 from swsdist.chains.report.publish import from_run
 from swsdist.core.codes import fuse as sweep_codes
 from swsdist.core.codes import score as calibrate_codes

@@ -1,4 +1,4 @@
-"""The threshold of best TWV of a list in memory, which `swsdist.calibrate.fitting` finds in parts of one."""
+"""The threshold of best TWV of a list in memory, which `swsdist.calibrate.procedure` finds in parts of one."""
 
 from __future__ import annotations
 

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.calibrate import rescoring as fitted_thresholds
-from swsdist.calibrate.fitting import fit_procedure
-from swsdist.calibrate.procedure import Procedure
+from swsdist.calibrate.procedure import Procedure, fit_procedure
 from swsdist.calibrate.rescoring import Rescoring, compact_list, rescore_fitted
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.core.types import TRIALS

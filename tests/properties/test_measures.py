@@ -18,7 +18,7 @@ from swsdist.score.measures.quesst import Trials as QuesstTrials
 from swsdist.score.measures.quesst import score_trials
 from swsdist.score.measures.retrieval import equal_error_of, per_query
 from swsdist.score.measures.twv import Counts, pooled, twv_curve
-from swsdist.score.trials_of import document_trials
+from swsdist.score.trials import document_trials
 from tests.oracles import measures as oracle
 
 priors = st.sampled_from([0.0001, 0.0148, 0.3, 0.5, 0.9])

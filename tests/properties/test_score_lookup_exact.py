@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from swsdist.core.types import DETECTIONS, LEXEMES, REFERENCES, TERMS
 from swsdist.score import align
-from swsdist.score.lookup import look_up
+from swsdist.score.trials import look_up
 from tests.oracles.score import (
     Detection,
     Reference,

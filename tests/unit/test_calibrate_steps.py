@@ -14,12 +14,11 @@ import soundfile
 
 import swsdist
 from swsdist.api import RunResult
-from swsdist.calibrate.fitting import fit_procedure
-from swsdist.calibrate.procedure import Procedure, by_fold, fold_of, make_steps
+from swsdist.calibrate.procedure import Procedure, by_fold, fit_procedure, fold_of, make_steps
 from swsdist.calibrate.statistics import Tally
+from swsdist.calibrate.steps.by_term import PosteriorSums, Thresholding
 from swsdist.calibrate.steps.interface import Options, Step, TwvParameters, scores_of
 from swsdist.calibrate.steps.logistic import Logistic, LogisticStep, fit_logistic
-from swsdist.calibrate.thresholding import PosteriorSums, Thresholding
 from swsdist.config import config_from_dict
 from swsdist.core.codes import config as config_codes
 from swsdist.core.codes import config as registry_codes

@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from swsdist.calibrate.fitting import count, fit_procedure, from_bytes, threshold_of, to_bytes
-from swsdist.calibrate.procedure import Procedure, by_fold
+from swsdist.calibrate.procedure import Procedure, by_fold, count, fit_procedure, from_bytes, threshold_of, to_bytes
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.core.types import TRIALS
 from swsdist.kernels import regression

@@ -25,7 +25,7 @@ from swsdist.score.measures.det import det, det_of
 from swsdist.score.measures.protocol import PROTOCOLS, OperatingPoint, operating_point, protocol, protocol_of
 from swsdist.score.measures.retrieval import equal_error_of, figure_of_merit
 from swsdist.score.measures.twv import Counts, twv_curve
-from swsdist.score.trials_of import TrialRules, check_needs, in_every_document, make_trials, segments_for
+from swsdist.score.trials import TrialRules, check_needs, in_every_document, make_trials, segments_for
 from swsdist.testing.conformance.measures import example, example_point
 from tests.support.coded import raises
 

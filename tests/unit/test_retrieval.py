@@ -19,7 +19,7 @@ from swsdist.score.measures.retrieval import (
     per_query,
 )
 from swsdist.score.measures.twv import Counts, twv_curve
-from swsdist.score.trials_of import document_trials
+from swsdist.score.trials import document_trials
 from tests.support.coded import raises
 
 Rows = list[tuple[str, float | None, bool | None, bool]]

@@ -13,9 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from swsdist.calibrate.rescoring import Rescoring
-from swsdist.calibrate.study import ALPHAS, Study, StudyEntry, study
-from swsdist.calibrate.thresholding import Thresholding
+from swsdist.calibrate.rescoring import ALPHAS, Rescoring, Study, StudyEntry, study
+from swsdist.calibrate.steps.by_term import Thresholding
 from swsdist.chains.sweep.reading import SweepPlace, grid_points, read_sweep
 from swsdist.chains.sweep.sweep import sweep_lists
 from swsdist.config.reading import Origin

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from swsdist.calibrate.rescoring import Rescoring
-from swsdist.calibrate.thresholding import PosteriorSums, Thresholding, checked, kst_threshold
+from swsdist.calibrate.steps.by_term import PosteriorSums, Thresholding, checked, kst_threshold
 from swsdist.core.codes import score as calibrate_codes
 from swsdist.core.codes import score as score_codes
 from swsdist.core.types import DETECTIONS, TRIALS

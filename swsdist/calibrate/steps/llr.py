@@ -41,10 +41,10 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from swsdist.calibrate.statistics import CostSums, ExampleEntropies, ExampleLengths, ExampleSpeech, Tally, ratios
+from swsdist.calibrate.steps.by_term import UNIT as SUM_UNIT
+from swsdist.calibrate.steps.by_term import checked, sums
 from swsdist.calibrate.steps.interface import Floats, Json, Options, Step, TwvParameters, scores_of
 from swsdist.calibrate.steps.norms import moments
-from swsdist.calibrate.thresholding import UNIT as SUM_UNIT
-from swsdist.calibrate.thresholding import checked, sums
 from swsdist.core.codes import score as codes
 from swsdist.core.codes import warning_text
 from swsdist.kernels.coding import coded

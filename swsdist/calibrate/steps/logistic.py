@@ -46,8 +46,8 @@ from pydantic import Field, PositiveFloat, SerializerFunctionWrapHandler, model_
 
 from swsdist.calibrate.fusion import Fusion, fit_fusion, label_rows
 from swsdist.calibrate.statistics import Tally
+from swsdist.calibrate.steps.by_term import checked
 from swsdist.calibrate.steps.interface import Floats, Json, Options, Step, TwvParameters, scores_of
-from swsdist.calibrate.thresholding import checked
 from swsdist.core.codes import score as codes
 from swsdist.core.codes import warning_text
 from swsdist.kernels.regression import (

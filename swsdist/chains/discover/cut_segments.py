@@ -14,8 +14,17 @@ from swsdist.chains.discover.inputs import DiscoverInputs, stretches
 from swsdist.chains.discover.propose_pairs import PAIRS, Collection, by_slot, collection, files_of, in_groups
 from swsdist.config.search import Search
 from swsdist.core.fingerprint import fingerprint
-from swsdist.discovery.neighbours import Neighbours, Pairs, Places, most_alike, unique
-from swsdist.discovery.segments import Segments, directions, signatures, starts
+from swsdist.discovery.neighbours import (
+    Neighbours,
+    Pairs,
+    Places,
+    Segments,
+    directions,
+    most_alike,
+    signatures,
+    starts,
+    unique,
+)
 from swsdist.methods.create import create, demand_readable
 from swsdist.methods.dtw.matches import Matches
 from swsdist.methods.dtw.search import search

@@ -16,7 +16,7 @@ from swsdist.chains.discover.propose_pairs import files_of
 from swsdist.config.search import Search
 from swsdist.discovery import clusters
 from swsdist.discovery.clusters import Edge, Side, Token, choose, places, with_rest
-from swsdist.discovery.segments import DECIBEL, falls, without_margins
+from swsdist.discovery.neighbours import DECIBEL, falls, without_margins
 from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.task import Task, TaskOutput

@@ -14,8 +14,7 @@ from swsdist.config.search import Search
 from swsdist.config.section import Section
 from swsdist.core.codes import discovery as codes
 from swsdist.discovery.clusters import Clustering
-from swsdist.discovery.neighbours import Matching, Neighbours, Stretches
-from swsdist.discovery.segments import Boundaries, Segments
+from swsdist.discovery.neighbours import Boundaries, Matching, Neighbours, Segments, Stretches
 from swsdist.kernels.distances.interface import Distance, Side
 from swsdist.kernels.scales import MAX_DISTANCE, weighted
 from swsdist.methods.dtw.shard import Documents

@@ -20,8 +20,8 @@ from swsdist.chains.report import notices as of_search
 from swsdist.core.codes import discovery as codes
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.text import counted
+from swsdist.discovery.evaluate import by_name, by_time, numbered
 from swsdist.discovery.files import read_units
-from swsdist.discovery.reading import by_name, by_time, numbered
 from swsdist.discovery.results import curve, scores
 from swsdist.discovery.scene import Stretch, Word, alike, fragments_of, word_list
 from swsdist.discovery.units import Corpus, Given, document_name

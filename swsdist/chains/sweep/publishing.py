@@ -24,8 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from swsdist.calibrate.rescoring import CompactList, Rescoring
-from swsdist.calibrate.study import Study, StudyEntry, study
+from swsdist.calibrate.rescoring import CompactList, Rescoring, Study, StudyEntry, study
 from swsdist.chains.sweep.planning import PlannedPoint, Plans, SweepPoint, alpha_of, keys_text
 from swsdist.chains.sweep.reading import CONFIG, Objective, SweepSpec, Tests
 from swsdist.chains.sweep.running import PointResult, SweepRun, point_at

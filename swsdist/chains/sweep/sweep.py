@@ -18,9 +18,8 @@ from functools import cached_property
 
 import pyarrow.compute as pc
 
-from swsdist.calibrate.rescoring import Rescoring
-from swsdist.calibrate.study import Study, StudyEntry, study
-from swsdist.calibrate.thresholding import Method
+from swsdist.calibrate.rescoring import Rescoring, Study, StudyEntry, study
+from swsdist.calibrate.steps.by_term import Method
 from swsdist.chains.sweep.planning import (
     RESCORED,
     SweepPoint,

@@ -19,13 +19,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from swsdist.discovery.measures import f_score, ratio
+from swsdist.discovery.measures import f_score, inside, ratio
 from swsdist.discovery.modes.pairs import distinct
 from swsdist.discovery.modes.tde1_corpus import InRuns, Members, cut
 from swsdist.discovery.modes.tde1_overlap import CLOSE
 from swsdist.discovery.modes.tde1_pairs import PairMeasures
 from swsdist.discovery.modes.tde1_types import Ratios
-from swsdist.discovery.summary import inside
 from swsdist.discovery.units import (
     BEYOND,
     SILENCES,

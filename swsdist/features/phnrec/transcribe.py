@@ -25,7 +25,7 @@ from swsdist.audio.reader import read_blocks
 from swsdist.features.blocks import in_blocks
 from swsdist.features.extractors import create
 from swsdist.features.interface import Extractor, frame_shift
-from swsdist.features.phnrec.weights import STATES, read_recogniser
+from swsdist.features.phnrec.network import STATES, read_recogniser
 
 #: Probabilities are at least so much before their logarithm is taken.
 _FLOOR = 1e-45

@@ -193,7 +193,7 @@ class Trials:
         """Trials of an aligned list: hits and misses are targets, false alarms are submitted non-targets.
 
         Time trials: what `align` yields, and N trials a query (eq. 41). Document trials: what
-        `swsdist.score.trials_of.document_trials` yields, and the number of documents. Segment trials: a row a segment
+        `swsdist.score.trials.document_trials` yields, and the number of documents. Segment trials: a row a segment
         with a detection or a reference, and the number of segments.
 
         Args:

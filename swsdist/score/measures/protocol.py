@@ -266,7 +266,7 @@ def number_of_trials(protocol: Protocol, total_seconds: float) -> int:
 
     Args:
         protocol: the rules.
-        total_seconds: s of audio that was searched (`swsdist.score.trials_of.seconds`).
+        total_seconds: s of audio that was searched (`swsdist.score.trials.seconds`).
 
     Raises:
         UserError: that is not a number above 0. STDEval goes on with 0 trials and prints negative rates.

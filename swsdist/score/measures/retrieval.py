@@ -1,7 +1,7 @@
 """Retrieval measures of an aligned list: precision, recall, F, P@N, average precision, equal error rate, area under ROC.
 
 The aligned list (schema TRIALS) has, for each query, its correct detections and the number of missed occurrences;
-document trials (`swsdist.score.trials_of`) are such a list, too. Queries without references are left out of
+document trials (`swsdist.score.trials`) are such a list, too. Queries without references are left out of
 everything, as for TWV: their detections affect no measure here. A mean over queries counts each query once;
 a pooled measure counts each detection once. Means are exactly rounded sums, so the order of rows and queries has no effect.
 

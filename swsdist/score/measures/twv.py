@@ -213,7 +213,7 @@ def mtwv(curve: Curve) -> CurvePoint:
     """The point of maximum value; among equal ones the lowest threshold.
 
     If rejecting everything is best its threshold is the highest score, as STDEval prints it, although that score is
-    rejected (see `swsdist.calibrate.fitting.threshold_of`); None if there are no scores.
+    rejected (see `swsdist.calibrate.procedure.threshold_of`); None if there are no scores.
     """
     return best_point([curve]).point
 

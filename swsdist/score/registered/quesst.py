@@ -15,7 +15,7 @@ from swsdist.core.types import TRIALS
 from swsdist.score.events import Parts, PartTable, Value
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score.measures.quesst import Quesst, Trials, score_trials
-from swsdist.score.trials_of import KEY, pairs_of
+from swsdist.score.trials import KEY, pairs_of
 
 #: Places of a trial's query and of the trial, which decide between equal scores: without an order of a list 0, and of a target
 #: that the list lacks, its place among the documents that the query lacks.

@@ -24,7 +24,7 @@ from swsdist.pipeline.chain import ChainInputs
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.registries import BACKENDS, DISTANCES, METHODS
 from swsdist.score.measures.protocol import protocol_of
-from swsdist.score.trials_of import seconds as excerpt_seconds
+from swsdist.score.trials import seconds as excerpt_seconds
 from swsdist.stages.inputs.corpus import (
     Corpus,
     depends_on_score,

@@ -22,8 +22,7 @@ from swsdist.config import Config
 from swsdist.config.calibration import Calibrate
 from swsdist.core.codes import stages as codes
 from swsdist.core.types import CORPUS, DOCUMENTS
-from swsdist.corpora.documents import ENDINGS
-from swsdist.corpora.kinds import kind_of
+from swsdist.corpora.documents import ENDINGS, kind_of
 from swsdist.corpora.places import is_placed
 from swsdist.io.notices import UNFIT, Notices
 from swsdist.io.tables import place
