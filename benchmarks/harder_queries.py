@@ -29,7 +29,7 @@ from swsdist.evaluation.comparison import finite_threshold, values_at
 from swsdist.score import Counts, twv_curve
 from swsdist.score.compare.bootstrap import Interval, bootstrap_terms
 from swsdist.score.compare.cross_entropy import compare_entropies
-from swsdist.score.measures.cnxe import prior_of_beta
+from swsdist.score.measures.protocol import prior_of_beta
 from swsdist.score.measures.twv import mtwv
 
 SYSTEMS = ("mboshi-dev", "systems/phnrec-tracks")

@@ -50,8 +50,7 @@ from swsdist.score.compare.paired import (
 from swsdist.score.compare.results import BreakdownTable, ComparisonData, DetLine, Measured, SystemInfo
 from swsdist.score.measures.det import Det, det
 from swsdist.score.measures.protocol import Protocol
-from swsdist.score.measures.registered import point_in
-from swsdist.score.measures.twv import PER_TERM, per_term
+from swsdist.score.measures.twv import PER_TERM, per_term, point_in
 
 #: Properties of queries without a table: Ntrue, words of the term, mean length of its references (s), sum of its scores.
 COMPUTED = ("ntrue", "words", "duration", "posterior_sum")

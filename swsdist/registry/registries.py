@@ -413,20 +413,7 @@ STATISTICS: Registry[Entry] = Registry(
     },
 )
 
-_M = "swsdist.score.registered"
-
-
-def _rated(
-    key: str, label: str = "", *, threshold: bool = False, by_query: tuple[str, str, str] = ("", "", "")
-) -> tuple[Quantity, ...]:
-    """A term-weighted value, with its rates and its threshold; `by_query` of the value, its Pmiss and its Pfa."""
-    label = label or key.upper()
-    rates = (
-        Quantity(key, label, by_query=by_query[0]),
-        Quantity(f"{key}_pmiss", f"{label} Pmiss", "lowest", 3, "probability", key, by_query[1], 1.0),
-        Quantity(f"{key}_pfa", f"{label} Pfa", "lowest", 5, "probability", key, by_query[2]),
-    )
-    return (*rates, Quantity(f"{key}_threshold", f"{label} threshold", "", 5, "score", key)) if threshold else rates
+_M = "swsdist.score.measures"
 
 
 def _of_quesst(key: str, label: str) -> tuple[Quantity, ...]:
@@ -439,87 +426,23 @@ def _of_quesst(key: str, label: str) -> tuple[Quantity, ...]:
     )
 
 
-#: An aligned list, to numbers.
+#: An aligned list, to numbers: each entry stands below its measure.
 MEASURES: Registry[MeasureEntry] = Registry(
     "measure",
     "swsdist.measures",
     "score",
     {
-        "term-weighted": MeasureEntry(
-            "swsdist.score.measures.registered:TermWeighted",
-            1,
-            (
-                *_rated("atwv", by_query=("twv", "pmiss", "pfa")),
-                *_rated("mtwv", threshold=True, by_query=("twv", "", "")),
-            ),
-            basic=True,
-        ),
-        "optimum": MeasureEntry(
-            *("swsdist.score.measures.registered:OptimumAndSupremum", 1),
-            (*_rated("otwv", by_query=("best_twv", "", "")), *_rated("stwv")),
-            basic=True,
-        ),
-        "pooled-maximum": MeasureEntry(
-            *("swsdist.score.measures.registered:PooledMaximum", 2),
-            _rated("pooled_maximum", "occurrence-weighted maximum", threshold=True),
-            basic=True,
-        ),
-        "decisions": MeasureEntry(
-            "swsdist.score.measures.registered:Decisions",
-            1,
-            (
-                Quantity("precision"),
-                Quantity("recall"),
-                Quantity("f1", "F1"),
-                Quantity("occurrence_weighted_value", "occurrence-weighted value"),
-            ),
-            basic=True,
-        ),
-        "retrieval": MeasureEntry(
-            "swsdist.score.measures.registered:Retrieval",
-            1,
-            (
-                Quantity("map", "MAP"),
-                Quantity("p_at_10", "P@10"),
-                Quantity("p_at_ntrue", "R-precision"),
-                Quantity("auc", "AUC"),
-                Quantity("mean_precision"),
-                Quantity("mean_recall"),
-                Quantity("mean_f1", "mean F1"),
-            ),
-        ),
-        "equal-errors": MeasureEntry(
-            "swsdist.score.measures.registered:EqualErrors",
-            1,
-            (
-                Quantity("eer", "EER", "lowest", unit="probability"),
-                Quantity("pooled_eer", "pooled EER", "lowest", unit="probability"),
-            ),
-        ),
-        "figure-of-merit": MeasureEntry(
-            "swsdist.score.measures.registered:FigureOfMerit", 1, (Quantity("fom", "FOM"),)
-        ),
-        "pair-areas": MeasureEntry(
-            "swsdist.score.measures.registered:PairAreas",
-            1,
-            (Quantity("pair_auc", "pair AUC"), Quantity("pooled_pair_auc", "pooled pair AUC")),
-            takes="pairs",
-        ),
-        "cross-entropies": MeasureEntry(
-            "swsdist.score.measures.registered:CrossEntropies",
-            2,
-            (
-                Quantity("effective_prior", best="", unit="probability"),
-                Quantity("cnxe", "Cnxe", "lowest"),
-                Quantity("cnxe_min", "min Cnxe", "lowest"),
-                Quantity("cnxe_gamma", "gamma of min Cnxe", ""),
-                Quantity("cnxe_delta", "delta of min Cnxe", ""),
-                Quantity("cnxe_pav", "min Cnxe by PAV", "lowest"),
-                Quantity("calibration_loss", best="lowest"),
-            ),
-        ),
+        "term-weighted": f"{_M}.twv:TERM_WEIGHTED",
+        "optimum": f"{_M}.twv:OPTIMUM_AND_SUPREMUM",
+        "pooled-maximum": f"{_M}.det:POOLED_MAXIMUM",
+        "decisions": f"{_M}.twv:DECISIONS",
+        "retrieval": f"{_M}.retrieval:RETRIEVAL_MEANS",
+        "equal-errors": f"{_M}.retrieval:EQUAL_ERRORS",
+        "figure-of-merit": f"{_M}.retrieval:FIGURE_OF_MERIT",
+        "pair-areas": f"{_M}.retrieval:PAIR_AREAS",
+        "cross-entropies": f"{_M}.cnxe:CROSS_ENTROPIES",
         "quesst": MeasureEntry(
-            f"{_M}.quesst:QuesstValues",
+            "swsdist.score.registered.quesst:QuesstValues",
             1,
             (*_of_quesst("quesst", "QUESST"), *_of_quesst("quesst_per_query", "QUESST per-query")),
             takes="quesst",
@@ -552,22 +475,14 @@ PROTOCOLS: Registry[Entry] = Registry(
     "swsdist.protocols",
     "score.protocol",
     {
-        "stdeval": Entry(f"{_PROTOCOL}:STDEVAL", 1),
-        "nist-std06": Entry(f"{_PROTOCOL}:NIST_STD06", 1),
-        "sws2011": Entry(f"{_PROTOCOL}:SWS2011", 1),
-        "sws2012": Entry(f"{_PROTOCOL}:SWS2012", 1),
-        "sws2013": Entry(f"{_PROTOCOL}:SWS2013", 1),
-        "kwseval": Entry(f"{_PROTOCOL}:KWSEVAL", 1),
-        "openkws13": Entry(f"{_PROTOCOL}:OPENKWS13", 1),
-        "quesst": Entry(f"{_PROTOCOL}:QUESST", 1),
-        "sws2012-indian-dev-dev": Entry(f"{_PROTOCOL}:INDIAN_DEV_DEV", 1),
-        "sws2012-indian-dev-eval": Entry(f"{_PROTOCOL}:INDIAN_DEV_EVAL", 1),
-        "sws2012-indian-eval-dev": Entry(f"{_PROTOCOL}:INDIAN_EVAL_DEV", 1),
-        "sws2012-indian-eval-eval": Entry(f"{_PROTOCOL}:INDIAN_EVAL_EVAL", 1),
-        "sws2012-african-dev-dev": Entry(f"{_PROTOCOL}:AFRICAN_DEV_DEV", 1),
-        "sws2012-african-dev-eval": Entry(f"{_PROTOCOL}:AFRICAN_DEV_EVAL", 1),
-        "sws2012-african-eval-dev": Entry(f"{_PROTOCOL}:AFRICAN_EVAL_DEV", 1),
-        "sws2012-african-eval-eval": Entry(f"{_PROTOCOL}:AFRICAN_EVAL_EVAL", 1),
+        name: Entry(f"{_PROTOCOL}:{name.upper().replace('-', '_')}", 1)
+        for name in (
+            *("stdeval", "nist-std06", "sws2011", "sws2012", "sws2013", "kwseval", "openkws13", "quesst"),
+            *("sws2012-indian-dev-dev", "sws2012-indian-dev-eval"),
+            *("sws2012-indian-eval-dev", "sws2012-indian-eval-eval"),
+            *("sws2012-african-dev-dev", "sws2012-african-dev-eval"),
+            *("sws2012-african-eval-dev", "sws2012-african-eval-eval"),
+        )
     },
 )
 

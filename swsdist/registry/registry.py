@@ -83,7 +83,7 @@ class Registry(Generic[E]):
         kind: noun for messages, for example `distance`.
         group: of entry points, for example `swsdist.distances`.
         where: the key of a config that names one.
-        entries: built-in ones.
+        entries: built-in ones, or where they stand: `MODULE:NAME`.
         entry_type: type of an entry point's object; for `Entry`, a class with a `version` is enough.
     """
 
@@ -92,7 +92,7 @@ class Registry(Generic[E]):
         kind: str,
         group: str,
         where: str,
-        entries: Mapping[str, E],
+        entries: Mapping[str, E | str],
         entry_type: type[E] = Entry,  # type: ignore[assignment]
     ) -> None:
         self.kind, self.group, self.where = kind, group, where
@@ -110,7 +110,7 @@ class Registry(Generic[E]):
     @property
     def available(self) -> Mapping[str, E]:
         """Built-in entries, and those added in this process."""
-        return self._entries
+        return {name: self[name] for name in self._entries}
 
     def __iter__(self) -> Iterator[str]:
         yield from self._entries
@@ -119,7 +119,7 @@ class Registry(Generic[E]):
     def targets(self) -> Iterator[tuple[str, str]]:
         """Names and targets; of other packages the targets of their entry points, which need not load."""
         for name in sorted(self):
-            yield name, self._added[name].value if name in self._added else self._entries[name].target
+            yield name, self._added[name].value if name in self._added else self[name].target
 
     def __contains__(self, name: object) -> bool:
         return name in self._entries or name in self._added
@@ -143,7 +143,9 @@ class Registry(Generic[E]):
             ConfigError: the name is unknown, or its entry point cannot be loaded or is not an entry.
         """
         if name in self._entries:
-            return self._entries[name]
+            if isinstance(entry := self._entries[name], str):
+                entry = self._entries[name] = Entry(entry, 1).load()
+            return entry
         if name not in self._added:
             raise codes.UNKNOWN_NAME(
                 where=self.where, kind=self.kind, name=name, meant=suggestion(name, self), known=", ".join(self)

@@ -31,18 +31,10 @@ search task: system performance measures", 2013.
 """
 
 from swsdist.score.align import align, score_limits
-from swsdist.score.measures.curve import Curve, CurvePoint
+from swsdist.score.measures.curve import Counts, Curve, CurvePoint, total
 from swsdist.score.measures.det import Det, det, ppndf
 from swsdist.score.measures.protocol import PROTOCOLS, Protocol, beta, number_of_trials, protocol
-from swsdist.score.measures.twv import (
-    PER_TERM,
-    Counts,
-    atwv,
-    mtwv,
-    per_term,
-    total,
-    twv_curve,
-)
+from swsdist.score.measures.twv import PER_TERM, atwv, mtwv, per_term, twv_curve
 
 __all__ = [
     "PER_TERM",

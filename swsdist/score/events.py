@@ -13,9 +13,9 @@ queries merge to the same table, in any order. A measure's values come from the 
 
     trials of a bucket --PartTable.make--> tables --Merged--> tables of all queries --Measure.values--> numbers
 
-A new measure is a class with the attributes of `Measure`, without arguments, and an entry in
-`swsdist.registry.registries` with the label, format and best direction of each of its values; other packages use an
-entry point of the group `swsdist.measures`. `swsdist.testing.conformance` checks a measure.
+A new measure is a class with the attributes of `Measure`, without arguments, and below it an entry with the label, format and
+best direction of each of its values, which `swsdist.registry.registries` names; other packages use an entry point of the group
+`swsdist.measures`. `swsdist.testing.conformance` checks a measure.
 
 From an aligned list to values of measures, for runs and for lists.
 
@@ -53,10 +53,8 @@ from swsdist.core.codes import score as codes
 from swsdist.core.text import suggestion
 from swsdist.corpora.places import Places
 from swsdist.registry.registries import MEASURES, quantities
-from swsdist.score.measures.cnxe import Trials
-from swsdist.score.measures.curve import Block, Classes, Curve, by_score, curve_blocks, query_index
+from swsdist.score.measures.curve import Block, Classes, Counts, Curve, by_score, curve_blocks, query_index
 from swsdist.score.measures.protocol import OperatingPoint
-from swsdist.score.measures.twv import Counts
 from swsdist.score.trials import pairs_of
 
 #: Opens one part's table and yields it in pieces, rows ascending by key.
@@ -362,23 +360,6 @@ def curve_of(parts: Parts, point: OperatingPoint) -> Iterator[Curve]:
         beta=point.beta,
         reject_all=point.rules.rejects_all,
     )
-
-
-def trials_of(parts: Parts, point: OperatingPoint) -> Trials:
-    """All trials of all queries, by score, for cross entropies; one row per distinct score in memory.
-
-    Where more false alarms were submitted than there are non-target trials, as many are counted.
-    """
-    sums = Sums.from_parts(parts, point, refless=True)
-    blocks = list(pooled_blocks(event_blocks(parts[EVENTS.name], refless=True), sums.true))
-    none = np.zeros(0)
-    llr = np.concatenate([none, *(block.score for block in blocks)])
-    true, false = (
-        np.concatenate([none.astype(np.int64), *(getattr(block, name) for block in blocks)])
-        for name in ("hits", "false_alarms")
-    )
-    n_false = max(point.queries * point.trials - sums.true, int(false.sum()))
-    return Trials(llr, true, false, sums.true, n_false)
 
 
 def measure(name: str) -> Measure:

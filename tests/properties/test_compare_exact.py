@@ -17,7 +17,8 @@ from swsdist.score.compare import bootstrap
 from swsdist.score.compare.bootstrap import DocumentCounts, bootstrap_documents, bootstrap_terms
 from swsdist.score.compare.breakdown import Aligned, breakdown, by_document, difference, grouped
 from swsdist.score.compare.paired import compare, holm, paired, sign_flips, wilcoxon
-from swsdist.score.measures.twv import Counts, atwv, per_term
+from swsdist.score.measures.curve import Counts
+from swsdist.score.measures.twv import atwv, per_term
 from tests.oracles import compare as oracle
 from tests.oracles.compare import Occurrences
 

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from swsdist.core.types import TRIALS
 from swsdist.score.measures.cnxe import Trials, cnxe, cnxe_min, cnxe_pav, measure, pool_adjacent_violators
+from swsdist.score.measures.curve import Counts, pooled
 from swsdist.score.measures.det import Squares, bands
 from swsdist.score.measures.quesst import Trials as QuesstTrials
 from swsdist.score.measures.quesst import score_trials
 from swsdist.score.measures.retrieval import equal_error_of, per_query
-from swsdist.score.measures.twv import Counts, pooled, twv_curve
+from swsdist.score.measures.twv import twv_curve
 from swsdist.score.trials import document_trials
 from tests.oracles import measures as oracle
 

@@ -23,8 +23,8 @@ from swsdist.score.measures.cnxe import (
     measure,
     pool_adjacent_violators,
     prior_entropy,
-    prior_of_beta,
 )
+from swsdist.score.measures.protocol import prior_of_beta
 from tests.support.coded import raises
 
 

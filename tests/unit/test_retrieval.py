@@ -10,7 +10,7 @@ import pytest
 
 from swsdist.core.codes import score as codes
 from swsdist.core.types import TRIALS
-from swsdist.score.measures.curve import Curve, Ranking
+from swsdist.score.measures.curve import Counts, Curve, Ranking
 from swsdist.score.measures.retrieval import (
     RETRIEVAL,
     EqualError,
@@ -18,7 +18,7 @@ from swsdist.score.measures.retrieval import (
     means,
     per_query,
 )
-from swsdist.score.measures.twv import Counts, twv_curve
+from swsdist.score.measures.twv import twv_curve
 from swsdist.score.trials import document_trials
 from tests.support.coded import raises
 

@@ -50,7 +50,7 @@ from swsdist.core.codes import warning_text
 from swsdist.kernels.coding import coded
 from swsdist.kernels.regression import Fitted, Labelled, linear, log_odds, logarithm, maximise, prior_weights, total
 from swsdist.registry.entries import Score
-from swsdist.score.measures.cnxe import prior_of_beta
+from swsdist.score.measures.protocol import prior_of_beta
 
 Ints = NDArray[np.int64]
 

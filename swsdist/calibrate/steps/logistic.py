@@ -61,7 +61,7 @@ from swsdist.kernels.regression import (
     prior_weights,
     sigmoid,
 )
-from swsdist.score.measures.cnxe import prior_of_beta
+from swsdist.score.measures.protocol import prior_of_beta
 
 
 @dataclass(frozen=True)

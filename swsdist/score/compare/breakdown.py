@@ -38,7 +38,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from swsdist.core.codes import score as codes
 from swsdist.score.align import decimals
-from swsdist.score.measures.twv import PER_TERM, Counts, mtwv, per_term, total, twv_curve
+from swsdist.score.measures.curve import Counts, total
+from swsdist.score.measures.twv import PER_TERM, mtwv, per_term, twv_curve
 
 Ints = NDArray[np.int64]
 

@@ -36,6 +36,7 @@ Source: Ayer, Brunk, Ewing, Reid and Silverman, "An empirical distribution funct
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -45,6 +46,10 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from swsdist.core.codes import score as codes
+from swsdist.core.errors import UserError
+from swsdist.registry.entries import MeasureEntry, Quantity
+from swsdist.score.events import CLASSES, EVENTS, Parts, Sums, Value, event_blocks, pooled_blocks
+from swsdist.score.measures.protocol import OperatingPoint
 
 
 class Blocks(NamedTuple):
@@ -103,17 +108,6 @@ def effective_prior(prior: float, *, cost_miss: float = 1.0, cost_false_alarm: f
     if not (0 < cost_miss < math.inf and 0 < cost_false_alarm < math.inf):
         raise codes.INVALID_COSTS(cost_miss=cost_miss, cost_false_alarm=cost_false_alarm)
     return cost_miss * prior / (cost_miss * prior + cost_false_alarm * (1 - prior))
-
-
-def prior_of_beta(beta: float) -> float:
-    """The effective prior of a weight of false alarms (eq. 22): 1 / (1 + beta).
-
-    Raises:
-        UserError: beta is not positive.
-    """
-    if not 0 < beta < math.inf:
-        raise codes.VALUE_NOT_POSITIVE(name="beta", value=beta)
-    return 1 / (1 + beta)
 
 
 def bayes_threshold(prior: float) -> float:
@@ -461,3 +455,63 @@ def _check_defined(trials: Trials, prior: float) -> None:
 def _logit(prior: float) -> float:
     check_prior(prior)
     return math.log(prior / (1 - prior))
+
+
+def trials_of(parts: Parts, point: OperatingPoint) -> Trials:
+    """All trials of all queries, by score, for cross entropies; one row per distinct score in memory.
+
+    Where more false alarms were submitted than there are non-target trials, as many are counted.
+    """
+    sums = Sums.from_parts(parts, point, refless=True)
+    blocks = list(pooled_blocks(event_blocks(parts[EVENTS.name], refless=True), sums.true))
+    none = np.zeros(0)
+    llr = np.concatenate([none, *(block.score for block in blocks)])
+    true, false = (
+        np.concatenate([none.astype(np.int64), *(getattr(block, name) for block in blocks)])
+        for name in ("hits", "false_alarms")
+    )
+    n_false = max(point.queries * point.trials - sums.true, int(false.sum()))
+    return Trials(llr, true, false, sums.true, n_false)
+
+
+class CrossEntropies:
+    """Over all trials of all queries; scores are interpreted as log-likelihood ratios."""
+
+    parts = (EVENTS, CLASSES)
+    undefined = {
+        "": "there is no target trial or no non-target trial",
+        "cnxe_gamma": "no affine map is the best, or no cross entropy is defined",
+        "cnxe_delta": "no affine map is the best, or no cross entropy is defined",
+    }
+
+    def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
+        """Nothing without targets or non-targets."""
+        prior = point.effective_prior
+        try:
+            result = measure(trials_of(parts, point), prior)
+        except UserError:
+            return {}
+        return {
+            "effective_prior": prior,
+            "cnxe": result.cnxe,
+            "cnxe_min": result.cnxe_min,
+            "cnxe_gamma": result.gamma,
+            "cnxe_delta": result.delta,
+            "cnxe_pav": result.cnxe_pav,
+            "calibration_loss": result.loss,
+        }
+
+
+CROSS_ENTROPIES = MeasureEntry(
+    f"{__name__}:CrossEntropies",
+    2,
+    (
+        Quantity("effective_prior", best="", unit="probability"),
+        Quantity("cnxe", "Cnxe", "lowest"),
+        Quantity("cnxe_min", "min Cnxe", "lowest"),
+        Quantity("cnxe_gamma", "gamma of min Cnxe", ""),
+        Quantity("cnxe_delta", "delta of min Cnxe", ""),
+        Quantity("cnxe_pav", "min Cnxe by PAV", "lowest"),
+        Quantity("calibration_loss", best="lowest"),
+    ),
+)
