@@ -61,7 +61,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from swsdist.calibrate.statistics import CandidatePosteriors, ScoreHistogram, Tally, load_statistics
-from swsdist.calibrate.steps.interface import STEPS_SCHEMA, Floats, Json, Step, TwvParameters, scores_of
+from swsdist.calibrate.steps.interface import STEPS_SCHEMA, Floats, Json, Step, Tallies, TwvParameters, scores_of
 from swsdist.config.calibration import Calibrate
 from swsdist.config.search import Search
 from swsdist.core.codes import error_of
@@ -304,7 +304,7 @@ class Procedure:
         """Names, versions and options of the steps, for fingerprints: plain JSON."""
         return [_described(step) for step in self.steps]
 
-    def scores(self, table: pa.Table, statistics: Mapping[str, Tally] | None = None) -> pa.Table:
+    def scores(self, table: pa.Table, statistics: Tallies = None) -> pa.Table:
         """A list with its final scores.
 
         Args:
@@ -330,16 +330,12 @@ class Procedure:
             table = table.set_column(place, table.schema.field(place), column)
         return table
 
-    def statistics_for(
-        self, step: AnyStep, statistics: Mapping[str, Tally] | None = None
-    ) -> Mapping[str, Tally] | None:
+    def statistics_for(self, step: AnyStep, statistics: Tallies = None) -> Mapping[str, Tally] | None:
         """The statistics for a step: of candidates if available, and those it needs in any position."""
         covariates = {name: self.covariates[name] for name in step.wants()}
         return {**(statistics or {}), **covariates} if covariates or statistics is not None else None
 
-    def _applied(
-        self, step: AnyStep, models: Sequence[Json], table: pa.Table, statistics: Mapping[str, Tally] | None
-    ) -> Floats:
+    def _applied(self, step: AnyStep, models: Sequence[Json], table: pa.Table, statistics: Tallies) -> Floats:
         if len(models) < 2:
             return step.apply(table, models[0] if models else None, statistics, self.point)
         fold = folds_of(table, len(models))
@@ -349,7 +345,7 @@ class Procedure:
             values[rows] = step.apply(table.filter(pa.array(rows)), models[k], statistics, self.point)
         return values
 
-    def apply(self, table: pa.Table, statistics: Mapping[str, Tally] | None = None) -> pa.Table:
+    def apply(self, table: pa.Table, statistics: Tallies = None) -> pa.Table:
         """A list with final scores and decisions."""
         return decide(self.scores(table, statistics), self.thresholds)
 

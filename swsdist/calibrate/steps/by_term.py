@@ -57,8 +57,8 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field, PositiveFloat
 
-from swsdist.calibrate.statistics import Tally, posterior_sums
-from swsdist.calibrate.steps.interface import Json, Options, Step, TwvParameters, scores_of
+from swsdist.calibrate.statistics import posterior_sums
+from swsdist.calibrate.steps.interface import Json, Options, Step, Tallies, TwvParameters, of_scores
 from swsdist.core.codes import score as codes
 from swsdist.core.types import DETECTIONS
 from swsdist.kernels.coding import coded
@@ -292,9 +292,7 @@ class ByTerm(Step[ByTermOptions]):
         """S(w) is a sum over the query's list."""
         return True
 
-    def apply(
-        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
-    ) -> Floats:
+    def apply(self, table: pa.Table, fitted: Json | None, statistics: Tallies, point: TwvParameters | None) -> Floats:
         """Normalised scores.
 
         Raises:
@@ -309,11 +307,8 @@ class ByTerm(Step[ByTermOptions]):
         else:
             sums_of = posterior_sums(statistics["posterior-sums"])
             sums = np.array([sums_of.get(name, 0.0) for name in names], np.float64)
-        scores = scores_of(table)
-        missing = np.isnan(scores)
-        normalised = self._how(point).normalised(np.where(missing, 0.0, scores), sums[code])
-        result: Floats = np.where(missing, np.nan, normalised)
-        return result
+        how = self._how(point)
+        return of_scores(table, lambda scores: how.normalised(scores, sums[code]))
 
     def _how(self, point: TwvParameters) -> Thresholding:
         return Thresholding(self.method, point.trials, point.beta, self.options.alpha)
