@@ -71,8 +71,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Bools, Floats, Ints
 from swsdist.core.codes import fuse as codes
 from swsdist.core.types import DETECTIONS, JOINED, JOINED_TRIALS, PARTS
 from swsdist.io.notices import Notices
@@ -84,8 +84,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
-Flags = NDArray[np.bool_]
-
 #: Total order of a list, as of reduce.
 _ORDER = [("query_id", "ascending"), ("score", "descending")] + [
     (name, "ascending") for name in ("doc_id", "channel", "start", "end")
@@ -94,7 +92,7 @@ _ORDER = [("query_id", "ascending"), ("score", "descending")] + [
 KEY = ("query_id", "doc_id", "channel", "start", "end")
 
 
-def with_parts(table: pa.Table, systems: Sequence[str], scores: Floats, detected: Flags) -> pa.Table:
+def with_parts(table: pa.Table, systems: Sequence[str], scores: Floats, detected: Bools) -> pa.Table:
     """A table as JOINED, with null for missing columns of DETECTIONS.
 
     Args:
@@ -123,7 +121,7 @@ def with_parts(table: pa.Table, systems: Sequence[str], scores: Floats, detected
     return pa.table({**columns, "parts": parts}).cast(JOINED)
 
 
-def parts_of(table: pa.Table) -> tuple[tuple[str, ...], Floats, Flags]:
+def parts_of(table: pa.Table) -> tuple[tuple[str, ...], Floats, Bools]:
     """Names of the systems, their scores, and whether each detected the row, from the column `parts`.
 
     Returns:
@@ -206,8 +204,6 @@ def warn_disjoint_systems(common: Mapping[tuple[str, str], int], notices: Notice
     disjoint = [f"{a} and {b}" for a, b in combinations(detecting, 2) if not common[a, b]]
     notices.add(codes.DISJOINT_SYSTEMS, where=", ".join(disjoint), count=len(disjoint))
 
-
-Floats = NDArray[np.float64]
 
 #: Imputation of missing scores.
 Missing = Literal["average", "least"]
@@ -427,8 +423,6 @@ def fit_fusion(parts: Iterable[Labelled], *, trials: int | None = None, prior: f
     return Fusion(rows.systems, fitted.slopes[:many], fitted.offset - shift, fitted.slopes[many:])
 
 
-Ints = NDArray[np.int64]
-
 #: Criterion for joining detections of different systems.
 Meeting = Literal["overlap", "middle"]
 
@@ -491,7 +485,7 @@ def without_overlaps(table: pa.Table, overlap: float, *, between_queries: bool =
     return table.filter(pa.array(best_of_overlaps(table, overlap, between_queries=between_queries)))
 
 
-def best_of_overlaps(table: pa.Table, overlap: float, *, between_queries: bool = False) -> NDArray[np.bool_]:
+def best_of_overlaps(table: pa.Table, overlap: float, *, between_queries: bool = False) -> Bools:
     """Whether `without_overlaps` keeps each row, bool (rows,)."""
     if not table.num_rows:
         return np.zeros(0, bool)

@@ -57,13 +57,13 @@ from typing import Any, NamedTuple, TypedDict
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from swsdist.calibrate.statistics import CandidatePosteriors, ScoreHistogram, Tally, load_statistics
-from swsdist.calibrate.steps.interface import STEPS_SCHEMA, Floats, Json, Step, Tallies, TwvParameters, scores_of
+from swsdist.calibrate.steps.interface import STEPS_SCHEMA, Json, Step, Tallies, TwvParameters, scores_of
 from swsdist.config.calibration import Calibrate
 from swsdist.config.search import Search
+from swsdist.core.arrays import Bools, Floats, Ints
 from swsdist.core.codes import error_of
 from swsdist.core.codes import score as codes
 from swsdist.core.errors import UserError
@@ -122,10 +122,10 @@ def queries_without_threshold(queries: Collection[str], thresholds: Sequence[flo
     return sorted(query for query in queries if thresholds and thresholds[fold_of(query, len(thresholds))] is None)
 
 
-def folds_of(table: pa.Table, folds: int) -> NDArray[np.int64]:
+def folds_of(table: pa.Table, folds: int) -> Ints:
     """The fold of each row, int64 (rows,); the table has a column `query_id`."""
     names, code = coded(table["query_id"])
-    result: NDArray[np.int64] = np.array([fold_of(name, folds) for name in names], dtype=np.int64)[code]
+    result: Ints = np.array([fold_of(name, folds) for name in names], dtype=np.int64)[code]
     return result
 
 
@@ -452,7 +452,7 @@ def _average_in(steps: Iterable[Mapping[str, Any]], wanted_step: AnyStep) -> Jso
     raise ValueError(f"no fitted model of {wanted_step.name}, version {wanted_step.version}")
 
 
-def _best_of_documents(table: pa.Table) -> NDArray[np.bool_]:
+def _best_of_documents(table: pa.Table) -> Bools:
     """Whether each row has the best score of its query and document, bool (rows,): the first of equal ones; never rows
     without score.
     """
@@ -464,7 +464,7 @@ def _best_of_documents(table: pa.Table) -> NDArray[np.bool_]:
     order = np.lexsort((-scores, group))  # NaN last
     best = np.zeros(len(scores), bool)
     best[order[np.flatnonzero(np.diff(group[order], prepend=-1))]] = True
-    result: NDArray[np.bool_] = best & ~np.isnan(scores)
+    result: Bools = best & ~np.isnan(scores)
     return result
 
 

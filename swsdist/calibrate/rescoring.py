@@ -43,10 +43,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from swsdist.calibrate.procedure import fold_of
 from swsdist.calibrate.steps.by_term import Method, PosteriorSums, Thresholding, checked, thresholds
+from swsdist.core.arrays import Bools, Floats, Ints
 from swsdist.core.codes import score as score_codes
 from swsdist.core.types import TRIALS
 from swsdist.kernels.coding import coded
@@ -55,9 +56,6 @@ from swsdist.score.align import Contest, contested, split_contested
 from swsdist.score.compare.paired import SignFlip, TTest, Wilcoxon, paired_t, rank_biserial, sign_flips, wilcoxon
 from swsdist.score.conventions import conventions_of
 from swsdist.score.measures.curve import TIE, Means, Ranking
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: One row per query: references, S(w), least and greatest probability, and number of its rows in RANKS.
 TERMS_OF = pa.schema(
@@ -333,7 +331,7 @@ class Rescoring:
         pmiss, pfa = Means.of(classes, terms, trials=trials).rates(zip(*by_class, strict=True))
         return MeanRates(1 - (pmiss + betas * pfa), pmiss, pfa)
 
-    def _paired(self, contest: Contest, rule: Thresholding) -> NDArray[np.bool_]:
+    def _paired(self, contest: Contest, rule: Thresholding) -> Bools:
         ntrue = self.ntrue[self.term]
         scores = rule.normalised(self.probability, self.sums[self.term], ntrue)
         if not conventions_of(self.rules).list_limits:
@@ -348,8 +346,6 @@ def query_values(ntrue: Ints, hits: Ints, false_alarms: Ints, *, beta: float, tr
     values: Floats = 1 - (pmiss + beta * (false_alarms / (trials - ntrue)))
     return values
 
-
-Bools = NDArray[np.bool_]
 
 #: Thresholds per block.
 _BLOCK = 256

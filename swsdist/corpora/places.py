@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
+
+from swsdist.core.arrays import Bools
 
 #: Tolerance at the ends of a document, s: times are rounded, and frames extend slightly further.
 SLACK = 0.05
@@ -85,7 +86,7 @@ def searched_stretches(documents: pa.Table) -> dict[tuple[str, int], list[tuple[
     return result
 
 
-def in_documents(table: pa.Table, places: Places) -> NDArray[np.bool_]:
+def in_documents(table: pa.Table, places: Places) -> Bools:
     """Which rows (doc_id, a recording, channel, start, end) are in a document, bool (rows,)."""
     columns = (table[name].to_pylist() for name in ("doc_id", "channel", "start", "end"))
     return np.array([bool(places.containing(*row)) for row in zip(*columns, strict=True)], bool)

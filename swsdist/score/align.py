@@ -44,12 +44,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
+from swsdist.core.arrays import Bools, Floats, Ints
 from swsdist.core.codes import score as codes
 from swsdist.core.types import TRIALS
 from swsdist.score.conventions import Conventions, as_table, conventions_of
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: Sums of two pairs that differ by more than this differ in any order of summation.
 _CLEAR = 1e-12
@@ -378,7 +376,7 @@ def _trials(
 _KEY = ("query_id", "doc_id", "channel")
 
 
-def is_judged(detections: pa.Table, judged: pa.Table) -> NDArray[np.bool_]:
+def is_judged(detections: pa.Table, judged: pa.Table) -> Bools:
     """Whether each detection overlaps a judged place of its query, bool (detections,).
 
     Args:
@@ -402,9 +400,6 @@ def is_judged(detections: pa.Table, judged: pa.Table) -> NDArray[np.bool_]:
 
 def _rows(table: pa.Table) -> list[tuple[str, str, int, float, float]]:
     return list(zip(*(table[name].to_pylist() for name in (*_KEY, "start", "end")), strict=True))
-
-
-Bools = NDArray[np.bool_]
 
 
 class _Sides(NamedTuple):

@@ -47,8 +47,8 @@ from typing import Literal, NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Ints
 from swsdist.core.codes import score as codes
 from swsdist.core.text import suggestion
 from swsdist.corpora.places import Places
@@ -236,8 +236,6 @@ class Measure(Protocol):
         """Values by the keys of its entry; missing ones and None are undefined."""
         ...
 
-
-Ints = NDArray[np.int64]
 
 _EVENTS = ("hits", "false_alarms", "yes_hits", "yes_false_alarms", "undecided")
 _counts = [pa.field(name, pa.int64(), False) for name in _EVENTS]

@@ -79,16 +79,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Bools, Floats, Ints
 from swsdist.core.codes import score as codes
 from swsdist.core.types import PLACED, REFERENCES, TRIALS
 from swsdist.corpora.places import Places, by_document
 from swsdist.score.align import align, decimals
 from swsdist.score.conventions import KWSEVAL, Conventions, Name, conventions_of
 from swsdist.score.measures.protocol import Protocol
-
-Bools = NDArray[np.bool_]
 
 
 def seconds(excerpts: pa.Table, conventions: Conventions | str) -> float:
@@ -137,7 +135,7 @@ def inside(
     conventions: Conventions | str,
     *,
     last: str = "end",
-    tail: NDArray[np.float64] | None = None,
+    tail: Floats | None = None,
 ) -> Bools:
     """Whether each row lies wholly in one excerpt of its document and channel: start >= tbeg and end <= its end.
 
@@ -164,7 +162,7 @@ def inside(
     return result
 
 
-def rows_by_document(table: pa.Table) -> Iterable[tuple[tuple[str, int], NDArray[np.int64]]]:
+def rows_by_document(table: pa.Table) -> Iterable[tuple[tuple[str, int], Ints]]:
     """Each document (doc_id, channel) of a table, and its rows."""
     if not table.num_rows:
         return
@@ -176,8 +174,8 @@ def rows_by_document(table: pa.Table) -> Iterable[tuple[tuple[str, int], NDArray
         yield (names.dictionary[int(names.indices[int(rows[0])].as_py())].as_py(), int(channel[rows[0]])), rows
 
 
-def _ends(excerpts: pa.Table, rules: Conventions) -> NDArray[np.float64]:
-    ends: NDArray[np.float64] = pc.add(excerpts["start"], excerpts["duration"]).to_numpy()
+def _ends(excerpts: pa.Table, rules: Conventions) -> Floats:
+    ends: Floats = pc.add(excerpts["start"], excerpts["duration"]).to_numpy()
     return ends if rules.sums_ends else decimals(ends, 4)
 
 
@@ -202,8 +200,6 @@ def _rows(excerpts: pa.Table) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = excerpts.select(["file", "channel", "start", "duration", "source_type"]).to_pylist()
     return rows
 
-
-Floats = NDArray[np.float64]
 
 #: Begins and ends (s) by document and channel.
 Spans = dict[tuple[str, int], list[tuple[float, float]]]
@@ -312,7 +308,7 @@ def align_segments(detections: pa.Table, references: pa.Table, spoken: pa.Table)
     return pa.table([pa.array(column, field.type) for column, field in zip(columns, TRIALS, strict=True)], TRIALS)
 
 
-def _of_point(time: Floats, start: Floats, end: Floats) -> NDArray[np.int64]:
+def _of_point(time: Floats, start: Floats, end: Floats) -> Ints:
     """Index of the first segment that holds each time, -1 for none; segments by begin."""
     first = np.searchsorted(end, time, side="left")  # segments do not overlap, so ends ascend with begins
     inside = (first < len(start)) & (np.append(start, np.inf)[first] <= time)
@@ -351,7 +347,7 @@ def _targets(references: pa.Table, spoken: pa.Table) -> set[tuple[str, int]]:
     return targets
 
 
-def _segment_of(table: pa.Table, spoken: pa.Table, time: Floats) -> NDArray[np.int64]:
+def _segment_of(table: pa.Table, spoken: pa.Table, time: Floats) -> Ints:
     """Row of the segment that holds each row's time."""
     result = np.full(table.num_rows, -1, dtype=np.int64)
     of_document = {key: np.sort(rows) for key, rows in rows_by_document(spoken)}
@@ -555,8 +551,6 @@ def in_every_document(references: pa.Table, documents: int) -> list[str]:
     in_all = counts.filter(pc.greater_equal(counts["doc_id_count"], documents))
     return sorted(in_all["query_id"].to_pylist())
 
-
-Ints = NDArray[np.int64]
 
 #: Sub-types that KWSEval does not accept as first words.
 _NO_FIRST_WORD = frozenset(("frag", "fp"))

@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from swsdist.audio.synthesis import spoken_rows
 from swsdist.calibrate.procedure import check_sample, check_steps, procedures
@@ -39,6 +38,7 @@ from swsdist.config.corpus import Corpus
 from swsdist.config.loader import section_from
 from swsdist.config.model import Config, Executor, KeepDetections, Reduce
 from swsdist.config.search import Search
+from swsdist.core.arrays import Ints, Singles
 from swsdist.core.codes import line_of
 from swsdist.core.codes import methods as methods_codes
 from swsdist.core.codes import searcher as codes
@@ -374,10 +374,10 @@ class Pair(NamedTuple):
         ranged: whether distances are mapped to their range in the document.
     """
 
-    query: NDArray[np.float32]
-    document: NDArray[np.float32]
-    query_places: NDArray[np.int64]
-    document_places: NDArray[np.int64]
+    query: Singles
+    document: Singles
+    query_places: Ints
+    document_places: Ints
     distance: Distance
     recurrence: str
     options: Mapping[str, object]

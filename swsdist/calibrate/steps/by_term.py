@@ -59,6 +59,7 @@ from pydantic import Field, PositiveFloat
 
 from swsdist.calibrate.statistics import posterior_sums
 from swsdist.calibrate.steps.interface import Json, Options, Step, Tallies, TwvParameters, of_scores
+from swsdist.core.arrays import Floats
 from swsdist.core.codes import score as codes
 from swsdist.core.types import DETECTIONS
 from swsdist.kernels.coding import coded
@@ -129,7 +130,6 @@ def checked(scores: ArrayLike) -> Floats:
     return values
 
 
-Floats = NDArray[np.float64]
 Method = Literal["kst", "sto", "oracle-kst"]
 
 METHODS: tuple[Method, ...] = get_args(Method)

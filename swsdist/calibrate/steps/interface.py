@@ -14,14 +14,12 @@ from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from swsdist.calibrate.statistics import Tally
+from swsdist.core.arrays import Floats
 from swsdist.kernels.regression import Labelled, logarithm
 from swsdist.registry.entries import Options as Options
 from swsdist.registry.entries import Score
-
-Floats = NDArray[np.float64]
 
 #: Schema of a file of fitted steps.
 STEPS_SCHEMA = "swsdist-steps/1"

@@ -37,22 +37,20 @@ from typing import Annotated, Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from swsdist.calibrate.statistics import CostSums, ExampleEntropies, ExampleLengths, ExampleSpeech, Tally, ratios
 from swsdist.calibrate.steps.by_term import UNIT as SUM_UNIT
 from swsdist.calibrate.steps.by_term import checked, sums
-from swsdist.calibrate.steps.interface import Floats, Json, Options, Step, Tallies, TwvParameters, number_in, scores_of
+from swsdist.calibrate.steps.interface import Json, Options, Step, Tallies, TwvParameters, number_in, scores_of
 from swsdist.calibrate.steps.norms import moments
+from swsdist.core.arrays import Floats, Ints
 from swsdist.core.codes import score as codes
 from swsdist.core.codes import warning_text
 from swsdist.kernels.coding import coded
 from swsdist.kernels.regression import Fitted, Labelled, linear, log_odds, logarithm, maximise, prior_weights, total
 from swsdist.registry.entries import Score
 from swsdist.score.measures.protocol import prior_of_beta
-
-Ints = NDArray[np.int64]
 
 Covariate = Literal[
     "duration", "examples", "entropy", "speech", "mean", "deviation", "best", "gap", "posterior-sum", "length-ratio"

@@ -47,7 +47,6 @@ from pydantic import Field, PositiveFloat, SerializerFunctionWrapHandler, model_
 from swsdist.calibrate.fusion import Fusion, fit_fusion, label_rows
 from swsdist.calibrate.steps.by_term import checked
 from swsdist.calibrate.steps.interface import (
-    Floats,
     Json,
     Options,
     Step,
@@ -57,6 +56,7 @@ from swsdist.calibrate.steps.interface import (
     of_scores,
     scores_of,
 )
+from swsdist.core.arrays import Floats
 from swsdist.core.codes import score as codes
 from swsdist.core.codes import warning_text
 from swsdist.kernels.regression import (

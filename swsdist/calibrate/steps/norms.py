@@ -78,11 +78,11 @@ from typing import Literal
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pydantic import Field, PositiveFloat
 
 from swsdist.calibrate.statistics import BINS, CostSums, Key, ScoreHistogram, SpeakerCostSums, Tally, histograms
-from swsdist.calibrate.steps.interface import Floats, Json, Options, Step, Tallies, TwvParameters, scores_of
+from swsdist.calibrate.steps.interface import Json, Options, Step, Tallies, TwvParameters, scores_of
+from swsdist.core.arrays import Floats, Ints
 from swsdist.core.types import COHORT_SUMS
 from swsdist.kernels.coding import coded
 from swsdist.kernels.regression import logarithm
@@ -118,14 +118,9 @@ def _moments(count: int, first: Fraction, second: Fraction) -> tuple[float, floa
     return float(mean), math.sqrt(second / count - mean * mean)
 
 
-def standardised(
-    scores: NDArray[np.float64], mean: NDArray[np.float64], deviation: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def standardised(scores: Floats, mean: Floats, deviation: Floats) -> Floats:
     """Scores minus mean, over deviation; the difference if the deviation is 0."""
     return np.asarray((scores - mean) / np.where(deviation > 0, deviation, 1.0))
-
-
-Ints = NDArray[np.int64]
 
 
 class MNormOptions(Options):
@@ -289,7 +284,7 @@ def cohort_of(table: pa.Table) -> Tally:
     return Tally(QUANTITIES, {(doc, c, k): (n, int(total), int(squares)) for doc, c, k, n, total, squares in rows})
 
 
-def _places(table: pa.Table, window: float | None) -> tuple[list[Key], NDArray[np.int64]]:
+def _places(table: pa.Table, window: float | None) -> tuple[list[Key], Ints]:
     """The distinct places of rows, and each row's among them."""
     names, document = coded(table["doc_id"])
     channel = table["channel"].to_numpy().astype(np.int64)
@@ -299,7 +294,7 @@ def _places(table: pa.Table, window: float | None) -> tuple[list[Key], NDArray[n
     return [(names[d], c, k) for d, c, k in rows.T.tolist()], code.reshape(-1)
 
 
-def _best(table: pa.Table, place: NDArray[np.int64], z: Floats) -> NDArray[np.int64]:
+def _best(table: pa.Table, place: Ints, z: Floats) -> Ints:
     """The best score of each row's query at its place, in units of 1 / UNIT."""
     _, query = coded(table["query_id"])
     _, pair = np.unique(np.stack([query, place]), axis=1, return_inverse=True)

@@ -47,6 +47,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Bools, Floats, Singles
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError
 from swsdist.io.failures import as_file_fault
@@ -85,12 +86,12 @@ class Weights(NamedTuple):
         mean, scale: (inputs,); an input x becomes (x - mean) * scale.
     """
 
-    first: NDArray[np.float32]
-    second: NDArray[np.float32]
-    bias: NDArray[np.float32]
-    bias_out: NDArray[np.float32]
-    mean: NDArray[np.float32]
-    scale: NDArray[np.float32]
+    first: Singles
+    second: Singles
+    bias: Singles
+    bias_out: Singles
+    mean: Singles
+    scale: Singles
 
 
 class Banks(NamedTuple):
@@ -166,7 +167,7 @@ class Recogniser:
         return nets
 
     @cached_property
-    def windows(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def windows(self) -> tuple[Floats, Floats]:
         """Weights of the frames t-15 to t, and of t to t+15: float64 (16,) each."""
         left, right = (_numbers(self.folder / "windows" / f"{name}.window", CONTEXT) for name in NETS[:2])
         return left, right
@@ -279,7 +280,7 @@ def _read_text(folder: Path, name: str) -> Weights:
     )
 
 
-def _vectors(path: Path, wanted: tuple[str, ...]) -> list[NDArray[np.float32]]:
+def _vectors(path: Path, wanted: tuple[str, ...]) -> list[Singles]:
     words = _read(path).split()
     result, place = [], 0
     try:
@@ -303,7 +304,7 @@ def _finite(path: Path, net: Weights) -> Weights:
     return net
 
 
-def _numbers(path: Path, count: int) -> NDArray[np.float64]:
+def _numbers(path: Path, count: int) -> Floats:
     try:
         result = np.array(_read(path).split(), np.float64)
     except ValueError as error:
@@ -318,11 +319,11 @@ _UNIT, _STEP = np.float32(1), np.float32(OCTAVE)
 
 @compiled("void(float32[:, ::1], int32, float32[::1], int32[::1], boolean[::1])")
 def sigmoids(
-    steps: NDArray[np.float32],
+    steps: Singles,
     farthest: int,
-    row: NDArray[np.float32],
+    row: Singles,
     bits: NDArray[np.int32],
-    beyond: NDArray[np.bool_],
+    beyond: Bools,
 ) -> None:
     """Sigmoids, 1 / (1 + exp(steps / OCTAVE)), in place.
 
@@ -346,7 +347,7 @@ def sigmoids(
 
 
 @compiled("boolean(float32[:, ::1], int32, int32[:, ::1])")
-def exponentials(logits: NDArray[np.float32], farthest: int, bits: NDArray[np.int32]) -> bool:
+def exponentials(logits: Singles, farthest: int, bits: NDArray[np.int32]) -> bool:
     """Exponentials of logits minus the highest of their row.
 
     Args:
@@ -376,7 +377,7 @@ def exponentials(logits: NDArray[np.float32], farthest: int, bits: NDArray[np.in
 
 
 @compiled("void(float32[::1], int64, float32[::1], float32[:, ::1])")
-def windowed(samples: NDArray[np.float32], hop: int, window: NDArray[np.float32], made: NDArray[np.float32]) -> None:
+def windowed(samples: Singles, hop: int, window: Singles, made: Singles) -> None:
     """Window the frames of a signal.
 
     Args:
@@ -392,7 +393,7 @@ def windowed(samples: NDArray[np.float32], hop: int, window: NDArray[np.float32]
 
 
 @compiled("void(float32[:, ::1], float32[:, ::1])")
-def powers(spectra: NDArray[np.float32], made: NDArray[np.float32]) -> None:
+def powers(spectra: Singles, made: Singles) -> None:
     """Squared absolute values.
 
     Args:
@@ -421,10 +422,8 @@ _FEW = 96
 #: Exponents, in steps, are clipped at 80 to fit float32. Beyond _OVER the approximation overflows.
 _FARTHEST, _OVER = int(np.float32(80 * OCTAVE)), 700.0
 
-_Frames = NDArray[np.float32]
 
-
-def fexp(values: NDArray[np.floating]) -> NDArray[np.float64]:
+def fexp(values: NDArray[np.floating]) -> Floats:
     """Schraudolph's approximation of the exponential: sets the high half of a double; the low half is 0.
 
     Args:
@@ -436,12 +435,12 @@ def fexp(values: NDArray[np.floating]) -> NDArray[np.float64]:
     return np.asarray(bits.view(np.float64))
 
 
-def softmax(logits: _Frames) -> _Frames:
+def softmax(logits: Singles) -> Singles:
     """Softmax of each row, float32."""
     return _softmax(logits)[0]
 
 
-def log_softmax(logits: _Frames, out: _Frames | None = None) -> _Frames:
+def log_softmax(logits: Singles, out: Singles | None = None) -> Singles:
     """Natural logarithm of the softmax, in `out` if given; 0 in float32 has the logarithm 0, as in training of the
     mergers.
     """
@@ -451,7 +450,7 @@ def log_softmax(logits: _Frames, out: _Frames | None = None) -> _Frames:
     return np.log(made, out=made if out is None else out)
 
 
-def _softmax(logits: _Frames) -> tuple[_Frames, bool]:
+def _softmax(logits: Singles) -> tuple[Singles, bool]:
     """Softmax, and whether it may contain zeros."""
 
     logits = np.ascontiguousarray(logits)
@@ -479,7 +478,7 @@ class Net:
         self.second = np.ascontiguousarray(weights.second.T)
         self._bias = weights.bias_out
 
-    def logits(self, inputs: _Frames) -> _Frames:
+    def logits(self, inputs: Singles) -> Singles:
         """Outputs before the softmax.
 
         Args:
@@ -488,12 +487,12 @@ class Net:
         Returns:
             float32 (frames, outputs).
         """
-        made: _Frames = np.matmul(_sigmoids(np.matmul(inputs, self.first)), self.second)
+        made: Singles = np.matmul(_sigmoids(np.matmul(inputs, self.first)), self.second)
         made += self._bias
         return made
 
 
-def _sigmoids(steps: _Frames) -> _Frames:
+def _sigmoids(steps: Singles) -> Singles:
     """Sigmoids of exponents in steps; in place.
 
     The 32 bits of the approximation overflow: from about 709 to twice that its sign and size are wrong, and a sigmoid
@@ -526,16 +525,14 @@ class Networks:
         self.left, self.right, self.merger = (Net(recogniser.nets[name]) for name in NETS)
 
     @cached_property
-    def _sides(self) -> tuple[_Frames, _Frames]:
+    def _sides(self) -> tuple[Singles, Singles]:
         """Window times cosine transform of either side: float32 (16, 11) each."""
         places, k = np.arange(CONTEXT) + 0.5, np.arange(_COEFFICIENTS)
         cosines = math.sqrt(2 / CONTEXT) * np.cos(np.pi / CONTEXT * places[:, None] * k)
         left, right = ((window[:, None] * cosines).astype(np.float32) for window in self._recogniser.windows)
         return left, right
 
-    def logits(
-        self, energies: NDArray[np.float64], prior: NDArray[np.float64] | None = None, weight: int = 0
-    ) -> _Frames:
+    def logits(self, energies: Floats, prior: Floats | None = None, weight: int = 0) -> Singles:
         """Outputs of the merger before its softmax.
 
         Args:
@@ -568,7 +565,7 @@ class Networks:
             made[first:stop] = self.merger.logits(merged)
         return made
 
-    def inputs(self, around: _Frames) -> tuple[_Frames, _Frames]:
+    def inputs(self, around: Singles) -> tuple[Singles, Singles]:
         """Inputs of the two networks: from (frames, bands, 31) two of (frames, bands x 11 + 1), with 1 in the last
         column.
         """
@@ -581,7 +578,7 @@ class Networks:
         return left, right
 
 
-def _inputs(frames: int, net: Net) -> _Frames:
+def _inputs(frames: int, net: Net) -> Singles:
     """Allocate inputs; only the last column is set, to 1."""
     made = np.empty((frames, len(net.first)), np.float32)
     made[:, -1] = 1.0
@@ -600,7 +597,7 @@ def _products(frames: int) -> list[tuple[int, int]]:
 _MEL_AT_ONCE, _MEL_FEW = 128, 64
 
 
-def log_energies(samples: NDArray[np.floating], banks: Banks) -> NDArray[np.float64]:
+def log_energies(samples: NDArray[np.floating], banks: Banks) -> Floats:
     """Natural logarithms of mel energies.
 
     Args:
@@ -633,13 +630,13 @@ def log_energies(samples: NDArray[np.floating], banks: Banks) -> NDArray[np.floa
 
 
 @lru_cache(maxsize=8)
-def _single(banks: Banks) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def _single(banks: Banks) -> tuple[Singles, Singles]:
     """The window, and `filters`, in float32."""
     return np.hamming(banks.frame_length).astype(np.float32), filters(banks).astype(np.float32)
 
 
 @lru_cache(maxsize=8)
-def filters(banks: Banks) -> NDArray[np.float64]:
+def filters(banks: Banks) -> Floats:
     """Weights of the spectrum's points in each band: float64 (points / 2, bands); the highest frequency has none."""
     points = _points(banks)
     width = banks.rate / points

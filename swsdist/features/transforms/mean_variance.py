@@ -34,15 +34,15 @@ from __future__ import annotations
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
+from swsdist.core.arrays import Floats, Singles
 from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import Model, Rounds
 from swsdist.features.fitting.moments import OfMean, moments_of
 from swsdist.features.transforms.interface import FittedTransform, Hours, Shape
 
-_Moments = tuple[NDArray[np.float64], NDArray[np.float64]]
+_Moments = tuple[Floats, Floats]
 
 #: Least variance of a recording, relative to the corpus's variance.
 _LEAST = 1e-3
@@ -70,13 +70,13 @@ class MeanVariance(FittedTransform[_Moments]):
         """Features of the same names."""
         return Shape(input_shape.columns, "features")
 
-    def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
+    def apply(self, frames: Singles) -> Singles:
         """Transform float32 (frames, columns) of a complete recording."""
         mean, deviation = self.loaded
         values, prior = (frames.astype(np.float64) - mean) / deviation, self.corpus_frames
         count = max(1, len(values) + prior)
         mean_shift = values.sum(axis=0) / count
-        normalised: NDArray[np.float64] = values - mean_shift
+        normalised: Floats = values - mean_shift
         if self.variance:
             # In deviations of the corpus, the corpus has mean 0 and second moment 1.
             second = ((values**2).sum(axis=0) + prior) / count
@@ -93,8 +93,8 @@ class MeanVariance(FittedTransform[_Moments]):
 
 
 class _Corpus(NamedTuple):
-    mean: NDArray[np.float64]
-    deviation: NDArray[np.float64]
+    mean: Floats
+    deviation: Floats
 
 
 class Warp(FittedTransform[_Corpus]):
@@ -130,7 +130,7 @@ class Warp(FittedTransform[_Corpus]):
         """Features with the same names."""
         return Shape(input_shape.columns, "features")
 
-    def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
+    def apply(self, frames: Singles) -> Singles:
         """Transform float32 (frames, columns); frames outside the input are treated as missing."""
         from scipy.special import ndtr, ndtri
 
@@ -146,7 +146,7 @@ class Warp(FittedTransform[_Corpus]):
         present = np.minimum(place, self.context) + np.minimum(count - 1 - place, self.context) + 1
         below = ndtr((frames.astype(np.float64) - corpus.mean) / corpus.deviation)
         share = ((present + more) / 2 + (self.frames - present) * below) / self.frames
-        warped: NDArray[np.float32] = ndtri(share).astype(np.float32)
+        warped: Singles = ndtri(share).astype(np.float32)
         return warped
 
     def rounds(self) -> Rounds:

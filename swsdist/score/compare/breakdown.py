@@ -34,14 +34,13 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from swsdist.core.arrays import Ints
 from swsdist.core.codes import score as codes
 from swsdist.score.align import decimals
 from swsdist.score.measures.curve import Counts, total
 from swsdist.score.measures.twv import PER_TERM, mtwv, per_term, twv_curve
-
-Ints = NDArray[np.int64]
 
 _GROUP = [pa.field("group", pa.string()), pa.field("terms", pa.int64(), False)]
 

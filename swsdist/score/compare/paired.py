@@ -58,8 +58,9 @@ from typing import Literal, TypedDict, Unpack, cast
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from swsdist.core.arrays import Floats, Ints
 from swsdist.core.codes import score as codes
 from swsdist.registry.entries import Quantity
 from swsdist.registry.registries import quantities
@@ -310,10 +311,6 @@ def max_t(values: Floats, against: Floats, *, permutations: int = DRAWS, seed: i
     corrected = np.empty(len(values))
     corrected[order] = np.where(scaled[order].any(axis=1), p, 1.0)
     return corrected
-
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def values() -> dict[str, Quantity]:

@@ -43,8 +43,9 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from swsdist.core.arrays import Floats, Ints
 from swsdist.core.codes import score as codes
 from swsdist.core.errors import UserError
 from swsdist.registry.entries import MeasureEntry, Quantity
@@ -81,9 +82,6 @@ def pool_adjacent_violators(true: Ints, total: Ints) -> Blocks:
         blocks.append((first, t, n))
     return Blocks(*np.array(blocks, dtype=np.int64).reshape(-1, 3).T)
 
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _STEPS = 200  # Newton steps; about thirty are needed for scores over ten orders of magnitude
 

@@ -28,12 +28,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Bools, Floats, Ints
 from swsdist.core.codes import score as codes
 from swsdist.core.codes import warning_text
 from swsdist.score.conventions import as_table
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: Values that differ by less are equal maxima, of which the lowest threshold is used.
 TIE = 1e-12
@@ -438,8 +436,8 @@ class Rows(NamedTuple):
     ntrue: Ints
     query: Ints
     score: Floats
-    detected: NDArray[np.bool_]
-    true: NDArray[np.bool_]
+    detected: Bools
+    true: Bools
     decision: NDArray[np.int8]
 
     @classmethod

@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Floats, Ints
 from swsdist.core.codes import score as codes
 from swsdist.registry.entries import MeasureEntry
 from swsdist.score.events import CLASSES, EVENTS, Parts, Sums, Value, event_blocks, pooled_blocks
@@ -39,9 +40,6 @@ from swsdist.score.measures.curve import (
 )
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score.measures.twv import point_values, rated, twv_curve
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: Points of a pooled curve that are computed at once.
 _POINTS = 1 << 20

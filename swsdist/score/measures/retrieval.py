@@ -43,16 +43,13 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Bools, Floats, Ints
 from swsdist.core.codes import score as codes
 from swsdist.registry.entries import MeasureEntry, Quantity
 from swsdist.score.events import CLASSES, EVENTS, Parts, PartTable, Sums, Value, curve_of, event_blocks, pooled_blocks
 from swsdist.score.measures.curve import Block, Counts, Curve, Ranking, by_score, curve_blocks, query_index
 from swsdist.score.measures.protocol import OperatingPoint
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: Per query with references. The four columns from `accepted` on are null if a detection of the query is not decided;
 #: `auc` is null if the number of trials is unknown, or less than the occurrences and false alarms.
@@ -193,7 +190,7 @@ def equal_error_of(pieces: Iterable[Curve]) -> EqualError:
     raise AssertionError  # the last piece crosses
 
 
-def _accepted(aligned: pa.Table, ranking: Ranking, threshold: float | None) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+def _accepted(aligned: pa.Table, ranking: Ranking, threshold: float | None) -> tuple[Ints, Ints, Bools]:
     """Hits and false alarms accepted of each ranked query, and whether they are known."""
     queries = len(ranking.ntrue)
     if threshold is not None:
@@ -207,7 +204,7 @@ def _accepted(aligned: pa.Table, ranking: Ranking, threshold: float | None) -> t
     detected, true = pc.is_valid(aligned["score"]).to_numpy(), pc.is_valid(aligned["ref_start"]).to_numpy()
     decision = pc.fill_null(aligned["decision"].cast(pa.int8()), -1).to_numpy()
 
-    def count(chosen: NDArray[np.bool_]) -> Ints:
+    def count(chosen: Bools) -> Ints:
         counted: Ints = np.bincount(index[detected & chosen], minlength=len(names))[used]
         return counted
 
@@ -301,7 +298,7 @@ def figure_of_merit(ranking: Ranking, seconds: float) -> pa.Table:
     totals = np.bincount(query, minlength=size)
     # Behind the last false alarm; of the part of a place there is one, the last.
     rest = np.where(totals <= whole_hours, (whole_hours - np.minimum(totals, whole_hours)) + (span - whole_hours), 0.0)
-    values: NDArray[np.float64] = (sums + rest * hits) / (span * ranking.ntrue)
+    values: Floats = (sums + rest * hits) / (span * ranking.ntrue)
     return pa.Table.from_arrays([ranking.names, pa.array(values)], schema=FIGURE)
 
 

@@ -45,8 +45,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Bools, Floats, Ints
 from swsdist.core.codes import score as codes
 from swsdist.registry.entries import MeasureEntry, Quantity
 from swsdist.score.conventions import as_table
@@ -67,9 +67,6 @@ from swsdist.score.measures.curve import (
     nontargets,
 )
 from swsdist.score.measures.protocol import OperatingPoint
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: Per query. Rates and values are null if Ntrue is 0, counts of decisions if a detection is not decided.
 #: `best_twv` is the query's greatest value at `best_threshold`, which is null where rejecting everything is best.
@@ -149,7 +146,7 @@ def per_term(aligned: object, *, trials: int, beta: float, best: bool = True) ->
     rows = Rows.read(as_table(aligned, "aligned"))
     size = len(rows.names)
 
-    def per_query(chosen: NDArray[np.bool_]) -> Ints:
+    def per_query(chosen: Bools) -> Ints:
         return np.bincount(rows.query[chosen], minlength=size)
 
     ntrue, defined = rows.ntrue, rows.ntrue > 0
