@@ -66,7 +66,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -79,10 +79,6 @@ from swsdist.io.notices import Notices
 from swsdist.kernels.coding import coded
 from swsdist.kernels.regression import Fitted as Coefficients
 from swsdist.kernels.regression import Labelled, linear, log_odds, maximise, prior_weights, total
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
 
 #: Total order of a list, as of reduce.
 _ORDER = [("query_id", "ascending"), ("score", "descending")] + [

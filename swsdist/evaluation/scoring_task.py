@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from swsdist.core.codes import score as calibrate_codes
 from swsdist.core.codes import score as codes
 from swsdist.core.types import DETECTIONS, REFERENCES
 from swsdist.corpora.documents import is_rttm
@@ -160,7 +159,7 @@ def named_paths(arguments: Iterable[str]) -> dict[str, str]:
                 last = last.with_suffix("")
             name = last.name
         if name in paths:
-            raise calibrate_codes.DUPLICATE_SYSTEM_NAME(where=path, name=name)
+            raise codes.DUPLICATE_SYSTEM_NAME(where=path, name=name)
         paths[name] = path
     return paths
 

@@ -19,17 +19,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, SupportsInt, TypeVar, cast
+from typing import Literal, SupportsInt, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from swsdist.core.codes import config as codes
 from swsdist.core.codes import error_of
 from swsdist.registry.registry import Entry, Registry
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-
 
 #: Kinds of score.
 Score = Literal["any", "cost", "posterior", "llr"]
@@ -485,8 +481,6 @@ def checked(
             raise registry.unknown_option(name, option, takes, where)
     if model is None:
         return {}
-    from pydantic import ValidationError
-
     try:
         # By way of JSON, for a strict tuple takes no list.
         return model.model_validate_json(json.dumps(dict(options)), strict=True).model_dump()
