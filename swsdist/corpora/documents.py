@@ -27,7 +27,6 @@ On S3 a name with the ending of a file is a file, any other a folder.
 from __future__ import annotations
 
 import os
-import posixpath
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -50,7 +49,7 @@ from swsdist.corpora.huggingface import entries
 from swsdist.corpora.kaldi import kaldi_documents
 from swsdist.corpora.lhotse import Manifest, lhotse_documents, manifest_kind
 from swsdist.corpora.nist import ecf_documents
-from swsdist.corpora.places import is_placed
+from swsdist.corpora.places import absolute, is_placed
 from swsdist.io.compressed import LONGEST_LINE, opened
 from swsdist.io.filesystem import Folder, is_remote, locate
 from swsdist.io.notices import Notices, sample
@@ -444,16 +443,9 @@ def with_absolute_paths(table: pa.Table, source: str, storage: Mapping[str, obje
     pieces = []
     for first in range(0, len(paths), _PIECE):
         some = paths.slice(first, _PIECE).to_pylist()
-        pieces.append(pa.array([None if path is None else _joined(folder, path) for path in some], pa.string()))
+        pieces.append(pa.array([None if path is None else absolute(path, folder.root) for path in some], pa.string()))
     index = table.schema.get_field_index("path")
     return table.set_column(index, table.schema.field(index), pa.chunked_array(pieces, pa.string()))
-
-
-def _joined(folder: Folder, path: str) -> str:
-    if is_remote(path) or path.startswith("/"):
-        return path
-    scheme, slashes, root = folder.root.rpartition("//")
-    return scheme + slashes + posixpath.normpath(f"{root}/{path}")
 
 
 def single_recording(source: str) -> dict[str, str]:

@@ -7,6 +7,7 @@ same name that begins at 0 and has no end.
 from __future__ import annotations
 
 import math
+import posixpath
 from bisect import bisect_right
 from itertools import accumulate
 from typing import NamedTuple
@@ -16,9 +17,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.core.arrays import Bools
+from swsdist.io.filesystem import is_remote
 
 #: Tolerance at the ends of a document, s: times are rounded, and frames extend slightly further.
 SLACK = 0.05
+
+
+def absolute(path: str, folder: str) -> str:
+    """The path of a recording as a list names it; relative ones start from a folder, local or remote."""
+    if is_remote(path) or path.startswith("/"):
+        return path
+    scheme, slashes, root = folder.rpartition("//") if is_remote(folder) else ("", "", folder)
+    return scheme + slashes + posixpath.normpath(f"{root}/{path}")
 
 
 class Place(NamedTuple):
