@@ -51,7 +51,10 @@ from swsdist.pipeline.operation.progress import Progress
 from swsdist.reduce.examples import Bucket
 from swsdist.report.pictures import write_picture
 from swsdist.report.plots.run import Axes, Series, lines_svg, side_by_side
-from swsdist.score import Counts, align, beta, mtwv, number_of_trials, protocol, twv_curve
+from swsdist.score.align import align
+from swsdist.score.measures.curve import Counts
+from swsdist.score.measures.protocol import beta, number_of_trials, protocol
+from swsdist.score.measures.twv import mtwv, twv_curve
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.queries import examples_in
 from swsdist.testing.conformance.first_pass import recall

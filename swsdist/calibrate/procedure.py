@@ -74,7 +74,7 @@ from swsdist.kernels.coding import coded
 from swsdist.kernels.regression import LABELLED_ROWS, MOST, Labelled
 from swsdist.registry.entries import Score
 from swsdist.registry.registries import CALIBRATION
-from swsdist.score import score_limits
+from swsdist.score.align import score_limits
 from swsdist.score.events import (
     CLASSES,
     EVENTS,

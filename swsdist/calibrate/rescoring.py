@@ -3,7 +3,7 @@
 The scores of each term are sorted once, with counts of hits and false alarms from the top down. A point is one threshold per
 term and costs one binary search per term. Thresholds are those of KST and STO, or fitted ones
 (`swsdist.calibrate.rescoring`). Detections that an alignment of the final scores could pair
-differently are stored separately and paired again at each point (`swsdist.score.align`). The least and greatest
+differently are stored separately and paired again at each point (`swsdist.score.align.align`). The least and greatest
 final scores follow from those of each term, because within a term a normalised score never falls as the probability rises.
 Counts are integers per class of Ntrue, and rates are computed from them as in `swsdist.score.measures.twv`, so each value is
 the double that a run at that point computes.
@@ -51,8 +51,7 @@ from swsdist.core.arrays import Bools, Floats, Ints
 from swsdist.core.codes import score as score_codes
 from swsdist.core.types import TRIALS
 from swsdist.kernels.coding import coded
-from swsdist.score import score_limits
-from swsdist.score.align import Contest, contested, split_contested
+from swsdist.score.align import Contest, contested, score_limits, split_contested
 from swsdist.score.compare.paired import SignFlip, TTest, Wilcoxon, paired_t, rank_biserial, sign_flips, wilcoxon
 from swsdist.score.conventions import conventions_of
 from swsdist.score.measures.curve import TIE, Means, Ranking
@@ -341,7 +340,7 @@ class Rescoring:
 
 
 def query_values(ntrue: Ints, hits: Ints, false_alarms: Ints, *, beta: float, trials: int) -> Floats:
-    """1 - Pmiss - beta Pfa of each query, float64 (Q,), as `swsdist.score.per_term` has it; their mean is ATWV."""
+    """1 - Pmiss - beta Pfa of each query, float64 (Q,), as `swsdist.score.measures.twv.per_term` has it; their mean is ATWV."""
     pmiss = (ntrue - hits) / ntrue
     values: Floats = 1 - (pmiss + beta * (false_alarms / (trials - ntrue)))
     return values

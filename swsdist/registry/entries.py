@@ -254,8 +254,8 @@ class Quantity:
         unit: its unit; empty for a plain number.
         of: the key of the value that this is the threshold of, or a rate at that threshold. It is shown beside that
             value, and its key is that key with `_threshold`, `_pmiss` or `_pfa`.
-        by_query: the column of the table of terms (`swsdist.score.PER_TERM`) whose mean it is, decided at its threshold
-            if it has one; empty if it is not such a mean.
+        by_query: the column of the table of terms (`score.measures.twv.PER_TERM`) whose mean it is, decided at its threshold if
+            it has one; empty if it is not such a mean.
         missed: the value in that column of a query that a list lacks.
     """
 

@@ -29,7 +29,7 @@ What nobody judged is neither a hit nor a false alarm.
 
 Contested detections, whose pairs depend on scores, and their alignment by new scores.
 
-An alignment (`swsdist.score.align`) depends on scores only where a detection has two occurrences in reach, or an
+An alignment (`swsdist.score.align.align`) depends on scores only where a detection has two occurrences in reach, or an
 occurrence two detections. All other pairs do not depend on scores. So a list that is scored many times is
 aligned once, and only contested rows are aligned again: the pairs are those of `align` on the whole list.
 """

@@ -11,7 +11,7 @@ from swsdist.core.fingerprint import SLOTS, slots_of
 from swsdist.pipeline.chain import Context, Stage
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.task import P, Part, Task, TaskOutput
-from swsdist.score import score_limits
+from swsdist.score.align import score_limits
 
 
 class Indexed(NamedTuple):

@@ -47,7 +47,7 @@ from swsdist.kernels.regression import MOST
 from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.task import Part, Task, TaskOutput, Values
-from swsdist.score import score_limits
+from swsdist.score.align import score_limits
 from swsdist.score.events import CLASSES, EVENTS
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.buckets import BucketStage, Fitted

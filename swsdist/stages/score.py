@@ -30,10 +30,10 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.task import Part, Task, TaskOutput, Values
 from swsdist.reduce.examples import WHO, Speakers
 from swsdist.reduce.spans import WHERE
-from swsdist.score import PER_TERM, per_term
 from swsdist.score.events import curve_of, identities, measure_parts, measures_of, merge, values
 from swsdist.score.measures.det import DET, det_of
 from swsdist.score.measures.protocol import OperatingPoint, operating_point, protocol_of
+from swsdist.score.measures.twv import PER_TERM, per_term
 from swsdist.score.trials import check_needs, in_every_document, segments_for
 from swsdist.stages.buckets import BucketStage, Counted, Fitted, Measured
 from swsdist.stages.inputs.corpus import COLUMNS, POPULATION, spans_of

@@ -23,7 +23,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.methods.windows.options import WindowsOptions
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.registries import CHAINS, DISTANCES, quantities
-from swsdist.score import PROTOCOLS
+from swsdist.score.measures.protocol import PROTOCOLS
 from tests.support.pages import PAGES
 from tests.support.pages.commands import all_commands
 from tests.support.pages.tables import SECTIONS, schemas, type_name

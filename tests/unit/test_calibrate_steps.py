@@ -30,7 +30,9 @@ from swsdist.io.tables import read_table
 from swsdist.kernels.regression import Labelled
 from swsdist.registry.entries import StepEntry, decision_dependencies, misfit
 from swsdist.registry.registries import CALIBRATION
-from swsdist.score import Counts, align, atwv, mtwv, score_limits, twv_curve
+from swsdist.score.align import align, score_limits
+from swsdist.score.measures.curve import Counts
+from swsdist.score.measures.twv import atwv, mtwv, twv_curve
 from tests.oracles.thresholds import fit_threshold
 from tests.support.coded import raises
 

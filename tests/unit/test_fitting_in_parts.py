@@ -14,8 +14,8 @@ from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.core.types import TRIALS
 from swsdist.kernels import regression
 from swsdist.kernels.regression import LABELLED_ROWS, Labelled
-from swsdist.score import Counts, total
 from swsdist.score.events import of_table
+from swsdist.score.measures.curve import Counts, total
 from tests.oracles.thresholds import fit_threshold
 
 

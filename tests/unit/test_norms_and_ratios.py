@@ -32,7 +32,8 @@ from swsdist.config.calibration import Calibrate
 from swsdist.core.codes import score as codes
 from swsdist.core.types import CANDIDATES, DETECTIONS, REFERENCES, TRIALS
 from swsdist.kernels.regression import logarithm
-from swsdist.score import Counts, atwv, mtwv, twv_curve
+from swsdist.score.measures.curve import Counts
+from swsdist.score.measures.twv import atwv, mtwv, twv_curve
 from swsdist.score.trials import document_trials
 from swsdist.testing.conformance.calibration import lists, statistics_of
 from tests.support.coded import raises

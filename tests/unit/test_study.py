@@ -29,8 +29,9 @@ from swsdist.io.notices import Notices
 from swsdist.report.plots.run import Axes, Series, bars_svg, dots_svg, lines_svg, side_by_side
 from swsdist.report.study import captioned_figures, figures, study_files, study_json, study_tables, text_lines
 from swsdist.report.sweep import Ranking, SweepData, render_sweep
-from swsdist.score import Counts, atwv, per_term
 from swsdist.score.compare.paired import paired_t, wilcoxon
+from swsdist.score.measures.curve import Counts
+from swsdist.score.measures.twv import atwv, per_term
 from tests.support.coded import raises
 
 TRIALS_N, BETA = 3600, 66.66

@@ -1,7 +1,7 @@
 """Compares systems: paired tests, intervals and effect sizes over per-term values.
 
 Systems are compared over the same queries and the same references, a pair of values a query. What is compared is a
-column of the per-term table (`swsdist.score.per_term`): `twv`, whose mean is ATWV; `best_twv`, `pmiss`, `pfa`. For values
+column of the per-term table (`score.measures.twv.per_term`): `twv`, whose mean is ATWV; `best_twv`, `pmiss`, `pfa`. For values
 at another threshold, for example that of MTWV, decide the aligned list by it and compute the table again (`decided_at`).
 
 Rules:

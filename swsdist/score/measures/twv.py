@@ -5,7 +5,7 @@ For a query with Ntrue true occurrences among N trials
     Pmiss = misses / Ntrue        Pfa = false alarms / (N - Ntrue)
 
 Queries without a true occurrence have no Pmiss; they are left out of all means and of the thresholds. Everything is
-counted from an aligned list (schema TRIALS, made by `swsdist.score.align`) in integers, `Counts`, per distinct Ntrue:
+counted from an aligned list (schema TRIALS, made by `swsdist.score.align.align`) in integers, `Counts`, per distinct Ntrue:
 counts of parts add up to the counts of the list, for any partition into parts with all rows of their queries.
 Rates are computed from the integers once, classes of Ntrue ascending, so the floats are identical, too.
 
