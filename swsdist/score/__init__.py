@@ -20,8 +20,8 @@ Step by step; parts can be aligned separately and added::
     best = mtwv(twv_curve(counts, trials=trials, beta=weight))
     actual = atwv(counts, trials=trials, beta=weight)
 
-In `swsdist.score.measures` are protocols and operating points (`protocol`), counts and curves (`curve`), TWV, ATWV, MTWV, OTWV
-and STWV (`twv`), DET with bands (`det`), precision, recall, F, P@N, MAP, EER (`retrieval`), cross entropies (`cnxe`), the QUESST
+In `swsdist.score.measures` are protocols and operating points (`protocol`), counts and curves (`curve`), TWV, ATWV, MTWV,
+OTWV and STWV (`twv`), DET with bands (`det`), precision, recall, F, P@N, MAP, EER (`retrieval`), cross entropies (`cnxe`), QUESST's
 scorer (`quesst`); alignment is in `swsdist.score.align`, segment and document trials in `swsdist.score.trials`, comparisons of
 systems and breakdowns in `swsdist.score.compare`. Whole lists from files are evaluated by `swsdist.evaluation`.
 
