@@ -21,9 +21,9 @@ Step by step; parts can be aligned separately and added::
     actual = atwv(counts, trials=trials, beta=weight)
 
 In `swsdist.score.measures` are protocols and operating points (`protocol`), counts and curves (`curve`), TWV, ATWV, MTWV,
-OTWV and STWV (`twv`), DET with bands (`det`), precision, recall, F, P@N, MAP, EER (`retrieval`), cross entropies (`cnxe`), QUESST's
-scorer (`quesst`); alignment is in `swsdist.score.align`, segment and document trials in `swsdist.score.trials`, comparisons of
-systems and breakdowns in `swsdist.score.compare`. Whole lists from files are evaluated by `swsdist.evaluation`.
+OTWV and STWV (`twv`), DET with bands (`det`), precision, recall, F, P@N, MAP, EER (`retrieval`), cross entropies (`cnxe`);
+alignment is in `swsdist.score.align`, segment and document trials in `swsdist.score.trials`, comparisons of systems and
+breakdowns in `swsdist.score.compare`. Whole lists from files are evaluated by `swsdist.evaluation`.
 
 Sources: NIST STD 2006 evaluation plan; Fiscus et al., "Results of the 2006 spoken term detection evaluation", 2007;
 Anguera, "Description of 2012 MediaEval SWS scoring"; Rodriguez-Fuentes and Penagarikano, "MediaEval 2013 spoken web
