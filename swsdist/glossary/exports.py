@@ -43,7 +43,7 @@ import pyarrow as pa
 from swsdist.audio.clips import MARKER, write_clip
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import AudioError, DataError, UserError
-from swsdist.core.types import CORPUS, DETECTIONS, JUDGEMENTS, QUERIES, REFERENCES
+from swsdist.core.types import CORPUS, DETECTIONS, JUDGEMENTS, QUERIES, REFERENCES, columns
 from swsdist.exports.clips import clip_name
 from swsdist.exports.labels import write_labels
 from swsdist.exports.layers import EPOCH
@@ -157,26 +157,18 @@ corpus:
   examples: all
 """
 
-_ENTRIES = pa.schema(
-    [("entry_id", pa.int64()), *((name, pa.string()) for name in ("form", "gloss", "variants", "speaker", "note"))]
-    + [(name, pa.int64()) for name in ("yes", "no", "unsure", "examples")]
+_ENTRIES = columns(
+    "entry_id int64?, form string?, gloss string?, variants string?, speaker string?, note string?, yes int64?, no int64?, "
+    "unsure int64?, examples int64?"
 )
-_TOKENS = pa.schema(
-    [
-        *(("token_id", pa.int64()), ("entry_id", pa.int64()), ("form", pa.string()), ("gloss", pa.string())),
-        *(("verdict", pa.string()), ("example", pa.bool_()), ("doc_id", pa.string()), ("channel", pa.int32())),
-        *(("start", pa.float64()), ("end", pa.float64()), ("sound", pa.string()), ("path", pa.string())),
-        *(("score", pa.float64()), ("variant", pa.string()), ("speaker", pa.string()), ("note", pa.string())),
-        *(("person", pa.string()), ("at", pa.string())),
-    ]
+_TOKENS = columns(
+    "token_id int64?, entry_id int64?, form string?, gloss string?, verdict string?, example bool?, doc_id string?, "
+    "channel int32?, start float64?, end float64?, sound string?, path string?, score float64?, variant string?, "
+    "speaker string?, note string?, person string?, at string?"
 )
-
-
-_CORRECTIONS = pa.schema(
-    [
-        *(("correction_id", pa.int64()), ("doc_id", pa.string()), ("channel", pa.int32()), ("start", pa.float64())),
-        *(("end", pa.float64()), ("text", pa.string()), ("person", pa.string()), ("at", pa.string())),
-    ]
+_CORRECTIONS = columns(
+    "correction_id int64?, doc_id string?, channel int32?, start float64?, end float64?, text string?, person string?, "
+    "at string?"
 )
 
 

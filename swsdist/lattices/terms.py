@@ -31,12 +31,12 @@ from itertools import combinations, product
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from pydantic import Field, NonNegativeFloat, NonNegativeInt
 
 from swsdist.config.section import IsPath, Section
 from swsdist.core.codes import lattices as codes
 from swsdist.core.codes import searcher as searcher_codes
+from swsdist.core.types import columns
 from swsdist.io.compressed import lines
 from swsdist.io.fields import split
 from swsdist.io.filesystem import identify
@@ -171,15 +171,7 @@ class Vocabulary:
 
 
 #: A row an alternative: a sequence of labels, and what it costs (-ln of a weight). With `patterns`, labels may hold ? and *.
-WRITTEN = pa.schema(
-    [
-        pa.field("query_id", pa.string(), False),
-        pa.field("example", pa.int32(), False),
-        pa.field("labels", pa.list_(pa.string()), False),
-        pa.field("cost", pa.float64(), False),
-        pa.field("patterns", pa.bool_(), False),
-    ]
-)
+WRITTEN = columns("query_id string, example int32, labels string[], cost float64, patterns bool")
 
 #: Most alternatives of a term.
 MOST = 4096
