@@ -74,7 +74,7 @@ import pyarrow.compute as pc
 
 from swsdist.core.arrays import Bools, Floats, Ints
 from swsdist.core.codes import fuse as codes
-from swsdist.core.types import DETECTIONS, JOINED, JOINED_TRIALS, PARTS
+from swsdist.core.types import DETECTIONS, JOINED, JOINED_TRIALS, PARTS, columns
 from swsdist.io.notices import Notices
 from swsdist.kernels.coding import coded
 from swsdist.kernels.regression import Fitted as Coefficients
@@ -207,10 +207,7 @@ Missing = Literal["average", "least"]
 
 #: Statistics of a system's scores for a query: least score, in the fused scale, and mean and standard deviation that
 #: convert the system's scale to it; 0 and 1 if it is the same.
-KNOWN = pa.schema(
-    [pa.field("system", pa.string(), False), pa.field("query_id", pa.string(), False)]
-    + [pa.field(name, pa.float64(), False) for name in ("mean", "deviation", "least")]
-)
+KNOWN = columns("system string, query_id string, mean float64, deviation float64, least float64")
 
 #: Score of a system at a place without a detection of its own.
 RESCORED = pa.schema(

@@ -49,7 +49,7 @@ from swsdist.calibrate.procedure import fold_of
 from swsdist.calibrate.steps.by_term import Method, PosteriorSums, Thresholding, checked, thresholds
 from swsdist.core.arrays import Bools, Floats, Ints
 from swsdist.core.codes import score as score_codes
-from swsdist.core.types import TRIALS
+from swsdist.core.types import TRIALS, columns
 from swsdist.kernels.coding import coded
 from swsdist.score.align import Contest, contested, score_limits, split_contested
 from swsdist.score.compare.paired import SignFlip, TTest, Wilcoxon, paired_t, rank_biserial, sign_flips, wilcoxon
@@ -57,25 +57,10 @@ from swsdist.score.conventions import conventions_of
 from swsdist.score.measures.curve import TIE, Means, Ranking
 
 #: One row per query: references, S(w), least and greatest probability, and number of its rows in RANKS.
-TERMS_OF = pa.schema(
-    [
-        pa.field("query_id", pa.string(), False),
-        pa.field("ntrue", pa.int64(), False),
-        pa.field("sum", pa.float64(), False),
-        pa.field("low", pa.float64()),
-        pa.field("high", pa.float64()),
-        pa.field("ranks", pa.int64(), False),
-    ]
-)
+TERMS_OF = columns("query_id string, ntrue int64, sum float64, low float64?, high float64?, ranks int64")
 
 #: One row per distinct probability of a query, descending; counts are cumulative from the top.
-RANKS = pa.schema(
-    [
-        pa.field("negative", pa.float64(), False),
-        pa.field("hits", pa.int32(), False),
-        pa.field("false_alarms", pa.int32(), False),
-    ]
-)
+RANKS = columns("negative float64, hits int32, false_alarms int32")
 
 
 class CompactList(NamedTuple):

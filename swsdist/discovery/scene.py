@@ -16,8 +16,8 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
+from swsdist.core.types import columns
 from swsdist.discovery.files import ticks_of
 from swsdist.discovery.units import (
     SILENCES,
@@ -147,15 +147,7 @@ def _parted(key: Ints, gold: Gold) -> tuple[Ints, Ints]:
 
 
 #: A row a class: occurrences, known speakers, mean duration (s), mean of how sure its members are.
-WORDS = pa.schema(
-    [
-        pa.field("class", pa.int32(), False),
-        pa.field("occurrences", pa.int32(), False),
-        pa.field("speakers", pa.int32(), False),
-        pa.field("seconds", pa.float64(), False),
-        pa.field("sure", pa.float64(), False),
-    ]
-)
+WORDS = columns("class int32, occurrences int32, speakers int32, seconds float64, sure float64")
 
 #: How often as sure as the least that makes a class (docs/how-to/discover-words.md); candidates.js has the same.
 _ALIKE = ((1.4, "very alike"), (1.15, "alike"))

@@ -51,6 +51,7 @@ import pyarrow.compute as pc
 from swsdist.core.arrays import Ints
 from swsdist.core.codes import score as codes
 from swsdist.core.text import suggestion
+from swsdist.core.types import columns
 from swsdist.corpora.places import Places
 from swsdist.registry.registries import MEASURES, quantities
 from swsdist.score.measures.curve import Block, Classes, Counts, Curve, by_score, curve_blocks, query_index
@@ -238,8 +239,7 @@ class Measure(Protocol):
 
 
 _EVENTS = ("hits", "false_alarms", "yes_hits", "yes_false_alarms", "undecided")
-_counts = [pa.field(name, pa.int64(), False) for name in _EVENTS]
-_score, _ntrue = pa.field("score", pa.float64(), False), pa.field("ntrue", pa.int64(), False)
+_COUNTS = ", ".join(f"{name} int64" for name in _EVENTS)
 
 
 def count_events(aligned: pa.Table, point: OperatingPoint | None = None) -> pa.Table:
@@ -269,10 +269,8 @@ def count_classes(aligned: pa.Table, point: OperatingPoint | None = None) -> pa.
     return pa.table([pa.array(column.astype(np.int64)) for column in columns], schema=CLASSES.schema)
 
 
-EVENTS = PartTable("events", pa.schema([_score, _ntrue, *_counts]), ("score", "ntrue"), count_events)
-CLASSES = PartTable(
-    "classes", pa.schema([_ntrue, pa.field("terms", pa.int64(), False), *_counts]), ("ntrue",), count_classes
-)
+EVENTS = PartTable("events", columns(f"score float64, ntrue int64, {_COUNTS}"), ("score", "ntrue"), count_events)
+CLASSES = PartTable("classes", columns(f"ntrue int64, terms int64, {_COUNTS}"), ("ntrue",), count_classes)
 
 
 class Sums(NamedTuple):

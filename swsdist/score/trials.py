@@ -82,7 +82,7 @@ import pyarrow.compute as pc
 
 from swsdist.core.arrays import Bools, Floats, Ints
 from swsdist.core.codes import score as codes
-from swsdist.core.types import PLACED, REFERENCES, TRIALS
+from swsdist.core.types import PLACED, REFERENCES, TRIALS, columns
 from swsdist.corpora.places import Places, by_document
 from swsdist.score.align import align, decimals
 from swsdist.score.conventions import KWSEVAL, Conventions, Name, conventions_of
@@ -205,15 +205,7 @@ def _rows(excerpts: pa.Table) -> list[dict[str, Any]]:
 Spans = dict[tuple[str, int], list[tuple[float, float]]]
 
 #: One row per segment, by document, channel and begin.
-SEGMENTS = pa.schema(
-    [
-        pa.field("doc_id", pa.string(), False),
-        pa.field("channel", pa.int32(), False),
-        pa.field("start", pa.float64(), False),
-        pa.field("end", pa.float64(), False),
-        pa.field("speech", pa.bool_(), False),
-    ]
-)
+SEGMENTS = columns("doc_id string, channel int32, start float64, end float64, speech bool")
 
 
 def segments(excerpts: pa.Table, speakers: pa.Table) -> pa.Table:

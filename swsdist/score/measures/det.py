@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from swsdist.core.arrays import Floats, Ints
 from swsdist.core.codes import score as codes
+from swsdist.core.types import columns
 from swsdist.registry.entries import MeasureEntry
 from swsdist.score.events import CLASSES, EVENTS, Parts, Sums, Value, event_blocks, pooled_blocks
 from swsdist.score.measures.curve import (
@@ -45,7 +46,7 @@ from swsdist.score.measures.twv import point_values, rated, twv_curve
 _POINTS = 1 << 20
 
 #: The curve for drawing: thinned to bounded size.
-DET = pa.schema([pa.field(name, pa.float64(), False) for name in ("threshold", "pmiss", "pfa")])
+DET = columns("threshold float64, pmiss float64, pfa float64")
 
 
 @dataclass(frozen=True, eq=False)

@@ -46,6 +46,7 @@ import pyarrow.compute as pc
 
 from swsdist.core.arrays import Bools, Floats, Ints
 from swsdist.core.codes import score as codes
+from swsdist.core.types import columns
 from swsdist.registry.entries import MeasureEntry, Quantity
 from swsdist.score.events import CLASSES, EVENTS, Parts, PartTable, Sums, Value, curve_of, event_blocks, pooled_blocks
 from swsdist.score.measures.curve import Block, Counts, Curve, Ranking, by_score, curve_blocks, query_index
@@ -53,19 +54,9 @@ from swsdist.score.measures.protocol import OperatingPoint
 
 #: Per query with references. The four columns from `accepted` on are null if a detection of the query is not decided;
 #: `auc` is null if the number of trials is unknown, or less than the occurrences and false alarms.
-RETRIEVAL = pa.schema(
-    [
-        pa.field("query_id", pa.string(), False),
-        pa.field("ntrue", pa.int64(), False),
-        pa.field("accepted", pa.int64()),
-        pa.field("precision", pa.float64()),
-        pa.field("recall", pa.float64()),
-        pa.field("f", pa.float64()),
-        pa.field("p_at_n", pa.float64(), False),
-        pa.field("p_at_ntrue", pa.float64(), False),
-        pa.field("average_precision", pa.float64(), False),
-        pa.field("auc", pa.float64()),
-    ]
+RETRIEVAL = columns(
+    "query_id string, ntrue int64, accepted int64?, precision float64?, recall float64?, f float64?, "
+    "p_at_n float64, p_at_ntrue float64, average_precision float64, auc float64?"
 )
 
 
@@ -263,7 +254,7 @@ def _summed(values: Ints, index: Ints, size: int) -> Ints:
 #: Maximum false alarms per hour of the average.
 FALSE_ALARMS_PER_HOUR = 10
 
-FIGURE = pa.schema([pa.field("query_id", pa.string(), False), pa.field("fom", pa.float64(), False)])
+FIGURE = columns("query_id string, fom float64")
 
 
 def figure_of_merit(ranking: Ranking, seconds: float) -> pa.Table:
@@ -377,19 +368,11 @@ class FigureOfMerit:
 
 
 #: Per query: documents that contain it, and the area; null if the area is undefined.
-PAIRS = pa.schema(
-    [
-        pa.field("query_id", pa.string(), False),
-        pa.field("ntrue", pa.int64(), False),
-        pa.field("area", pa.float64()),
-    ]
-)
+PAIRS = columns("query_id string, ntrue int64, area float64?")
 
 
 #: Per score of a pair, of the queries with references.
-PAIR_EVENTS = pa.schema(
-    [pa.field("score", pa.float64(), False), *(pa.field(name, pa.int64(), False) for name in ("hits", "false_alarms"))]
-)
+PAIR_EVENTS = columns("score float64, hits int64, false_alarms int64")
 
 
 def _pairs(pairs: pa.Table, point: OperatingPoint) -> pa.Table:

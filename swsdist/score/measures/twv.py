@@ -48,6 +48,7 @@ import pyarrow as pa
 
 from swsdist.core.arrays import Bools, Floats, Ints
 from swsdist.core.codes import score as codes
+from swsdist.core.types import columns
 from swsdist.registry.entries import MeasureEntry, Quantity
 from swsdist.score.conventions import as_table
 from swsdist.score.events import CLASSES, EVENTS, Parts, PartTable, Sums, Value, curve_of
@@ -70,19 +71,9 @@ from swsdist.score.measures.protocol import OperatingPoint
 
 #: Per query. Rates and values are null if Ntrue is 0, counts of decisions if a detection is not decided.
 #: `best_twv` is the query's greatest value at `best_threshold`, which is null where rejecting everything is best.
-PER_TERM = pa.schema(
-    [
-        pa.field("query_id", pa.string(), False),
-        pa.field("ntrue", pa.int64(), False),
-        pa.field("ncorr", pa.int64()),
-        pa.field("nfa", pa.int64()),
-        pa.field("nmiss", pa.int64()),
-        pa.field("pmiss", pa.float64()),
-        pa.field("pfa", pa.float64()),
-        pa.field("twv", pa.float64()),
-        pa.field("best_threshold", pa.float64()),
-        pa.field("best_twv", pa.float64()),
-    ]
+PER_TERM = columns(
+    "query_id string, ntrue int64, ncorr int64?, nfa int64?, nmiss int64?, pmiss float64?, pfa float64?, "
+    "twv float64?, best_threshold float64?, best_twv float64?"
 )
 
 
@@ -204,18 +195,9 @@ def _best_per_query(rows: Rows, left: Ints, beta: float) -> tuple[Floats, Floats
 
 #: Per query with references: its highest score, null without detections; its best point where it cannot reject everything, and
 #: where it can (`or_none_`).
-OPTIMUM = pa.schema(
-    [
-        pa.field("query_id", pa.string(), False),
-        pa.field("ntrue", pa.int64(), False),
-        pa.field("paired", pa.int64(), False),
-        pa.field("highest", pa.float64()),
-        *(
-            pa.field(f"{case}{name}", pa.float64(), False)
-            for case in ("", "or_none_")
-            for name in ("pmiss", "pfa", "twv")
-        ),
-    ]
+OPTIMUM = columns(
+    "query_id string, ntrue int64, paired int64, highest float64?, pmiss float64, pfa float64, twv float64, "
+    "or_none_pmiss float64, or_none_pfa float64, or_none_twv float64"
 )
 
 
