@@ -91,7 +91,7 @@ def compare(systems: tuple[str, ...], **options: Any) -> int:
         protocol_lines,
     )
     from swsdist.report.tables import text_lines, write_tables
-    from swsdist.score.compare.results import Settings
+    from swsdist.score.compare.paired import Settings
     from swsdist.score.events import measure_names
 
     notices = Notices(options["strict"], options["force"])

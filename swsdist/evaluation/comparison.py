@@ -443,7 +443,7 @@ def compare_systems(systems: Sequence[ScoredSystem], request: ComparisonRequest,
         if len(tables_of_measure) < len(systems):
             continue
         tables[measure] = tables_of_measure
-        comparison = compare(tables_of_measure, **settings.options())
+        comparison = compare(tables_of_measure, settings)
         blocks.append(_measured(measure, comparison, systems, request, settings))
     if not blocks:
         lacking = next(system.name for system in systems if system.decided is None)
@@ -517,7 +517,7 @@ def compare_conditions(systems: Sequence[ScoredSystem], names: Sequence[str], se
             if not rated:
                 raise codes.NO_REFERENCES(where=systems[k].name, measure="TWV")
             values[names[k % len(names)]][f"system {k // len(names) + 1}"] = math.fsum(rated) / len(rated)
-        joined = compare_paired(conditions(values), **settings.options())
+        joined = compare_paired(conditions(values), settings)
         blocks.append(Measured(measure, joined))
     if not blocks:
         raise codes.UNDECIDED_SYSTEMS()

@@ -28,7 +28,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.ledger import load_plans
 from swsdist.report.comparing.tables import measure_tables
 from swsdist.report.summary import summary_lines
-from swsdist.score.compare.results import Settings
+from swsdist.score.compare.paired import Settings
 from swsdist.testing.conformance.chain import with_identities
 from tests.support.coded import raises, says
 

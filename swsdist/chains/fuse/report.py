@@ -19,8 +19,7 @@ from swsdist.io.notices import Notices
 from swsdist.pipeline.chain_run import ChainRun, Outcome
 from swsdist.registry.entries import Dependency, decision_dependencies
 from swsdist.report.data import FusedSystemRow, FusionReport, Gain, ReportData
-from swsdist.score.compare.paired import compare
-from swsdist.score.compare.results import Settings
+from swsdist.score.compare.paired import Settings, compare
 from swsdist.stages.buckets import Bucket, Measured
 
 #: Draws of queries for the intervals of gains; `swsdist compare --cnxe` takes more.
@@ -124,7 +123,7 @@ def _gains(chain_run: ChainRun) -> dict[str, Gain]:
     entropies = compare_min_cnxe(systems, settings)
     results: dict[str, Gain] = {}
     tables = {system.name: system.maximal for system in systems if system.maximal is not None}
-    maxima = compare(tables, **settings.options()).pairs if len(tables) == len(systems) else ()
+    maxima = compare(tables, settings).pairs if len(tables) == len(systems) else ()
     for name in alike:
         pair = next(pair for pair in entropies.pairs if (pair.first, pair.second) == ("the fusion", name))
         best = next((item for item in maxima if (item.first, item.second) == ("the fusion", name)), None)

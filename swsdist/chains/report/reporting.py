@@ -30,7 +30,7 @@ from swsdist.registry.entries import Dependency, decision_dependencies
 from swsdist.report import data as report
 from swsdist.report.data import Hit
 from swsdist.score.compare.bootstrap import bootstrap_terms
-from swsdist.score.compare.results import Settings
+from swsdist.score.compare.paired import Settings
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages import summarise
 from swsdist.stages.buckets import Bucket, Extracted, Fitted, Measured, Searched, Summarised

@@ -14,8 +14,8 @@ from swsdist.report.summary import fixed, short
 from swsdist.report.tables import Table
 from swsdist.score.compare.bootstrap import Interval
 from swsdist.score.compare.cross_entropy import EntropyPair
-from swsdist.score.compare.paired import PairRow, SignFlip, Wilcoxon
-from swsdist.score.compare.results import BreakdownTable, ComparisonData, Measured, Settings, SystemInfo
+from swsdist.score.compare.paired import PairRow, Settings, SignFlip, Wilcoxon
+from swsdist.score.compare.results import BreakdownTable, ComparisonData, Measured, SystemInfo
 
 #: Marks of significance, and their upper limits of p.
 MARKS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))

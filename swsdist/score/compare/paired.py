@@ -53,7 +53,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal, TypedDict, Unpack, cast
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -464,8 +464,9 @@ class Comparison:
     pairs: tuple[PairRow, ...]
 
 
-class Options(TypedDict, total=False):
-    """Options of intervals and tests; defaults as in `Settings`.
+@dataclass(frozen=True)
+class Settings:
+    """Settings of intervals and tests.
 
     Attributes:
         level: of confidence of the intervals, which are bootstrapped over terms.
@@ -475,40 +476,29 @@ class Options(TypedDict, total=False):
         zero_method: of Wilcoxon's test.
     """
 
-    level: float
-    resamples: int
-    seed: int
-    method: Method
-    zero_method: Zeros
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Complete options."""
-
     level: float = 0.95
     resamples: int = 10_000
     seed: int = 0
     method: Method = "percentile"
     zero_method: Zeros = "wilcox"
 
-    def options(self) -> Options:
-        """Keywords of `compare`."""
-        return cast("Options", vars(self))
+
+#: Those that nobody set.
+DEFAULTS = Settings()
 
 
-def compare(tables: Mapping[str, pa.Table], *, value: str = "twv", **options: Unpack[Options]) -> Comparison:
+def compare(tables: Mapping[str, pa.Table], settings: Settings = DEFAULTS, *, value: str = "twv") -> Comparison:
     """Compare every two of the systems by the values of queries.
 
     Args:
         tables: system -> schema PER_TERM.
+        settings: of intervals and tests.
         value: a key of `values()`.
-        options: see `Options`.
 
     Raises:
         UserError, TableError: as of `paired`.
     """
-    return compare_paired(paired(tables, value), value=value, **options)
+    return compare_paired(paired(tables, value), settings, value=value)
 
 
 def conditions(values: Mapping[str, Mapping[str, float]]) -> Paired:
@@ -535,9 +525,8 @@ def conditions(values: Mapping[str, Mapping[str, float]]) -> Paired:
     )
 
 
-def compare_paired(joined: Paired, *, value: str = "twv", **options: Unpack[Options]) -> Comparison:
+def compare_paired(joined: Paired, settings: Settings = DEFAULTS, *, value: str = "twv") -> Comparison:
     """Compare all pairs of rows of paired values; arguments as in `compare`."""
-    settings = Settings(**options)
     draws = bootstrap_terms(joined.values, resamples=settings.resamples, seed=settings.seed)
 
     def interval(system: int, other: int | None = None) -> Interval:

@@ -11,8 +11,7 @@ import pyarrow as pa
 from swsdist.core.arrays import Floats
 from swsdist.score.compare.bootstrap import Interval
 from swsdist.score.compare.cross_entropy import Entropies
-from swsdist.score.compare.paired import Comparison
-from swsdist.score.compare.paired import Settings as Settings
+from swsdist.score.compare.paired import Comparison, Settings
 from swsdist.score.measures.curve import CurvePoint
 from swsdist.score.measures.protocol import OperatingPoint
 
