@@ -74,7 +74,7 @@ import pyarrow.compute as pc
 
 from swsdist.core.arrays import Bools, Floats, Ints
 from swsdist.core.codes import fuse as codes
-from swsdist.core.types import DETECTIONS, JOINED, JOINED_TRIALS, PARTS, columns
+from swsdist.core.types import DETECTIONS, JOINED, JOINED_TRIALS, PARTS, columns, with_values
 from swsdist.io.notices import Notices
 from swsdist.kernels.coding import coded
 from swsdist.kernels.regression import Fitted as Coefficients
@@ -242,8 +242,7 @@ def standardise_lists(lists: Mapping[str, pa.Table], *, standardise: bool) -> tu
                 scores[query_rows] = (scores[query_rows] - mean) / deviation
             row = {"mean": mean, "deviation": deviation, "least": float(scores[query_rows[0]])}
             rows.append({"system": name, "query_id": names[code[query_rows[0]]], **row})
-        place = table.schema.get_field_index("score")
-        scaled[name] = table.set_column(place, table.schema.field(place), pa.array(scores))
+        scaled[name] = with_values(table, "score", pa.array(scores))
     order_of = [("system", "ascending"), ("query_id", "ascending")]
     return scaled, pa.Table.from_pylist(rows, KNOWN).sort_by(order_of)
 
@@ -311,8 +310,7 @@ def impute_scores(table: pa.Table, missing: Missing, statistics: pa.Table) -> Im
         by_least = int(lacking.sum() - np.isnan(scores).sum())
     undetected = np.isnan(scores)
     scores = np.where(undetected, mean_of_rows(np.where(detected, scores, np.nan))[:, None], scores)
-    place = table.schema.get_field_index("score")
-    table = table.set_column(place, table.schema.field(place), pa.array(mean_of_rows(scores)))
+    table = with_values(table, "score", pa.array(mean_of_rows(scores)))
     return ImputedList(sort_list(with_parts(table, systems, scores, detected)), int(undetected.sum()), by_least)
 
 

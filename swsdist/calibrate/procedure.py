@@ -68,7 +68,7 @@ from swsdist.core.codes import error_of
 from swsdist.core.codes import score as codes
 from swsdist.core.errors import UserError
 from swsdist.core.fingerprint import fingerprint, parse_json, stable_hash
-from swsdist.core.types import DETECTIONS, TRIALS
+from swsdist.core.types import DETECTIONS, TRIALS, with_values
 from swsdist.io.filesystem import locate
 from swsdist.kernels.coding import coded
 from swsdist.kernels.regression import LABELLED_ROWS, MOST, Labelled
@@ -316,7 +316,7 @@ class Procedure:
         """
         if not table.num_rows:
             return table
-        place, first = table.schema.get_field_index("score"), table
+        first = table
         for number, step in enumerate(self.steps):
             entry = CALIBRATION[step.name]
             own_statistics = statistics if number == 0 and entry.statistics else None
@@ -326,8 +326,7 @@ class Procedure:
             values = self._applied(
                 step, self.models[number] if self.models else (), input_table, self.statistics_for(step, own_statistics)
             )
-            column = pa.array(values, pa.float64(), mask=np.isnan(values))
-            table = table.set_column(place, table.schema.field(place), column)
+            table = with_values(table, "score", pa.array(values, pa.float64(), mask=np.isnan(values)))
         return table
 
     def statistics_for(self, step: AnyStep, statistics: Tallies = None) -> Mapping[str, Tally] | None:

@@ -23,6 +23,12 @@ def columns(text: str, **others: pa.DataType) -> pa.Schema:
     return pa.schema(fields)
 
 
+def with_values(table: pa.Table, name: str, values: pa.Array | pa.ChunkedArray) -> pa.Table:
+    """The table with other values in a column, whose field stays."""
+    place = table.schema.get_field_index(name)
+    return table.set_column(place, table.schema.field(place), values)
+
+
 _KEY = "doc_id string, channel int32"
 
 #: Corpus input: the searched documents. Columns after `path` may be absent from the user's table.

@@ -43,7 +43,7 @@ from swsdist.audio.formats import ffmpeg
 from swsdist.audio.reader import AudioInfo, probe_all
 from swsdist.core.codes import corpora as codes
 from swsdist.core.text import shown
-from swsdist.core.types import CORPUS
+from swsdist.core.types import CORPUS, with_values
 from swsdist.corpora import huggingface
 from swsdist.corpora.huggingface import entries
 from swsdist.corpora.kaldi import kaldi_documents
@@ -290,7 +290,9 @@ def read_documents(
     if speakers is None or isinstance(speakers, str):
         return documents if speakers is None else _with_speakers(documents, speakers, storage)
     pairs = zip(documents["speaker"].to_pylist(), documents["path"].to_pylist(), strict=True)
-    return _with_column(documents, [speaker or speakers(path) for speaker, path in pairs])
+    return with_values(
+        documents, "speaker", pa.array([speaker or speakers(path) for speaker, path in pairs], pa.string())
+    )
 
 
 def _documents(
@@ -363,12 +365,9 @@ def _with_speakers(documents: pa.Table, source: str, storage: Mapping[str, objec
         )
 
     columns = ["doc_id", "channel", "speaker", *(["recording"] if is_placed(documents) else [])]
-    return _with_column(documents, [speaker(row) for row in documents.select(columns).to_pylist()])
-
-
-def _with_column(documents: pa.Table, speakers: Sequence[str | None]) -> pa.Table:
-    index = documents.schema.get_field_index("speaker")
-    return documents.set_column(index, documents.schema.field(index), pa.array(speakers, pa.string()))
+    return with_values(
+        documents, "speaker", pa.array([speaker(row) for row in documents.select(columns).to_pylist()], pa.string())
+    )
 
 
 def part_of(documents: pa.Table, part: Sequence[str] | str, storage: Mapping[str, object] | None = None) -> pa.Table:
@@ -444,8 +443,7 @@ def with_absolute_paths(table: pa.Table, source: str, storage: Mapping[str, obje
     for first in range(0, len(paths), _PIECE):
         some = paths.slice(first, _PIECE).to_pylist()
         pieces.append(pa.array([None if path is None else absolute(path, folder.root) for path in some], pa.string()))
-    index = table.schema.get_field_index("path")
-    return table.set_column(index, table.schema.field(index), pa.chunked_array(pieces, pa.string()))
+    return with_values(table, "path", pa.chunked_array(pieces, pa.string()))
 
 
 def single_recording(source: str) -> dict[str, str]:

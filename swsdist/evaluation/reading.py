@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 
 from swsdist.core.codes import score as codes
 from swsdist.core.codes.score import UNJUDGED_DETECTIONS
-from swsdist.core.types import REFERENCES, TERMS
+from swsdist.core.types import REFERENCES, TERMS, with_values
 from swsdist.corpora.lhotse import aligned_words, is_supervisions
 from swsdist.corpora.places import Places, in_documents
 from swsdist.corpora.references import has_verdicts, read_verdicts
@@ -127,10 +127,7 @@ def eligible_detections(
         for row in counts.filter(pc.greater(counts["count_all"], 1)).slice(0, 1).to_pylist():
             where = f"{system.path}: query {row['query_id']}, document {row['doc_id']}"
             raise codes.DUPLICATE_TRIAL(where=where, count=row["count_all"])
-        place = detections.schema.get_field_index("channel")
-        detections = detections.set_column(
-            place, detections.schema.field(place), pa.array(np.ones(len(detections), np.int32))
-        )
+        detections = with_values(detections, "channel", pa.array(np.ones(len(detections), np.int32)))
     listed = pc.is_in(detections["query_id"].cast(pa.string()), value_set=task.terms["query_id"].combine_chunks())
     strange = detections.filter(pc.invert(listed))
     lists = sorted(set(system.search_times or ()) - set(task.terms["query_id"].to_pylist()))
@@ -258,9 +255,8 @@ def _under_names_of_ecf(table: pa.Table, excerpts: pa.Table, conventions: Conven
     names = [new if new in there else old for old, new in zip(written, read, strict=True)]
     if names == written:
         return table
-    at = table.schema.get_field_index("doc_id")
-    kind = table.schema.field(at)
-    return table.set_column(at, kind, pa.array(names, pa.string()).take(column.indices).cast(kind.type))
+    values = pa.array(names, pa.string()).take(column.indices)
+    return with_values(table, "doc_id", values.cast(table.schema.field("doc_id").type))
 
 
 def _named(table: pa.Table, excerpts: pa.Table, conventions: Conventions) -> np.ndarray:
@@ -554,8 +550,7 @@ def _folded(table: pa.Table, name: str) -> pa.Table:
         " ".join(filter(None, (spelled(word, "folded") for word in text.split())))
         for text in column.dictionary.to_pylist()
     ]
-    place = table.schema.get_field_index(name)
-    table = table.set_column(place, table.schema.field(name), pa.array(texts, pa.string()).take(column.indices))
+    table = with_values(table, name, pa.array(texts, pa.string()).take(column.indices))
     return table.filter(pc.not_equal(table[name], ""))
 
 

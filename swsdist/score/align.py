@@ -46,7 +46,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from swsdist.core.arrays import Bools, Floats, Ints
 from swsdist.core.codes import score as codes
-from swsdist.core.types import TRIALS
+from swsdist.core.types import TRIALS, with_values
 from swsdist.score.conventions import Conventions, as_table, conventions_of
 
 #: Sums of two pairs that differ by more than this differ in any order of summation.
@@ -485,15 +485,10 @@ def split_contested(trials: pa.Table, mask: Bools) -> tuple[pa.Table, pa.Table]:
     hits = trials.filter(pa.array(hit))
     misses, alarms = hits, hits
     for name in ("start", "end", "score", "decision"):
-        misses = _emptied(misses, name)
+        misses = with_values(misses, name, pa.nulls(len(misses), misses.schema.field(name).type))
     for name in ("ref_start", "ref_end"):
-        alarms = _emptied(alarms, name)
+        alarms = with_values(alarms, name, pa.nulls(len(alarms), pa.float64()))
     return pa.concat_tables([trials.filter(pa.array(~hit)), alarms, misses]), trials.filter(pa.array(mask))
-
-
-def _emptied(table: pa.Table, name: str) -> pa.Table:
-    field = table.schema.field(name)
-    return table.set_column(table.schema.get_field_index(name), field, pa.nulls(table.num_rows, field.type))
 
 
 class Contest:

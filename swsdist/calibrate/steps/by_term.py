@@ -61,7 +61,7 @@ from swsdist.calibrate.statistics import posterior_sums
 from swsdist.calibrate.steps.interface import Json, Options, Step, Tallies, TwvParameters, of_scores
 from swsdist.core.arrays import Floats
 from swsdist.core.codes import score as codes
-from swsdist.core.types import DETECTIONS
+from swsdist.core.types import DETECTIONS, with_values
 from swsdist.kernels.coding import coded
 
 #: Units of a probability of 1.
@@ -268,8 +268,7 @@ class Thresholding:
         table = table.set_column(table.schema.get_field_index("decision"), DETECTIONS.field("decision"), decision)
         if not scores:
             return table
-        place = table.schema.get_field_index("score")
-        return table.set_column(place, table.schema.field(place), pa.array(score, mask=missing))
+        return with_values(table, "score", pa.array(score, mask=missing))
 
 
 class ByTermOptions(Options):

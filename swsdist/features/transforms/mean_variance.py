@@ -42,13 +42,43 @@ from swsdist.features.fitting.interface import Model, Rounds
 from swsdist.features.fitting.moments import OfMean, moments_of
 from swsdist.features.transforms.interface import FittedTransform, Hours, Shape
 
-_Moments = tuple[Floats, Floats]
-
 #: Least variance of a recording, relative to the corpus's variance.
 _LEAST = 1e-3
 
 
-class MeanVariance(FittedTransform[_Moments]):
+class _Corpus(NamedTuple):
+    mean: Floats
+    deviation: Floats
+
+
+class _OfMoments(FittedTransform[_Corpus]):
+    """A transform by the mean and deviation of the corpus's frames; its columns stay."""
+
+    #: Name of the model.
+    moments: ClassVar[str]
+
+    def read(self, model: Model) -> _Corpus:
+        """Mean and deviation of the corpus's frames."""
+        return _Corpus(*moments_of(model, self.moments))
+
+    def takes(self, loaded: _Corpus) -> int:
+        """Number of columns of the mean."""
+        return len(loaded.mean)
+
+    def shape(self, input_shape: Shape, loaded: _Corpus | None) -> Shape:
+        """Features of the same names."""
+        return Shape(input_shape.columns, "features")
+
+    def rounds(self) -> Rounds:
+        """The rounds that fit mean and deviation."""
+        return OfMean(lambda mean, deviation: Model(self.moments, 1, {"mean": mean, "deviation": deviation}))
+
+    def matters(self) -> dict[str, object]:
+        """Options that the mean depends on."""
+        return {"hours": self.hours}
+
+
+class MeanVariance(_OfMoments):
     """Columns minus their mean, divided by their deviation."""
 
     variance: bool = True
@@ -56,19 +86,8 @@ class MeanVariance(FittedTransform[_Moments]):
 
     name: ClassVar[str] = "mean-variance"
     version: ClassVar[int] = 1
+    moments: ClassVar[str] = "moments"
     context: ClassVar[int | None] = None
-
-    def read(self, model: Model) -> _Moments:
-        """Mean and deviation of the corpus's frames."""
-        return moments_of(model, "moments")
-
-    def takes(self, loaded: _Moments) -> int:
-        """Number of columns of the mean."""
-        return len(loaded[0])
-
-    def shape(self, input_shape: Shape, loaded: _Moments | None) -> Shape:
-        """Features of the same names."""
-        return Shape(input_shape.columns, "features")
 
     def apply(self, frames: Singles) -> Singles:
         """Transform float32 (frames, columns) of a complete recording."""
@@ -83,21 +102,8 @@ class MeanVariance(FittedTransform[_Moments]):
             normalised /= np.sqrt(np.maximum(second - mean_shift**2, _LEAST))
         return normalised.astype(np.float32)
 
-    def rounds(self) -> Rounds:
-        """The rounds that fit mean and deviation."""
-        return OfMean(lambda mean, deviation: Model("moments", 1, {"mean": mean, "deviation": deviation}))
 
-    def matters(self) -> dict[str, object]:
-        """Options that the mean depends on."""
-        return {"hours": self.hours}
-
-
-class _Corpus(NamedTuple):
-    mean: Floats
-    deviation: Floats
-
-
-class Warp(FittedTransform[_Corpus]):
+class Warp(_OfMoments):
     """Ranks in a sliding window, as normal deviates."""
 
     frames: Annotated[int, Field(ge=3, le=10_001)] = 301
@@ -105,6 +111,7 @@ class Warp(FittedTransform[_Corpus]):
 
     name: ClassVar[str] = "warp"
     version: ClassVar[int] = 1
+    moments: ClassVar[str] = "warp"
 
     @field_validator("frames")
     @classmethod
@@ -117,18 +124,6 @@ class Warp(FittedTransform[_Corpus]):
     def context(self) -> int:
         """Frames on either side of the ranked frame."""
         return self.frames // 2
-
-    def read(self, model: Model) -> _Corpus:
-        """The corpus's mean and deviation."""
-        return _Corpus(*moments_of(model, "warp"))
-
-    def takes(self, loaded: _Corpus) -> int:
-        """Number of columns of the mean."""
-        return len(loaded.mean)
-
-    def shape(self, input_shape: Shape, loaded: _Corpus | None) -> Shape:
-        """Features with the same names."""
-        return Shape(input_shape.columns, "features")
 
     def apply(self, frames: Singles) -> Singles:
         """Transform float32 (frames, columns); frames outside the input are treated as missing."""
@@ -148,11 +143,3 @@ class Warp(FittedTransform[_Corpus]):
         share = ((present + more) / 2 + (self.frames - present) * below) / self.frames
         warped: Singles = ndtri(share).astype(np.float32)
         return warped
-
-    def rounds(self) -> Rounds:
-        """The rounds that fit mean and deviation."""
-        return OfMean(lambda mean, deviation: Model("warp", 1, {"mean": mean, "deviation": deviation}))
-
-    def matters(self) -> dict[str, object]:
-        """Options that the mean depends on."""
-        return {"hours": self.hours}
