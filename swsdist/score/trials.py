@@ -134,16 +134,14 @@ def inside(
     excerpts: pa.Table,
     conventions: Conventions | str,
     *,
-    last: str = "end",
     tail: Floats | None = None,
 ) -> Bools:
     """Whether each row lies wholly in one excerpt of its document and channel: start >= tbeg and end <= its end.
 
     Args:
-        table: doc_id, channel, start, and the column `last` (s).
+        table: doc_id, channel, start, end (s).
         excerpts: table EXCERPTS.
         conventions: whose rules for names and ends.
-        last: the column that holds the ends.
         tail: float64, the ends, instead of a column.
 
     Returns:
@@ -155,7 +153,7 @@ def inside(
     for row, end in zip(_rows(excerpts), ends, strict=True):
         spans[rules.excerpt_document(row["file"]), row["channel"]].append((row["start"], float(end)))
     result = np.zeros(table.num_rows, dtype=bool)
-    begin, end = table["start"].to_numpy(), table[last].to_numpy() if tail is None else tail
+    begin, end = table["start"].to_numpy(), table["end"].to_numpy() if tail is None else tail
     for key, rows in rows_by_document(table):
         for low, high in spans.get(key, ()):
             result[rows] |= (begin[rows] >= low) & (end[rows] <= high)

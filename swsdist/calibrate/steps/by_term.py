@@ -244,13 +244,12 @@ class Thresholding:
         result: Floats = np.where(p >= limit, kept, np.where(p > 0, dropped, 0.0))
         return result
 
-    def apply(self, table: pa.Table, *, true: Mapping[str, int] | None = None, scores: bool = True) -> pa.Table:
-        """Decide a list whose scores are probabilities; rows without score (misses) are unchanged.
+    def apply(self, table: pa.Table, *, true: Mapping[str, int] | None = None) -> pa.Table:
+        """Decide a list whose scores are probabilities, and normalise these; rows without score (misses) are unchanged.
 
         Args:
             table: DETECTIONS or TRIALS, all rows of each term.
             true: Ntrue(w), for the oracle; missing terms do not occur.
-            scores: also replace the probabilities by the normalised scores.
 
         Raises:
             UserError: a score is not a probability, or the oracle lacks Ntrue.
@@ -266,8 +265,6 @@ class Thresholding:
         score = self.normalised(np.where(missing, 0.0, probability), sums[code], ntrue[code])
         decision = pa.array(score >= self.threshold, mask=missing)
         table = table.set_column(table.schema.get_field_index("decision"), DETECTIONS.field("decision"), decision)
-        if not scores:
-            return table
         return with_values(table, "score", pa.array(score, mask=missing))
 
 

@@ -134,7 +134,7 @@ def log_cost(llr: ArrayLike, prior: float, *, target: bool) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """Submitted trials, counted per score, and the size of the whole set; instances add, with a zero.
+    """Submitted trials, counted per score, and the size of the whole set; instances add.
 
     Attributes:
         llr: float64 (E,), distinct submitted scores, ascending.
@@ -149,11 +149,6 @@ class Trials:
     false: Ints
     n_true: int
     n_false: int
-
-    @classmethod
-    def zero(cls) -> Trials:
-        """The trials of nothing."""
-        return cls(np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), 0, 0)
 
     @classmethod
     def of(
@@ -208,9 +203,7 @@ class Trials:
 
     def __add__(self, other: Trials) -> Trials:
         return _counted(
-            np.concatenate([self.llr, other.llr]),
-            np.concatenate([self.true, other.true]),
-            np.concatenate([self.false, other.false]),
+            *(np.concatenate([getattr(self, name), getattr(other, name)]) for name in ("llr", "true", "false")),
             self.n_true + other.n_true,
             self.n_false + other.n_false,
         )
@@ -220,10 +213,6 @@ class Trials:
             return NotImplemented
         same = (np.array_equal(getattr(self, name), getattr(other, name)) for name in ("llr", "true", "false"))
         return (self.n_true, self.n_false) == (other.n_true, other.n_false) and all(same)
-
-    def submitted(self) -> Trials:
-        """The submitted trials as if they were the whole set."""
-        return Trials(self.llr, self.true, self.false, int(self.true.sum()), int(self.false.sum()))
 
     def complete(self) -> Trials:
         """All trials of the whole set, the censored ones with the smallest submitted score (eq. 42)."""
@@ -367,7 +356,7 @@ def cnxe_pav(trials: Trials, prior: float) -> float:
 
 
 class CrossEntropy(NamedTuple):
-    """All cross entropies of a list at one prior. Values undefined for submitted trials alone are None.
+    """All cross entropies of a list at one prior.
 
     Attributes:
         prior: effective prior.
@@ -379,7 +368,6 @@ class CrossEntropy(NamedTuple):
         cnxe_min: least over affine maps, at gamma and delta.
         loss: cnxe - cnxe_min, the calibration loss.
         cnxe_pav: least over rising maps.
-        submitted_cnxe, submitted_cnxe_min: over the submitted trials only.
     """
 
     prior: float
@@ -393,8 +381,6 @@ class CrossEntropy(NamedTuple):
     delta: float
     loss: float
     cnxe_pav: float
-    submitted_cnxe: float | None
-    submitted_cnxe_min: float | None
 
 
 def measure(trials: Trials, prior: float) -> CrossEntropy:
@@ -408,8 +394,6 @@ def measure(trials: Trials, prior: float) -> CrossEntropy:
         UserError: as of `cross_entropy`.
     """
     actual, least = cnxe(trials, prior), cnxe_min(trials, prior)
-    part = trials.submitted()
-    both = part.n_true > 0 and part.n_false > 0
     return CrossEntropy(
         prior=prior,
         threshold=bayes_threshold(prior),
@@ -422,8 +406,6 @@ def measure(trials: Trials, prior: float) -> CrossEntropy:
         delta=least.delta,
         loss=actual - least.cnxe,
         cnxe_pav=cnxe_pav(trials, prior),
-        submitted_cnxe=cnxe(part, prior) if both else None,
-        submitted_cnxe_min=cnxe_min(part, prior).cnxe if both else None,
     )
 
 

@@ -349,7 +349,6 @@ def operating_point(
     queries: int,
     documents: int | None = None,
     segments: int | None = None,
-    include_refless: bool = False,
 ) -> OperatingPoint:
     """The operating point of a protocol: computes trials and beta.
 
@@ -360,7 +359,6 @@ def operating_point(
         queries: number of searched queries.
         documents: number of searched documents (recording and channel), if known.
         segments: number of segments, for segment trials.
-        include_refless: KWSEval's -inc.
 
     Raises:
         UserError: the protocol's trials need what is not given, or trials or beta cannot be taken from the data.
@@ -389,7 +387,6 @@ def operating_point(
         documents=documents,
         cost=cost,
         value=value,
-        include_refless=include_refless,
         cnxe_prior=rules.cnxe_prior,
         default_score=rules.default_score,
     )

@@ -72,42 +72,39 @@ class RetrievalMeans(NamedTuple):
     auc: float | None
 
 
-def per_query(
-    aligned: pa.Table, *, threshold: float | None = None, n: int = 10, f_beta: float = 1.0, trials: int | None = None
-) -> pa.Table:
+def per_query(aligned: pa.Table, *, n: int = 10, trials: int | None = None) -> pa.Table:
     """Retrieval measures of each query with references, by query_id.
 
     Tables of disjoint sets of queries may be concatenated.
 
     Args:
         aligned: schema TRIALS, rows in any order, all rows of each query.
-        threshold: detections with at least this score are accepted; None: by their decisions.
         n: of P@N.
-        f_beta: weight of recall relative to precision in F.
         trials: N, trials of a query (documents, of document trials), for the area under the curve.
 
     Returns:
         A table of schema RETRIEVAL.
 
     Raises:
-        UserError: n or f_beta is not positive.
+        UserError: n is not positive.
     """
     if n < 1:
         raise codes.INVALID_RANK(rank=n)
     ranking = Ranking.of(aligned)
     ntrue = ranking.ntrue
-    hits, false_alarms, decided = _accepted(aligned, ranking, threshold)
-    precision, recall, f = _precision_recall_f(hits, hits + false_alarms, ntrue, f_beta)
+    hits, false_alarms, decided = _accepted(aligned, ranking)
+    accepted = hits + false_alarms
     area = None
     if trials is not None:
         area = areas(ranking.hits, ranking.false_alarms, ranking.false_above, ranking.query, ntrue, trials - ntrue)
     values = {
         "query_id": ranking.names,
         "ntrue": pa.array(ntrue),
-        "accepted": pa.array(hits + false_alarms, mask=~decided),
-        "precision": pa.array(precision, mask=~decided),
-        "recall": pa.array(recall, mask=~decided),
-        "f": pa.array(f, mask=~decided),
+        "accepted": pa.array(accepted, mask=~decided),
+        "precision": pa.array(hits / np.maximum(accepted, 1), mask=~decided),
+        "recall": pa.array(hits / ntrue, mask=~decided),
+        # In counts: it needs no special case where precision and recall are 0.
+        "f": pa.array(2 * hits / (ntrue + accepted), mask=~decided),
         "p_at_n": pa.array(_precision_at(ranking, np.full(len(ntrue), n))),
         "p_at_ntrue": pa.array(_precision_at(ranking, ntrue)),
         "average_precision": pa.array(_average_precision(ranking)),
@@ -141,21 +138,7 @@ def means(queries: pa.Table) -> RetrievalMeans:
     )
 
 
-class EqualError(NamedTuple):
-    """The point of equal miss and false-alarm rates.
-
-    Attributes:
-        rate: the equal error rate.
-        threshold: the curve's lowest threshold with Pmiss >= Pfa; None if only rejecting everything reaches that.
-        censored: the rates meet below the lowest submitted score, so `rate` depends on the assumption about the rest.
-    """
-
-    rate: float
-    threshold: float | None
-    censored: bool
-
-
-def equal_error_of(pieces: Iterable[Curve]) -> EqualError:
+def equal_error_of(pieces: Iterable[Curve]) -> float:
     """The rate at which Pmiss = Pfa, on straight lines between neighbouring points of the curve.
 
     Args:
@@ -163,33 +146,24 @@ def equal_error_of(pieces: Iterable[Curve]) -> EqualError:
             Pfa = 1, where all trials are accepted: what was not submitted is one group of equal scores, and a group's trials
             are accepted in proportion.
     """
-    before_miss, before_false, first = 0.0, 1.0, True
+    before_miss, before_false = 0.0, 1.0
     end = Curve(np.array([math.nan]), np.array([1.0]), np.array([0.0]), np.array([0.0]))
     for piece in itertools.chain(pieces, [end]):
         crossed = np.flatnonzero(piece.pmiss >= piece.pfa)
         if not len(crossed):
-            before_miss, before_false, first = float(piece.pmiss[-1]), float(piece.pfa[-1]), False
+            before_miss, before_false = float(piece.pmiss[-1]), float(piece.pfa[-1])
             continue
         at = int(crossed[0])
         if at:
-            before_miss, before_false, first = float(piece.pmiss[at - 1]), float(piece.pfa[at - 1]), False
+            before_miss, before_false = float(piece.pmiss[at - 1]), float(piece.pfa[at - 1])
         pmiss, pfa = float(piece.pmiss[at]), float(piece.pfa[at])
         before, after = before_false - before_miss, pmiss - pfa
-        rate = before_miss + before / (before + after) * (pmiss - before_miss)
-        threshold = None if after == 1 else float(piece.threshold[at])  # None accepts nothing
-        return EqualError(rate, threshold, censored=first and after > 0)
+        return before_miss + before / (before + after) * (pmiss - before_miss)
     raise AssertionError  # the last piece crosses
 
 
-def _accepted(aligned: pa.Table, ranking: Ranking, threshold: float | None) -> tuple[Ints, Ints, Bools]:
+def _accepted(aligned: pa.Table, ranking: Ranking) -> tuple[Ints, Ints, Bools]:
     """Hits and false alarms accepted of each ranked query, and whether they are known."""
-    queries = len(ranking.ntrue)
-    if threshold is not None:
-        above = ranking.score >= threshold
-        hits, false_alarms = (
-            _summed(values[above], ranking.query[above], queries) for values in (ranking.hits, ranking.false_alarms)
-        )
-        return hits, false_alarms, np.ones(queries, dtype=bool)
     names, index = query_index(aligned)
     used = pc.is_in(names, value_set=ranking.names).to_numpy(zero_copy_only=False)
     detected, true = pc.is_valid(aligned["score"]).to_numpy(), pc.is_valid(aligned["ref_start"]).to_numpy()
@@ -200,14 +174,6 @@ def _accepted(aligned: pa.Table, ranking: Ranking, threshold: float | None) -> t
         return counted
 
     return count((decision == 1) & true), count((decision == 1) & ~true), count(decision < 0) == 0
-
-
-def _precision_recall_f(hits: Ints, accepted: Ints, ntrue: Ints, f_beta: float) -> tuple[Floats, Floats, Floats]:
-    if not 0 < f_beta < math.inf:
-        raise codes.VALUE_NOT_POSITIVE(name="beta of F", value=f_beta)
-    weight = f_beta * f_beta
-    # F in counts: it needs no special case where precision and recall are 0.
-    return hits / np.maximum(accepted, 1), hits / ntrue, (1 + weight) * hits / (weight * ntrue + accepted)
 
 
 def _precision_at(ranking: Ranking, n: Ints) -> Floats:
@@ -348,7 +314,7 @@ class EqualErrors:
             trials=sums.referenced * point.trials,
             beta=point.beta,
         )
-        return {"eer": equal_error_of(curve_of(parts, point)).rate, "pooled_eer": equal_error_of(pooled).rate}
+        return {"eer": equal_error_of(curve_of(parts, point)), "pooled_eer": equal_error_of(pooled)}
 
 
 def _figure(aligned: pa.Table, point: OperatingPoint) -> pa.Table:
