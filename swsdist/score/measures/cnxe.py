@@ -202,11 +202,10 @@ class Trials:
         return cls.of(targets, nontargets, n_true=n_true, n_false=max(queries * trials - n_true, len(nontargets)))
 
     def __add__(self, other: Trials) -> Trials:
-        return _counted(
-            *(np.concatenate([getattr(self, name), getattr(other, name)]) for name in ("llr", "true", "false")),
-            self.n_true + other.n_true,
-            self.n_false + other.n_false,
+        llr, true, false = (
+            np.concatenate([getattr(self, name), getattr(other, name)]) for name in ("llr", "true", "false")
         )
+        return _counted(llr, true, false, self.n_true + other.n_true, self.n_false + other.n_false)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Trials):
