@@ -38,7 +38,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -58,18 +57,6 @@ RETRIEVAL = columns(
     "query_id string, ntrue int64, accepted int64?, precision float64?, recall float64?, f float64?, "
     "p_at_n float64, p_at_ntrue float64, average_precision float64, auc float64?"
 )
-
-
-class RetrievalMeans(NamedTuple):
-    """Means over queries of the columns of RETRIEVAL; None where a query has none. `map` is mean average precision."""
-
-    precision: float | None
-    recall: float | None
-    f: float | None
-    p_at_n: float
-    p_at_ntrue: float
-    map: float
-    auc: float | None
 
 
 def per_query(aligned: pa.Table, *, n: int = 10, trials: int | None = None) -> pa.Table:
@@ -113,29 +100,27 @@ def per_query(aligned: pa.Table, *, n: int = 10, trials: int | None = None) -> p
     return pa.table(values, schema=RETRIEVAL)
 
 
-def means(queries: pa.Table) -> RetrievalMeans:
-    """Means over the queries of a table from `per_query`.
+#: Columns of RETRIEVAL whose means are values.
+_MEANS = {
+    "map": "average_precision",
+    "p_at_10": "p_at_n",
+    "p_at_ntrue": "p_at_ntrue",
+    "auc": "auc",
+    "mean_precision": "precision",
+    "mean_recall": "recall",
+    "mean_f1": "f",
+}
 
-    Raises:
-        UserError: there is no query with references.
-    """
+
+def means(queries: pa.Table) -> dict[str, Value]:
+    """Means over the queries of a table from `per_query`; None where a query has no value, nothing without queries."""
     if not queries.num_rows:
-        raise codes.NO_REFERENCES(measure="retrieval")
-
-    def mean(name: str) -> float:
-        values: Floats = queries[name].to_numpy()
-        return math.fsum(values) / len(values)
-
-    decided, area = not queries["precision"].null_count, not queries["auc"].null_count
-    return RetrievalMeans(
-        precision=mean("precision") if decided else None,
-        recall=mean("recall") if decided else None,
-        f=mean("f") if decided else None,
-        p_at_n=mean("p_at_n"),
-        p_at_ntrue=mean("p_at_ntrue"),
-        map=mean("average_precision"),
-        auc=mean("auc") if area else None,
-    )
+        return {}
+    columns = {key: queries[name] for key, name in _MEANS.items()}
+    return {
+        key: None if values.null_count else math.fsum(values.to_numpy()) / len(values)
+        for key, values in columns.items()
+    }
 
 
 def equal_error_of(pieces: Iterable[Curve]) -> float:
@@ -282,19 +267,7 @@ class Retrieval:
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
         """None without references; precision, recall and F also if a detection is not decided."""
-        table = parts["retrieval"].table()
-        if not table.num_rows:
-            return {}
-        result = means(table)
-        return {
-            "map": result.map,
-            f"p_at_{RANK}": result.p_at_n,
-            "p_at_ntrue": result.p_at_ntrue,
-            "auc": result.auc,
-            "mean_precision": result.precision,
-            "mean_recall": result.recall,
-            "mean_f1": result.f,
-        }
+        return means(parts["retrieval"].table())
 
 
 class EqualErrors:
