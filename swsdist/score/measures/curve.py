@@ -442,6 +442,7 @@ class Rows(NamedTuple):
 
     @classmethod
     def read(cls, aligned: pa.Table) -> Rows:
+        """Read an aligned list."""
         names, query = query_index(aligned)
         true = pc.is_valid(aligned["ref_start"]).to_numpy()
         return cls(
