@@ -1,7 +1,7 @@
 # What one types here. `make demo` and `make test` need nothing but Python 3.11 to 3.13 and a network for pip.
 #
 # They make a virtual environment in .venv, and use it again until pyproject.toml changes. To use an environment of your
-# own, in which swsdist[dev] is installed: make test BIN=/path/to/environment/bin
+# own, in which swsdist[dev] is installed (recipes need not be): make test BIN=/path/to/environment/bin
 
 VENV ?= .venv
 BIN ?=
@@ -94,7 +94,7 @@ faults: $(dev)
 lint: $(dev)
 	"$(bin)/ruff" check .
 	"$(bin)/ruff" format --check .
-	"$(bin)/mypy" -p swsdist -p examples -p tests.support -p tests.oracles
+	"$(bin)/mypy" -p swsdist -p examples -p tests.support -p tests.oracles -p swsdist_recipes
 
 lock: $(base)
 	"$(bin)/python" deploy/lock.py
@@ -125,7 +125,7 @@ notebooks: $(dev)
 quoted: $(dev)
 	"$(bin)/python" tests/docs/quoted_results.py
 
-# A stamp holds the hash of pyproject.toml and the place of this checkout, so a fresh clone over an old .venv is noticed.
+# A stamp holds the hash of both pyproject.toml and the place of this checkout, so a fresh clone over an old .venv is noticed.
 environment:
 	@VENV="$(VENV)" .ci/environment
 

@@ -42,7 +42,6 @@ CASES: dict[str, tuple[str, str, str]] = {
     "m-norm, all": ("[m-norm]", "{m-norm: {deviation: all}}", "nothing"),
     "m-norm, worse": ("[m-norm]", "{m-norm: {deviation: worse}}", "nothing"),
     "speaker-norm": ("[speaker-norm]", "{}", "q-norm"),
-    "rank-norm": ("[rank-norm]", "{}", "nothing"),
     "zt-norm (other queries)": ("[zt-norm]", "{}", "q-norm"),
     "logistic": ("[q-norm, logistic]", "{}", "q-norm"),
     "logistic, kst": ("[q-norm, logistic, kst]", "{}", "logistic"),

@@ -45,7 +45,7 @@ from swsdist.discovery.scene import Scene
 from swsdist.discovery.units import Given
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
-from swsdist.kernels.query_distances import local_distances
+from swsdist.kernels.products import local_distances
 from swsdist.pipeline.status import load_partial_run
 from swsdist.registry.registries import DISCOVERY_MEASURES
 from swsdist.stages.buckets import Bucket

@@ -29,9 +29,9 @@ import importlib, json, resource, sys, time
 from swsdist.discovery.evaluate import score_files
 from swsdist.discovery.evaluate import Files
 from swsdist.io.notices import Notices
-from swsdist.discovery.modes import MODES
+from swsdist.registry.registries import DISCOVERY_MODES
 mode, *names = json.loads(sys.argv[1])
-MODES[mode].load()
+DISCOVERY_MODES[mode].load()
 if mode == "seed":
     from swsdist.registry.registries import DISCOVERY_MEASURES
     for name in DISCOVERY_MEASURES:

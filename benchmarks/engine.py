@@ -39,15 +39,14 @@ from swsdist.config.search import Search
 from swsdist.features.librosa import library
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
-from swsdist.kernels.distances.create import create
+from swsdist.kernels.arithmetic import packing
+from swsdist.kernels.distances.interface import create
 from swsdist.kernels.recurrences import bounded_slope
-from swsdist.kernels.recurrences.create import create as create_recurrence
-from swsdist.kernels.recurrences.packing import packing
+from swsdist.kernels.recurrences.interface import create as create_recurrence
 from swsdist.kernels.vectors import WIDTH, store
 from swsdist.methods.dtw.backends.cuda import Cuda
 from swsdist.methods.dtw.backends.interface import Work
-from swsdist.methods.dtw.matches import Matches
-from swsdist.methods.dtw.search import run, search
+from swsdist.methods.dtw.search import Matches, run, search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
 from swsdist.pipeline.chain_run import StepSelection

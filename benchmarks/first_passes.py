@@ -33,14 +33,12 @@ from benchmarks.rows import Row, at_least, say, show
 from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.statistics import from_table
 from swsdist.calibrate.steps.norms import moments
-from swsdist.config import load_config
+from swsdist.config.loader import load_config
 from swsdist.config.model import Reduce
 from swsdist.config.search import Search
-from swsdist.methods.dtw.matches import Matches
-from swsdist.methods.dtw.search import search
+from swsdist.methods.dtw.search import Matches, search
 from swsdist.methods.dtw.shard import candidate_tables, engine_settings
-from swsdist.methods.first_pass.create import create
-from swsdist.methods.first_pass.interface import Budget, FirstPass, Material, Work
+from swsdist.methods.first_pass.interface import Budget, FirstPass, Material, Work, create
 from swsdist.methods.first_pass.quantised import Quantised, build, index_of
 from swsdist.methods.first_pass.search import material_of, run
 from swsdist.methods.query.example import Example
@@ -50,14 +48,15 @@ from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.reduce.examples import Bucket
 from swsdist.report.pictures import write_picture
-from swsdist.report.plots.run import Axes, Series, lines_svg, side_by_side
+from swsdist.report.plots.curves import Axes, Series, lines_svg
+from swsdist.report.plots.svg import side_by_side
 from swsdist.score.align import align
 from swsdist.score.measures.curve import Counts
 from swsdist.score.measures.protocol import beta, number_of_trials, protocol
 from swsdist.score.measures.twv import mtwv, twv_curve
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.queries import examples_in
-from swsdist.testing.conformance.first_pass import recall
+from swsdist.testing.conformance.entry import recall
 
 #: Of a cell, what its distance alone costs; and what a cell costs whose distance is looked up.
 DISTANCE, LOOKUP = 0.6, 0.45

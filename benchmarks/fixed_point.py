@@ -24,9 +24,8 @@ from swsdist.config.search import Search
 from swsdist.evaluation import make_system, make_task
 from swsdist.evaluation.evaluate import evaluate
 from swsdist.features.statistics import Statistics
-from swsdist.methods.dtw.distance import distance_of, offset_and_scale
-from swsdist.methods.dtw.matches import Matches
-from swsdist.methods.dtw.shard import candidate_tables, search_shard
+from swsdist.methods.dtw.search import Matches
+from swsdist.methods.dtw.shard import candidate_tables, distance_of, offset_and_scale, search_shard
 from swsdist.methods.query.example import Example
 from swsdist.methods.query.extraction import prepared
 from swsdist.pipeline.chain_run import StepSelection
@@ -176,7 +175,7 @@ def _curve(distances: Any) -> Any:
 
 @numba.njit
 def _minima(cost: Any, window: int) -> Any:
-    """End frames of locally least cost, see `kernels.peaks`."""
+    """End frames of locally least cost, see `kernels.scan`."""
     found = []
     for t in range(len(cost)):
         if np.isinf(cost[t]):

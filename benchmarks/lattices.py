@@ -36,6 +36,7 @@ from benchmarks.rows import Row, at_least, at_most, main, say
 from swsdist.accounts.records import records
 from swsdist.audio.reader import read_blocks
 from swsdist.config import Config, config_from_dict, dump_config
+from swsdist.config.search import LatticeOptions
 from swsdist.features.phnrec.extractor import Phnrec
 from swsdist.io.filesystem import Folder
 from swsdist.lattices.collection import read_file
@@ -44,7 +45,6 @@ from swsdist.lattices.lattice import Lattice, Origin
 from swsdist.lattices.packed import Packed, Recipe, pack
 from swsdist.methods.lattice import search as lattice_search
 from swsdist.methods.lattice.automaton import Written, automaton, possible
-from swsdist.methods.lattice.options import LatticeOptions
 from swsdist.methods.lattice.places import Prepared
 from swsdist.methods.lattice.search import places_in
 from swsdist.pipeline.status import load_partial_run

@@ -1,4 +1,5 @@
-"""Libraries that could take the place of code of ours, each beside it in one process: librosa, lxml, kaldi_native_io, sqlite3.
+"""Libraries that could take the place of code of ours, each beside it: librosa, lxml, kaldi_native_io, sqlite3, matplotlib,
+Vega-Lite by vl_convert, and listings of s3fs.
 
 Decision 33 tells what was made of it. What is not installed has no value: `pip install lxml kaldi_native_io`. CPU seconds, the
 least of five rounds in which all take turns.
@@ -9,7 +10,10 @@ from __future__ import annotations
 import importlib
 import json
 import sqlite3
+import subprocess
+import sys
 import time
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -25,20 +29,20 @@ from swsdist.features.interface import one_thread
 from swsdist.features.librosa import library
 from swsdist.features.mfcc import Mfcc
 from swsdist.io.frames.ark import KALDI
-from swsdist.io.nist.systemlist_dialect import KWSLIST
-from swsdist.io.nist.systemlist_lines import read_lines
+from swsdist.io.nist.systemlist import KWSLIST, read_lines
 from swsdist.io.nist.xml import elements
+from swsdist.io.remote.objects import objects_below
 from swsdist.pipeline.receipts import Listing, Receipts, encoded, names_of, outputs_of
 from swsdist.pipeline.task import Cost, Part, Receipt
 
 _TIMES = 5
 _SECONDS = 600
-_DETECTIONS, _MATRICES, _RECEIPTS, _NOTED = 200_000, 3000, 100_000, 10_000
+_DETECTIONS, _MATRICES, _RECEIPTS, _NOTED, _LISTED = 200_000, 3000, 100_000, 10_000, 100_000
 
 
 def measure(scratch: Path) -> list[Row]:
     """All rows."""
-    return [*_frames(), *_lists(scratch), *_archives(scratch), *_receipts()]
+    return [*_frames(), *_lists(scratch), *_archives(scratch), *_receipts(), *_plots(), _listings()]
 
 
 def _frames() -> list[Row]:
@@ -218,6 +222,94 @@ def _noted_in_sqlite(fresh: list[Receipt]) -> int:
         for part in one.outputs:
             database.execute("INSERT INTO output VALUES (?, ?, ?)", (one.fingerprint, part.name, part.size))
     return int(database.execute("SELECT count(*) FROM receipt").fetchone()[0])
+
+
+#: A plot of a line through 400 points as SVG; x is an array.
+_DRAWN = {
+    "own": """from swsdist.report.plots.curves import Axes, Series, lines_svg
+def draw():
+    return lines_svg([Series("a", x, x**2)], Axes("x", "y"), title="t")""",
+    "matplotlib": """import io, matplotlib
+from matplotlib.figure import Figure
+matplotlib.rcParams.update({"svg.hashsalt": "0", "svg.fonttype": "none"})
+def draw():
+    figure, file = Figure(), io.StringIO()
+    axes = figure.subplots()
+    axes.plot(x, x**2, label="a")
+    axes.set(xlabel="x", ylabel="y")
+    axes.legend()
+    figure.savefig(file, format="svg", metadata={"Date": None})
+    return file.getvalue()""",
+    "Vega-Lite": """import vl_convert
+points = [{"x": float(a), "y": float(a * a), "of": "a"} for a in x]
+def draw():
+    channels = {k: {"field": k, "type": "quantitative"} for k in "xy"} | {"color": {"field": "of", "type": "nominal"}}
+    mark = {"type": "line", "clip": True}
+    return vl_convert.vegalite_to_svg({"data": {"values": points}, "mark": mark, "encoding": channels})""",
+}
+_DRAWING = """import json, time
+import numpy as np
+x, begin = np.linspace(0, 1, 400), time.process_time()
+{}
+first = draw(), time.process_time() - begin
+second = draw(), time.process_time() - begin - first[1]
+print(json.dumps([first[1], second[1], len(first[0]), first[0] == second[0]]))"""
+
+
+def _plots() -> list[Row]:
+    """A plot in a fresh process, with the libraries that it loads, and again."""
+    say("libraries: plots")
+    rows = []
+    for name, code in _DRAWN.items():
+        ended = subprocess.run(
+            [sys.executable, "-c", _DRAWING.format(code)], capture_output=True, text=True, check=False
+        )
+        first, second, size, same = json.loads(ended.stdout) if ended.returncode == 0 else (None,) * 4
+        rows += [
+            Row(f"{name}: CPU of the first plot, with imports", first, "s"),
+            Row(f"{name}: CPU of the next", second, "s"),
+            Row(f"{name}: size", size and size / 1000, "kB"),
+            Row(f"{name}: the next has the same bytes", None if same is None else float(same), ""),
+        ]
+    return rows
+
+
+def _listings() -> Row:
+    """A long listing whose pages take 50 ms each: page by page, as s3fs does, beside ours."""
+    say("libraries: listings")
+    names = sorted(f"run/receipts/{fingerprint(k)}" for k in range(_LISTED))
+
+    def ask(**asked: str) -> dict[str, Any]:
+        time.sleep(0.05)
+        after = asked.get("ContinuationToken") or asked.get("StartAfter") or ""
+        begin = max(bisect_right(names, after), bisect_left(names, asked["Prefix"]))
+        end = bisect_left(names, asked["Prefix"] + "~")
+        page = names[begin : min(end, begin + 1000)]
+        if "Delimiter" in asked and asked["Prefix"] != "run/receipts/":
+            return {"CommonPrefixes": [{"Prefix": "run/receipts/"}]}
+        contents = [{"Key": name, "Size": 1, "ETag": "e"} for name in page]
+        return {
+            "Contents": contents,
+            "IsTruncated": end > begin + 1000,
+            "NextContinuationToken": page[-1] if page else "",
+        }
+
+    def one_by_one() -> int:
+        token, count = "", 0
+        while True:
+            page = ask(Prefix="run/", **({"ContinuationToken": token} if token else {}))
+            count += len(page["Contents"])
+            if not page["IsTruncated"]:
+                return count
+            token = page["NextContinuationToken"]
+
+    seconds = []
+    for work in (one_by_one, lambda: sum(1 for _ in objects_below(ask, "run/"))):
+        begin = time.monotonic()
+        assert work() == _LISTED
+        seconds.append(time.monotonic() - begin)
+    say(f"page by page {seconds[0]:.2f} s, own {seconds[1]:.2f} s")
+    return Row(f"{_LISTED} names: wall of pages one by one / of ours", seconds[0] / seconds[1], "times")
 
 
 def _installed(name: str) -> ModuleType | None:

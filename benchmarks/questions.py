@@ -26,7 +26,7 @@ from typing import Any
 from benchmarks.corpora import ROOT, Corpus, base, read, repeated
 from benchmarks.rows import Row, at_least, at_most, say, show
 from swsdist.config import Config, load_config
-from swsdist.methods.create import create
+from swsdist.methods.method import create
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress

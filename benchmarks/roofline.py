@@ -25,10 +25,10 @@ from threadpoolctl import threadpool_limits
 from benchmarks.engine import _documents, _prepared, _recurrence, _search
 from benchmarks.rows import Row, say, show
 from swsdist.kernels import products
-from swsdist.kernels.distances.create import create
+from swsdist.kernels.distances.interface import create
 from swsdist.kernels.vectors import WIDTH, load, store
 from swsdist.report.pictures import write_picture
-from swsdist.report.plots.run import Axes, Series, lines_svg
+from swsdist.report.plots.curves import Axes, Series, lines_svg
 
 _DIMENSIONS = (13, 20, 39, 64, 96, 138, 200)
 _ROUNDS = 5

@@ -20,8 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.rows import Row, at_least, at_most, main, say
-from swsdist.io.nist.systemlist import read_systemlist
-from swsdist.io.nist.systemlist_writing import stdlist
+from swsdist.io.nist.systemlist import read_systemlist, stdlist
 
 CASE = Path(__file__).resolve().parents[1].parent / "shared" / "golden" / "scoring" / "big_500x300k"
 

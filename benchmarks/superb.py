@@ -27,16 +27,16 @@ import swsdist
 from benchmarks.corpora import base, read
 from benchmarks.encoders import MODEL
 from benchmarks.rows import Row, at_least, at_most, say, show
-from swsdist.chains.superb.plans import LANGUAGE, System
-from swsdist.chains.superb.running import Superb, run_superb, scored
-from swsdist.corpora.quesst import QuesstDatabase, read_quesst_database
 from swsdist.evaluation.scoring_task import read_system
 from swsdist.features.ssl.extractor import Ssl
 from swsdist.features.ssl.folder import read_encoder
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.store.reading import Store
 from swsdist.testing.synthesis.encoder import make_encoder
-from swsdist.testing.synthesis.quesst import Recording, write_quesst
+from swsdist_recipes.quesst.database import QuesstDatabase, read_quesst_database
+from swsdist_recipes.quesst.made import Recording, write_quesst
+from swsdist_recipes.superb.plans import LANGUAGE, System
+from swsdist_recipes.superb.running import Superb, run_superb, scored
 
 _WIDTH, _LAYERS = 768, 2
 #: Queries that s3prl searches with the encoder's frames.

@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 
 from benchmarks.corpora import ROOT, Corpus, write
 from benchmarks.rows import Row, at_least, at_most, main, say
-from swsdist.methods.dtw.matches import Matches
 from swsdist.methods.dtw.method import Dtw, Queries
+from swsdist.methods.dtw.search import Matches
 from swsdist.methods.method import Result
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.chain_run import StepSelection

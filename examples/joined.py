@@ -19,14 +19,13 @@ from swsdist.calibrate.procedure import procedures
 from swsdist.calibrate.statistics import from_table
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.config import Config
-from swsdist.config.calibration import Calibrate
+from swsdist.config.model import Calibrate
 from swsdist.config.search import Search
 from swsdist.core.fingerprint import slot_of, slots_of
 from swsdist.core.numbers import seconds_to_frame
 from swsdist.core.types import DETECTIONS
 from swsdist.io.filesystem import Folder
-from swsdist.methods.create import create, identity
-from swsdist.methods.method import SPANS
+from swsdist.methods.method import SPANS, create, identity
 from swsdist.pipeline.chain import Chain, ChainInputs, Context, ExternalTable, Stage, Step, Table
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inputs import Inputs

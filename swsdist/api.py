@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from swsdist.pipeline.chain_run import Outcome, StepSelection
     from swsdist.pipeline.operation.progress import Progress
     from swsdist.report.data import ReportData
-    from swsdist.report.headline import Rejection
+    from swsdist.report.summary import Rejection
     from swsdist.store.reading import Store
 
     #: A query: text, or samples and their rate.
@@ -133,7 +133,7 @@ class RunResult:
     def rejected(self) -> list[Rejection]:
         """Rejected inputs: kind, reason, count, the first with its message, and a remedy."""
         from swsdist.report.data import RejectedRow
-        from swsdist.report.headline import rejections
+        from swsdist.report.summary import rejections
 
         return rejections(RejectedRow(**row) for row in self.outcome.chain_run.rejected().to_pylist())
 
@@ -168,7 +168,7 @@ def run(
         LockedError: another process works in the run folder.
         UserError, DataError: the inputs cannot be used, `config` is not a config, or `sets` is not a list.
     """
-    from swsdist.audio.commands import are_permitted, permitted
+    from swsdist.audio.streams import are_permitted, permitted
     from swsdist.pipeline.chain_run import StepSelection
     from swsdist.pipeline.driver import run_stages
     from swsdist.pipeline.operation.progress import Progress
@@ -565,9 +565,9 @@ def score_discovery(
         words: likewise; without them type, token and boundary are left out.
         talkers: file of lines `DOC TALKER`; adds pairs within and across talkers, and a fold a talker.
         folds: file of intervals, or a number of contiguous parts of equal time of speech.
-        mode: whose numbers: `seed`, `tdev2` or `tde1` (`swsdist.discovery.modes`).
-        split: stretches of speech, for tde1.
-        gold_classes: classes of equal phone strings, for tde1.
+        mode: whose numbers: `seed`, or a mode of another package, as of the recipe zerospeech.
+        split: stretches of speech, if the mode needs them.
+        gold_classes: classes of equal phone strings, if the mode needs them.
         given: what `fragments` is.
         phone_tiers, word_tiers: names in TextGrid or ELAN; empty: all that hold intervals.
         storage: options for S3.

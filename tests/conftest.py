@@ -26,6 +26,12 @@ from urllib.error import URLError
 import hypothesis
 import pytest
 
+# The root of the checkout, which pytest started as a program does not put on the path.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from tests.support.recipes import find_recipes
+
+find_recipes()
+
 #: Examples of a property, by the profile, of what its test says.
 PROFILES: dict[str, Callable[[int], int]] = {
     "dev": lambda examples: min(examples, 20),

@@ -1,4 +1,9 @@
-"""Description of a node, as Rodriguez-Fuentes and Penagarikano (2013), section 4.3, require of every system."""
+"""Description of a node, as Rodriguez-Fuentes and Penagarikano (2013), section 4.3, require of every system.
+
+Memory in use on this node's GPUs, from NVIDIA's management library, which comes with the driver.
+
+It is the sum over all processes: inside a container the library's process ids are meaningless.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,7 @@ import platform
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
 
 
 class Description(TypedDict):
@@ -87,3 +92,24 @@ def versions() -> dict[str, str]:
 
         installed["libsndfile"] = soundfile.__libsndfile_version__
     return installed
+
+
+def gpu_bytes() -> int | None:
+    """Bytes in use on all GPUs of this node; None: no GPU, or unknown."""
+    if not gpu_count():
+        return None
+    import pynvml
+
+    try:
+        return sum(int(pynvml.nvmlDeviceGetMemoryInfo(gpu).used) for gpu in _handles())
+    except pynvml.NVMLError:
+        return None
+
+
+@cache
+def _handles() -> list[Any]:
+    """The library's handles; it is loaded once for the life of a process."""
+    import pynvml
+
+    pynvml.nvmlInit()
+    return [pynvml.nvmlDeviceGetHandleByIndex(k) for k in range(pynvml.nvmlDeviceGetCount())]

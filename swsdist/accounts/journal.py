@@ -26,7 +26,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from swsdist.accounts.gpu import gpu_bytes
+from swsdist.accounts.hardware import gpu_bytes
 from swsdist.core.codes.storage import OBJECT_CHANGED
 from swsdist.core.errors import StorageError, TransientError
 from swsdist.core.text import redacted

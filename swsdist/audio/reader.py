@@ -10,16 +10,22 @@ signal. An end up to `SLACK` seconds after the recording's is its end, since tab
 second of preroll, after which lossy decoders return the samples of reading from the beginning: exact for WAV, FLAC, SPHERE,
 Vorbis and Opus (5e-3 off without), and to 1e-7 for MP3.
 
-Faults of a recording are `AudioError`s (`swsdist.core.codes.searcher`). Faults of a disk or network are not: their OSError goes
+Faults of a recording are `AudioError`s (`swsdist.core.codes.audio`). Faults of a disk or network are not: their OSError goes
 through (`io.failures.as_file_fault`). Truncation and samples that are not finite may only appear while reading.
 
 Temporary local copies of remote files for programs that seek: the complete file, or its two ends.
 
 The header of a container is at its beginning or its end, so a sparse copy of both ends is enough to read it.
+
+Clips: WAV files of the best hits, and data URIs for the players of the report.
+
+A clip is one channel of a detection with `pad` seconds of context on both sides, cut at the ends of the recording.
 """
 
 from __future__ import annotations
 
+import base64
+import io
 import math
 import os
 import shutil
@@ -29,15 +35,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, TypeAlias
+from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 import numpy as np
 import soundfile
 import soxr
 from numpy.typing import NDArray
 
-from swsdist.audio import commands, places
+from swsdist.audio import streams as commands
 from swsdist.audio.formats import ffmpeg, libsndfile
+from swsdist.audio.formats import ffmpeg as places
 from swsdist.audio.formats.libsndfile import UNKNOWN, Joined, plain
 from swsdist.audio.formats.views import Extent, check_extent
 from swsdist.audio.streams import open_bytes
@@ -394,7 +401,7 @@ def _decoding(
             raise
         stack.enter_context(decoded)
         if isinstance(decoded, places.Window):
-            places.cache_decoder(path, decoded, stack.pop_all())
+            places.cache_decoder(decoded, stack.pop_all())
             stack.enter_context(places.lent(decoded))
         yield decoded
 
@@ -418,3 +425,90 @@ def probe_all(paths: Iterable[str], storage: Mapping[str, object] | None = None)
         with ThreadPoolExecutor(_REMOTE if far else os.cpu_count() or 1) as threads:
             return dict(zip(listed, threads.map(probed, listed), strict=True))
     return {path: probed(path) for path in listed}
+
+
+#: File that marks a folder of clips, which are not recordings of a corpus.
+MARKER = ".swsdist"
+
+#: Rate of the clips in the report, Hz.
+PAGE_RATE = 16000
+
+
+class Clip(NamedTuple):
+    """A piece of one channel of a recording.
+
+    Attributes:
+        samples: float32 (samples,), full scale ±1.
+        rate: Hz.
+        begin: time of the first sample in the recording, s.
+    """
+
+    samples: NDArray[np.float32]
+    rate: int
+    begin: float
+
+
+def write_clip(source: str, start: float, end: float, out: Path, **place: Any) -> None:
+    """Write a place of a recording as WAV, 16 bit, mono, at the recording's rate; `read_clip` says of what."""
+    clip = read_clip(source, start, end, **place)
+    write_sound(out, clip.samples, clip.rate)
+
+
+def write_sound(path: Path, samples: NDArray[np.floating[Any]], rate: int) -> None:
+    """Write samples as 16 bit, in the format of the ending, else WAV; libsndfile itself does not report a full disk."""
+    path.write_bytes(as_bytes(samples, rate, path.suffix[1:].upper() or "WAV"))
+
+
+def as_bytes(samples: NDArray[np.floating[Any]], rate: int, form: str = "WAV") -> bytes:
+    """Samples as a file of 16 bit, in a format of libsndfile."""
+    sound = io.BytesIO()
+    soundfile.write(sound, samples, rate, format=form, subtype="PCM_16")
+    return sound.getvalue()
+
+
+def write_silence(path: str, rate: int) -> None:
+    """Write a second of silence as WAV."""
+    write_sound(Path(path), np.zeros(rate, np.float32), rate)
+
+
+def data_uri(clip: Clip) -> str:
+    """A clip at `PAGE_RATE` as `data:audio/mpeg;base64,...`, mono.
+
+    MP3 plays in every browser, takes some 3 kB a second, and, unlike Ogg with its random stream numbers, is deterministic.
+    """
+    file = io.BytesIO()
+    soundfile.write(file, clip.samples, clip.rate, format="MP3", subtype="MPEG_LAYER_III")
+    return "data:audio/mpeg;base64," + base64.b64encode(file.getvalue()).decode("ascii")
+
+
+def read_clip(
+    source: str,
+    start: float | None,
+    end: float | None,
+    *,
+    pad: float = 0.2,
+    channel: int = 1,
+    rate: int | None = None,
+    storage: Mapping[str, object] | None = None,
+) -> Clip:
+    """Samples of a place with context.
+
+    Args:
+        source: path or `s3://` url of the recording.
+        start, end: s; None: ends of the recording.
+        pad: context on both sides, s.
+        channel: number, from 1.
+        rate: Hz; None: of the recording.
+        storage: options for s3fs.
+
+    Raises:
+        AudioError: the recording or the place cannot be used.
+    """
+    info = probe(source, storage)
+    rate = rate or info.rate
+    begin = max(0.0, (start or 0.0) - pad)
+    last = info.duration if end is None else end
+    # The reader rejects a place outside the recording.
+    stop = min(last + pad, max(last, info.duration))
+    blocks = read_blocks(source, channel=channel, rate=rate, start=begin, end=stop, storage=storage)
+    return Clip(np.concatenate(list(blocks)), rate, begin)

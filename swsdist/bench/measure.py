@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from swsdist.audio.commands import are_permitted
+from swsdist.audio.streams import are_permitted
 from swsdist.config import Config, dump_config, without_secrets
 from swsdist.core.codes import cli as codes
 from swsdist.core.types import CORPUS

@@ -9,7 +9,7 @@ from statistics import median
 
 from swsdist.bench.results import FIGURES, Estimate, Ratio, Results, Scaling, strong_scaling, weak_scaling
 from swsdist.report.pictures import write_picture
-from swsdist.report.plots.run import Axes, Series, lines_svg
+from swsdist.report.plots.curves import Axes, Series, lines_svg
 from swsdist.report.summary import NOTHING, rendered, short
 from swsdist.report.tables import Table
 from swsdist.report.tables import text_lines as table_lines

@@ -450,7 +450,7 @@ def join_lists(lists: Mapping[str, pa.Table], *, meet: Meeting = "overlap", over
     bounds = np.append(np.flatnonzero(np.diff(group, prepend=-1)), len(group))
     first, last = _microseconds(table)
     order, owner = np.empty(len(group), np.int64), np.empty(len(group), np.int64)
-    from swsdist.kernels.joining import join  # loads numba, which planning does not need
+    from swsdist.kernels.suppression import join  # loads numba, which planning does not need
 
     score = table["score"].to_numpy().astype(np.float64)
     join(bounds, score, first, last, system, len(names), overlap, meet == "middle", order, owner)

@@ -59,10 +59,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import ValidationError
 
-from swsdist.calibrate.statistics import CandidatePosteriors, ScoreHistogram, Tally, load_statistics
+from swsdist.calibrate.statistics import CandidatePosteriors, Tally, load_statistics
 from swsdist.calibrate.steps.interface import STEPS_SCHEMA, Json, Step, Tallies, TwvParameters, scores_of
-from swsdist.config.calibration import Calibrate
-from swsdist.config.search import Search
+from swsdist.config.model import Calibrate
 from swsdist.core.arrays import Bools, Floats, Ints
 from swsdist.core.codes import error_of
 from swsdist.core.codes import score as codes
@@ -233,19 +232,6 @@ def check_steps(settings: Calibrate, score: Score) -> None:
         if complaint is not None:
             raise codes.SCORE_KIND_REFUSED(where="calibrate.steps", step=step.name, kind=score, remedy=complaint)
         score = CALIBRATION[step.name].gives
-
-
-def check_sample(settings: Calibrate, search: Search) -> None:
-    """Check that no step ranks among all candidates, if a first pass makes its statistics of a sample.
-
-    Raises:
-        ConfigError: a step does.
-    """
-    if search.first_pass.name == "none" or not search.first_pass.sample:
-        return
-    for step in make_steps(settings.steps, settings.options, settings.alpha):
-        if ScoreHistogram.name in {*CALIBRATION[step.name].statistics, *step.wants()}:
-            raise codes.RANKS_OF_A_SAMPLE(where="calibrate.steps", step=step.name)
 
 
 def required_statistics(settings: Calibrate) -> tuple[str, ...]:

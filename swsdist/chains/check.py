@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from swsdist.audio.places import OVERSHOOT
+from swsdist.audio.formats.ffmpeg import OVERSHOOT
 from swsdist.audio.reader import probe_all
 from swsdist.calibrate.procedure import required_statistics
 from swsdist.chains.report.notices import barrier, counts, notices, summary

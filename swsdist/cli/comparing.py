@@ -1,4 +1,4 @@
-"""Commands that compare systems and their costs."""
+"""Commands that compare systems and their costs, and convert figures and tables for a paper."""
 
 from __future__ import annotations
 
@@ -81,14 +81,14 @@ def compare(systems: tuple[str, ...], **options: Any) -> int:
     from swsdist.core.codes.score import TOO_FEW_SYSTEMS
     from swsdist.evaluation.comparison import ComparisonRequest, compare_conditions, compare_systems, gather_systems
     from swsdist.io.notices import Notices
-    from swsdist.report.comparing.formats import to_json
-    from swsdist.report.comparing.tables import (
+    from swsdist.report.comparing import (
         about_tables,
         breakdown_tables,
         entropy_tables,
         measure_tables,
         paper_table,
         protocol_lines,
+        to_json,
     )
     from swsdist.report.tables import text_lines, write_tables
     from swsdist.score.compare.paired import Settings
@@ -150,13 +150,18 @@ def _write(data: ComparisonData, options: Mapping[str, Any]) -> None:
     from pathlib import Path
 
     from swsdist.core.codes import cli as codes
-    from swsdist.report.comparing.formats import det_table, write_csv_tables
-    from swsdist.report.comparing.tables import breakdown_tables, entropy_tables, measure_tables
+    from swsdist.report.comparing import (
+        breakdown_tables,
+        det_table,
+        entropy_tables,
+        measure_tables,
+        write_csv_tables,
+    )
     from swsdist.report.pictures import write_picture
     from swsdist.report.tables import write_tables
 
     if options["html"]:
-        from swsdist.report.comparing.page import render_comparison
+        from swsdist.report.comparing import render_comparison
 
         Path(options["html"]).write_text(render_comparison(data), encoding="utf-8")
         print(f"page: {options['html']}", file=sys.stderr)
@@ -166,7 +171,7 @@ def _write(data: ComparisonData, options: Mapping[str, Any]) -> None:
         tables = [table for block in data.blocks for table in measure_tables(data, block)]
         write_tables([*tables, *entropy_tables(data), *breakdown_tables(data)], options["table"])
     if options["forest"]:
-        from swsdist.report.comparing.page import forest_plots
+        from swsdist.report.comparing import forest_plots
 
         write_picture(forest_plots(data), options["forest"])
     if (det := options["det"]) is None:
@@ -174,7 +179,7 @@ def _write(data: ComparisonData, options: Mapping[str, Any]) -> None:
     if not data.lines:
         raise codes.NO_SYSTEM_CURVE(where=det)
     if det.lower().endswith(PICTURES):
-        from swsdist.report.comparing.page import det_plot
+        from swsdist.report.comparing import det_plot
 
         write_picture(det_plot(data) or "", det)
     else:
@@ -214,11 +219,58 @@ def resources(folder: str | None, table: str | None, as_json: bool, **numbers: A
     import json
     from dataclasses import asdict
 
-    from swsdist.report.resources import from_numbers, resource_lines, resource_table
+    from swsdist.report.page import from_numbers, resource_lines, resource_table
     from swsdist.report.tables import write_tables
 
     gathered = from_numbers(folder, **numbers)
     if table is not None:
         write_tables([resource_table(gathered)], table)
     print(json.dumps(asdict(gathered), indent=1) if as_json else "\n".join(resource_lines(gathered)))
+    return 0
+
+
+@click.group()
+def paper() -> None:
+    """Convert figures and tables for a paper."""
+
+
+@paper.command(cls=OutputCommand)
+@click.argument("source")
+@click.argument("out", type=written(*PICTURES))
+def figure(source: str, out: str) -> int:
+    """Convert the plot SOURCE (.svg) to OUT: .svg, .pdf or .png.
+
+    \b
+    swsdist paper figure study/fig5.svg fig5.pdf
+    """
+    from swsdist.report.pictures import read_picture, write_picture
+
+    write_picture(read_picture(source), out)
+    return 0
+
+
+@paper.command(cls=OutputCommand)
+@click.argument("source")
+@click.argument("out", type=written(*TABLES))
+@click.option("--columns", metavar="NAME,NAME=HEADING", help="Columns in order. [default: all]")
+@click.option("--sort", "by", metavar="COLUMN|-COLUMN", help="Sort by a column; -: descending.")
+@click.option("--first", type=Integer(1), metavar="N", help="Keep the first N rows.")
+@click.option("--decimals", type=Integer(0, 12), help="Decimals of numbers. [default: six significant digits]")
+@click.option("--caption", default="Results", show_default=True, help="Caption of the table.")
+def table(
+    source: str, out: str, columns: str | None, by: str | None, first: int | None, decimals: int | None, caption: str
+) -> int:
+    """Convert the table SOURCE (CSV, Parquet) to OUT: .csv, .tex, .md or .json.
+
+    \b
+    swsdist paper table points.csv best.tex --columns search.distance=distance,mtwv --sort -mtwv --first 5 --decimals 3
+    """
+    from swsdist.report.tables import read_rows, select_columns, table_of, write_tables
+
+    names = [name for name in (columns or "").split(",") if name]
+    headings = [name.partition("=")[2] or name for name in names]
+    if twice := [heading for heading in headings if headings.count(heading) > 1]:
+        raise click.UsageError(f"--columns: two columns are called {twice[0]!r}; give each a heading of its own.")
+    rows = select_columns(read_rows(source), source, names, by, first)
+    write_tables([table_of(rows, caption, decimals, names_first=False)], out)
     return 0

@@ -1,14 +1,18 @@
-"""The command that fuses the lists of several systems."""
+"""Commands that calibrate a system's list, and fuse those of several."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from swsdist.cli.options import Integer, Number, has_references, task_options, task_or_point, warn
 from swsdist.cli.outputs import OutputCommand, save_fitted, written
-from swsdist.registry.registries import WRITERS
+from swsdist.registry.registries import READERS, WRITERS
+
+if TYPE_CHECKING:
+    from swsdist.evaluation.scoring_task import KaldiOptions
 
 
 @click.command(cls=OutputCommand)
@@ -78,7 +82,6 @@ def fuse(systems: tuple[str, ...], out: str, kind: str | None, save: str | None,
     """
     from pathlib import Path
 
-    from swsdist.cli.calibrating import fitted_file
     from swsdist.core.codes import cli as codes
     from swsdist.evaluation.calibration import FusionRequest, fuse_lists
     from swsdist.evaluation.reading import protocol_for
@@ -109,3 +112,125 @@ def fuse(systems: tuple[str, ...], out: str, kind: str | None, save: str | None,
     save_fitted(save, result.fitted)
     warn(notices)
     return 0
+
+
+@click.command(cls=OutputCommand)
+@click.option(
+    "-s", "--system", required=True, metavar="FILE", help="STDLIST, KWSLIST, table (CSV, Parquet) or Kaldi's results."
+)
+@click.option(
+    "--method",
+    metavar="STEPS",
+    required=True,
+    help="Comma-separated calibration steps; or none, threshold, oracle-kst, kaldi.",
+)
+@click.option("--out", required=True, type=written(), metavar="FILE", help="New list: .xml, .csv or .parquet.")
+@click.option("--format", "kind", type=click.Choice(list(WRITERS)), help="Format of --out. [default: by its ending]")
+@click.option("--alpha", type=Number(), help="Factor on S(w), the expected occurrences. [default: 1.5; kaldi: 1]")
+@click.option(
+    "--fit",
+    metavar="HOW",
+    help="Fit by: crossfit, oracle, a file, a finished run, none. [default: crossfit]",
+)
+@click.option("--folds", type=Integer(max=1000), default=5, show_default=True, help="Query folds of crossfit.")
+@click.option(
+    "--set", "options", multiple=True, metavar="STEP.OPTION=VALUE", help="Set an option of a step; repeatable."
+)
+@click.option("--prior", type=Number(), help="Effective prior of the logistic.")
+@click.option("--keep-scores", is_flag=True, help="Only decide; keep the scores.")
+@click.option("--save", type=written(".json"), metavar="FILE", help="Write the fitted model, for --fit on other data.")
+@click.option(
+    "--from", "source", type=click.Choice(list(READERS)), help="Format of --system. [default: by its content]"
+)
+@click.option("--kaldi-segments", metavar="FILE", help="Kaldi's segments: times of utterances.")
+@click.option("--kaldi-utter-map", metavar="FILE", help="Kaldi's utter_map, reco2file_and_channel or wav.scp.")
+@click.option("--kaldi-utter-id", metavar="FILE", help="Kaldi's utter_id: numbers of utterances.")
+@click.option("--kaldi-frame-shift", type=Number(), default=0.01, show_default=True, help="Seconds per frame.")
+@task_options
+def calibrate(
+    system: str,
+    out: str,
+    kind: str | None,
+    source: str | None,
+    save: str | None,
+    strict: bool,
+    **options: Any,
+) -> int:
+    """Calibrate the scores of any list, and decide.
+
+    \b
+    none        convert the list
+    logistic    scores to probabilities; decisions stay
+    threshold   decide by the threshold of best TWV; scores stay
+    kst, sto    normalise scores, decide by the method's threshold
+    oracle-kst  KST with the true number of occurrences
+    kaldi       as Kaldi's write_kwslist.pl
+    STEP,...    steps of calibrate.steps in a config, such as llr; threshold may be last
+
+    \b
+    swsdist calibrate -s list.xml --method kst -e ecf.xml -r ref.rttm -t tlist.xml --out kst.xml
+    swsdist calibrate -s posteriors.csv --method sto --seconds 36000 --protocol openkws13 --out sto.csv
+    swsdist calibrate -s results --kaldi-segments segments --method none --out kwslist.xml
+    """
+    from pathlib import Path
+
+    from swsdist.config.loader import section_values
+    from swsdist.core.codes import cli as codes
+    from swsdist.evaluation.calibration import CalibrationRequest
+    from swsdist.evaluation.calibration import calibrate as work
+    from swsdist.evaluation.reading import protocol_for
+    from swsdist.evaluation.scoring_task import read_system, reader_of
+    from swsdist.evaluation.writing import write_list
+    from swsdist.io.notices import Notices
+
+    notices = Notices(strict, options["force"])
+    reader = source or reader_of(system)
+    kaldi = _kaldi(system, reader, kind, options)
+    rules = protocol_for(options["protocol"], options["terms"], beta=options["beta"])
+    task, point = task_or_point(options, rules, notices)
+    request = CalibrationRequest(
+        fit=fitted_file(options["fit"]),
+        options=section_values(options["options"], "options"),
+        **{name: options[name] for name in ("method", "folds", "alpha", "prior", "keep_scores")},
+    )
+    listed = read_system(system, conventions=rules.rules, notices=notices, kaldi=kaldi, reader=reader)
+    if save is not None and not request.fits(listed.detections["score"]):
+        raise codes.NOTHING_TO_SAVE(where=f"--save {save}", remedy="name what to fit (--method, --fit)")
+    result = work(listed, request, task, point)
+    written = write_list(result.detections, Path(out), listed, task, kind, kaldi)
+    open_ones = result.detections["decision"].null_count if written in ("stdlist", "kwslist") else 0
+    header = rules.describe(point if task is None else task.point)
+    print(
+        "\n".join(
+            [header, *result.lines, f"{out}: written ({written}{', undecided detections as NO' if open_ones else ''})"]
+        )
+    )
+    save_fitted(save, result.fitted)
+    warn(notices)
+    return 0
+
+
+def fitted_file(fit: str | None) -> str | None:
+    """The value of `--fit`; a run folder becomes the fitted file in it."""
+    if fit in (None, "none", "crossfit", "oracle"):
+        return fit
+    from swsdist.stages.inputs.provenance import calibration_place
+
+    return calibration_place(str(fit), {}, f"--fit {fit}")
+
+
+def _kaldi(system: str, reader: str, kind: str | None, options: Mapping[str, Any]) -> KaldiOptions:
+    """The times of Kaldi's utterances, from the options."""
+    from swsdist.core.codes import cli as codes
+    from swsdist.corpora.kaldi import read_utterances
+    from swsdist.evaluation.scoring_task import KaldiOptions
+
+    files = (options["kaldi_segments"], options["kaldi_utter_map"], options["kaldi_utter_id"])
+    if reader != "kaldi" and kind != "kaldi" and any(file is not None for file in files):
+        raise codes.KALDI_FILES_UNUSED(where=system)
+    places = read_utterances(
+        segments=options["kaldi_segments"],
+        recordings=options["kaldi_utter_map"],
+        utter_id=options["kaldi_utter_id"],
+    )
+    return KaldiOptions(places, options["kaldi_frame_shift"])

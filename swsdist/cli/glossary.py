@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from swsdist.cli.outputs import FOLDER, OutputCommand, write_data
+from swsdist.core.fingerprint import plain
 
 if TYPE_CHECKING:
     from swsdist.glossary.project import Project
@@ -37,10 +38,7 @@ def list_entries(project: str, text: str, as_json: bool) -> None:
         entries = opened.entries(text)
         if as_json:
             write_data()
-            rows = [
-                {**entry.as_json(), "tokens": [token.as_json() for token in opened.tokens(entry.entry_id)]}
-                for entry in entries
-            ]
+            rows = [entry._asdict() | {"tokens": plain(opened.tokens(entry.entry_id))} for entry in entries]
             print(json.dumps(rows, indent=1, ensure_ascii=False))
             return
     write_data()
@@ -162,7 +160,7 @@ def import_files(
     from swsdist.core.codes import server as codes
     from swsdist.glossary.importing import import_file, import_files
     from swsdist.glossary.project import Project
-    from swsdist.lattices.beside import files_in
+    from swsdist.lattices.collection import files_in
 
     where = None
     if document is not None:

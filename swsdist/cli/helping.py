@@ -38,7 +38,7 @@ class _Task(NamedTuple):
 
 def _tasks() -> list[_Task]:
     """The pages in the order of docs/index.md, whose tables have rows `| you want to | pages |`; then all others."""
-    tasks, kind = list[_Task](), ""
+    tasks, kind, there = list[_Task](), "", pages()
     for line in (_DOCS / "index.md").read_text(encoding="utf-8").splitlines():
         if line.startswith("#"):
             kind = line.lstrip("# ")
@@ -46,9 +46,9 @@ def _tasks() -> list[_Task]:
         linked = _LINK.findall(cells[-1]) if line.startswith("|") else []
         for label, name in linked:
             says = cells[0] if len(linked) == 1 else f"{cells[0]}: {label}"
-            if not any(task.name == name for task in tasks):
+            if name in there and not any(task.name == name for task in tasks):  # those of recipes are not
                 tasks.append(_Task(name, says, kind))
-    others = {name: path for name, path in pages().items() if not any(task.name == name for task in tasks)}
+    others = {name: path for name, path in there.items() if not any(task.name == name for task in tasks)}
     titles = {name: path.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ") for name, path in others.items()}
     return [*tasks, *(_Task(name, title, "Reference") for name, title in titles.items())]
 

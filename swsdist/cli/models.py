@@ -19,7 +19,7 @@ from swsdist.corpora.documents import recordings
 from swsdist.features.ssl.extractor import settings_of, settings_with
 from swsdist.features.ssl.folder import CONFIG, read_encoder
 from swsdist.io.filesystem import Folder
-from swsdist.io.hub_cache import folder_of, way_to
+from swsdist.io.local import folder_of, way_to
 from swsdist.lattices.collection import LatticeFile, document_id, find_files, read_file
 from swsdist.lattices.lattice import Broken, Lattice, Origin
 from swsdist.lattices.packed import Recipe, pack

@@ -94,7 +94,7 @@ def is_config(path: str) -> bool:
 
 def _permit(context: click.Context, _: click.Parameter, allow: bool) -> None:
     if allow:
-        from swsdist.audio.commands import permitted
+        from swsdist.audio.streams import permitted
 
         context.with_resource(permitted(True))
 

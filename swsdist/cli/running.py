@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from swsdist.pipeline.ledger import Plan
     from swsdist.pipeline.operation.progress import Progress
 
+
 _CONFIG = click.argument("config", type=FILE)
 _STRICT = click.option("--strict", is_flag=True, help="Warnings and rejected inputs end with exit code 4.")
 _FORCE = click.option("--force", is_flag=True, help="Continue with implausible inputs (otherwise exit code 5).")
@@ -131,7 +132,7 @@ def index(config: str, settings: dict[str, Any], text: bool, models: tuple[str, 
 @contextmanager
 def _noted(run: str, events: str | None) -> Iterator[None]:
     """Note an error before there is a config in the run folder, and among the events."""
-    from swsdist.cli.eventing import events_to
+    from swsdist.cli.progress import events_to
     from swsdist.io.filesystem import Folder
     from swsdist.pipeline.operation.monitor import noted
     from swsdist.pipeline.operation.progress import Progress
@@ -203,9 +204,9 @@ def report(
     from swsdist.config.section import paths_in
     from swsdist.pipeline.chain_run import load_outcome
     from swsdist.report.data import ReportData
+    from swsdist.report.evaluation import write_points
     from swsdist.report.page import det_plot, histogram_plot, paper_tables, query_table, timeline_plot
     from swsdist.report.pictures import write_picture
-    from swsdist.report.plots.det_file import write_points
     from swsdist.report.tables import write_tables
     from swsdist.score.measures.det import accepted_from
 
@@ -282,7 +283,7 @@ def configured(
         config = load_config(path, sets, corpus=corpus, run=run_folder)
     else:
         from swsdist.cli.models import frames, words
-        from swsdist.lattices.beside import speakers_in
+        from swsdist.lattices.collection import speakers_in
 
         source = source_of(path)
         given_run, run_folder = run_folder, run_folder or run_name(path, template, texts)
@@ -334,8 +335,8 @@ def go(
     with ExitStack() as stack:
         watching: Progress = progress()
         if events is not None:
-            from swsdist.cli.eventing import events_to
             from swsdist.cli.outputs import refuse_overwriting_inputs
+            from swsdist.cli.progress import events_to
             from swsdist.config.section import paths_in
 
             refuse_overwriting_inputs(click.get_current_context(), [path, *paths_in(config)])
@@ -434,8 +435,8 @@ def _demand_own_config(path: str, loaded: Config) -> None:
     """
 
     from swsdist.config import load_config
-    from swsdist.config.dumping import dump_config
-    from swsdist.config.files import text_of
+    from swsdist.config.reading import text_of
+    from swsdist.config.template import dump_config
     from swsdist.io.filesystem import Folder, is_remote
 
     run = Folder(loaded.run, loaded.storage)
@@ -510,8 +511,15 @@ def _report_outcome(result: RunResult, all_figures: bool) -> None:
     Raises:
         IncompleteError: a task failed; or, under --strict, there are warnings or rejected inputs.
     """
-    from swsdist.report.headline import MOST_ISSUES, input_issues, issues, print_headline, print_location, truncated
-    from swsdist.report.summary import print_summary
+    from swsdist.report.summary import (
+        MOST_ISSUES,
+        input_issues,
+        issues,
+        print_headline,
+        print_location,
+        print_summary,
+        truncated,
+    )
 
     outcome, report = result.outcome, result.report
     warnings = outcome.chain_run.notices() if report is None else report.warnings
@@ -557,3 +565,41 @@ def _tasks_failed(result: RunResult) -> IncompleteError:
         waits="" if outcome.chain_run.complete else "; later stages wait (--keep-going: they do not)",
         tracebacks=f"; tracebacks: {outcome.ledger.run.path(first.file)}" if first.file else "",
     )
+
+
+@click.command()
+@click.argument("sweep", metavar="SWEEP", type=FILE)
+@CORPUS
+@click.option("--run", "run_folder", metavar="FOLDER", help="Use this run folder instead of the config's.")
+@click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set a key of all points; repeatable.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@allow_commands
+def sweep(sweep: str, corpus: str | None, run_folder: str | None, sets: tuple[str, ...], as_json: bool) -> int:
+    """Run a config, or score lists, at many points: a grid, a list, or random draws.
+
+    SWEEP is a YAML file. Work that points share is done once; the same command continues after a crash, or with more points.
+    Writes points.csv and a page to the folder sweeps of the run. Exit code 4 if a point failed.
+
+    \b
+    swsdist sweep configs/sweeps/kst_alpha.yaml
+    """
+    import sys
+
+    from swsdist import api
+    from swsdist.cli.progress import progress, with_point_count
+    from swsdist.core.codes import cli as codes
+
+    result = api.sweep(sweep, corpus=corpus, run=run_folder, sets=sets, progress=with_point_count(progress()))
+    for notice in result.notices:
+        print(f"warning: {notice}", file=sys.stderr)
+    print(result.as_json() if as_json else "\n".join([*result.lines(), "", f"written: {result.folder}/sweep.html"]))
+    if result.failed:
+        number, message = next(iter(result.failed.items()))
+        raise codes.POINTS_FAILED(
+            where=result.folder,
+            count=len(result.failed),
+            of=result.table.num_rows,
+            number=number,
+            message=message,
+        )
+    return 0

@@ -1,4 +1,4 @@
-"""The command that scores a run, or any system's list."""
+"""Commands that score a run, any system's list, or discovered terms."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from swsdist.cli.options import Number, allow_commands, task_files, task_options, warn
+from swsdist.cli.options import FILE, FILE_OR_FOLDER, Number, allow_commands, task_files, task_options, warn
 from swsdist.cli.outputs import OutputCommand, written
 from swsdist.report.pictures import PICTURES
 from swsdist.report.tables import TABLES
@@ -46,7 +46,9 @@ _DET = written(*PICTURES, ".csv", ".det")
     "-inc", "--include-refless", is_flag=True, help="Keep terms without references in the mean Pfa (KWSEval)."
 )
 @click.option("-j", "--only-answered", is_flag=True, help="Ignore terms that the system's list lacks (KWSEval).")
-@click.option("--default-score", type=Number(), help="Score of missing trials, for quesst. [default: the least]")
+@click.option(
+    "--default-score", type=Number(), help="Score of missing trials, for measures of all. [default: the least]"
+)
 @click.option("-A", "table", is_flag=True, help="Print only STDEval's table.")
 @click.option(
     "-o",
@@ -153,7 +155,7 @@ def _score_list(system: str, strict: bool, options: dict[str, Any]) -> int:
         elif place is not None:
             write_tables([table_of(make(result), caption)], place)
     if options["det"]:
-        from swsdist.report.plots.det_file import write_det
+        from swsdist.report.evaluation import write_det
 
         write_det(result, options["det"], pooled=options["pooled"], with_bands=options["bands"])
     if options["as_json"]:
@@ -164,7 +166,7 @@ def _score_list(system: str, strict: bool, options: dict[str, Any]) -> int:
         if not alone:
             print(task.protocol.describe(task.point))
         if stdeval:
-            from swsdist.report.stdeval import stdeval_report
+            from swsdist.report.evaluation import stdeval_report
 
             if file not in (None, "-"):
                 Path(file).write_text(stdeval_report(result), encoding="utf-8")
@@ -180,3 +182,55 @@ def _write_csv(table: pa.Table, path: str) -> None:
     from swsdist.io.tables import write_csv
 
     write_csv(table, table.schema, Path(path))
+
+
+@click.command("score-discovery")
+@click.argument("fragments", metavar="CLASSES", type=FILE)
+@click.option("--phones", required=True, type=FILE_OR_FOLDER, help="Gold phones: ZeroSpeech, CTM, TextGrid, ELAN.")
+@click.option("--words", type=FILE_OR_FOLDER, help="Gold words, for type, token and boundary; formats as --phones.")
+@click.option("--talkers", type=FILE, help="Lines DOC TALKER: adds within, across, and a fold per talker.")
+@click.option("--folds", metavar="FILE|N", help="Folds: a file of intervals, or N parts of equal time of speech.")
+@click.option(
+    "--mode", metavar="NAME", default="seed", show_default=True, help="Whose numbers; others than seed are recipes'."
+)
+@click.option("--split", type=FILE, help="Stretches of speech, if the mode needs them.")
+@click.option("--gold-classes", type=FILE, help="Classes of equal phone strings, if the mode needs them.")
+@click.option("--pairs", "given", flag_value="pairs", help="CLASSES is a list of pairs: DOC ON OFF DOC ON OFF.")
+@click.option("--parse", "given", flag_value="parse", help="CLASSES is a parse: DOC ON OFF.")
+@click.option("--phone-tier", "phone_tiers", multiple=True, metavar="NAME", help="Tier of phones; repeatable.")
+@click.option("--word-tier", "word_tiers", multiple=True, metavar="NAME", help="Tier of words; repeatable.")
+@click.option("--strict", is_flag=True, help="Warnings end with exit code 4.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON with all counts.")
+def score_discovery(
+    fragments: str,
+    phones: str,
+    words: str | None,
+    talkers: str | None,
+    folds: str | None,
+    mode: str,
+    split: str | None,
+    gold_classes: str | None,
+    given: str | None,
+    phone_tiers: tuple[str, ...],
+    word_tiers: tuple[str, ...],
+    strict: bool,
+    as_json: bool,
+) -> int:
+    """Score CLASSES of fragments of speech against phones and words.
+
+    \b
+    swsdist score-discovery disc.class --phones gold.phn --words gold.wrd
+    """
+    import json
+
+    from swsdist.discovery.evaluate import Files, score_files, table
+    from swsdist.io.notices import Notices
+
+    parts = int(folds) if folds and folds.isascii() and folds.isdigit() else None
+    given_folds = {"given": folds} if folds and parts is None else {}
+    files = Files(fragments, phones, words, talkers, given_folds, split, gold_classes, phone_tiers, word_tiers)
+    notices = Notices(strict)
+    result = score_files(files, mode, notices, given=given or "classes", parts=parts)  # type: ignore[arg-type]
+    print(json.dumps(result, indent=1, allow_nan=False) if as_json else "\n".join(table(result)))
+    warn(notices)
+    return 0

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from swsdist.core.errors import SwsdistError, UserError
     from swsdist.methods.query.extraction import Cut
-    from swsdist.report.answers.hits import Answer
+    from swsdist.report.answers import Answer
     from swsdist.searcher.hit_likelihood import HitLikelihood
     from swsdist.searcher.searcher import Searcher
     from swsdist.store.reading import Store
@@ -188,7 +188,7 @@ def search(
     if empty := [answer.query_id for answer in answers if not answer.hits]:
         warn(line_of(codes.NO_HITS, queries=", ".join(map(brief, empty)), why=searcher.queries.why_nothing(empty)))
     if table is not None:
-        from swsdist.report.answers.lines import hits_table
+        from swsdist.report.answers import hits_table
         from swsdist.report.tables import write_tables
 
         write_tables([hits_table(answers, said, listed)], table)
@@ -343,7 +343,7 @@ def _print_answers(answers: Sequence[Answer], listed: pa.Table, said: str, form:
     elif form == "json":
         print(json.dumps(listed.to_pylist(), indent=1, ensure_ascii=False))
     else:
-        from swsdist.report.answers.lines import lines
+        from swsdist.report.answers import lines
 
         print("\n".join(lines(answers, said)))
 
@@ -401,7 +401,7 @@ def _answers(
     import pyarrow as pa
 
     from swsdist.calibrate.likelihood import word_of
-    from swsdist.report.answers.hits import answers_by_query
+    from swsdist.report.answers import answers_by_query
 
     paths = {key: item.path for key, item in store.recordings(detections["doc_id"].to_pylist()).items()}
     rows, likely = detections.to_pylist(), likelihood.of(detections["score"].to_numpy())
@@ -445,9 +445,9 @@ def _themselves(answers: Sequence[Answer], rows: Sequence[Mapping[str, Any]]) ->
 
 def _write_clips(answers: Sequence[Answer], folder: Path, store: Store, warn: Callable[[str], None]) -> None:
     """Write the hits of each query as clips, best first, numbered as on the page."""
-    from swsdist.audio.clips import MARKER, write_clip
+    from swsdist.audio.reader import MARKER, write_clip
     from swsdist.core.errors import AudioError
-    from swsdist.exports.clips import clip_name
+    from swsdist.exports.lists import clip_name
 
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MARKER).touch()  # first, so that clips are never taken for recordings
@@ -501,7 +501,7 @@ def _write_page(
 ) -> None:
     from swsdist.audio.reader import probe
     from swsdist.io.frames.archive import single_item
-    from swsdist.report.answers.page import PlayedQuery, SearchFacts, render_answers
+    from swsdist.report.answers import PlayedQuery, SearchFacts, render_answers
 
     store = searcher.store
     storage = store.folder.storage

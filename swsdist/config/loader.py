@@ -22,11 +22,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import ValidationError
 
-from swsdist.config.corpus import Corpus, QueriesFrom
-from swsdist.config.files import absolute, folder_of, is_url, text_of
-from swsdist.config.model import Config
-from swsdist.config.reading import Draft, Origin, plain, read
-from swsdist.config.renamed import replacement
+from swsdist.config.model import Config, Corpus, QueriesFrom
+from swsdist.config.reading import Draft, Origin, absolute, folder_of, is_url, plain, read, text_of
 from swsdist.config.section import Section
 from swsdist.config.suggest import (
     Place,
@@ -197,7 +194,6 @@ def section_values(sets: Sequence[str], section: str) -> dict[str, object]:
     draft = Draft(origins={(): Origin("", str(Path.cwd()))})
     for text in sets:
         _set(text if text.startswith(f"{section}.") else f"{section}.{text}", draft)
-    _refuse_renamed(draft.values, draft)
     if draft.problems:
         raise draft.error(REMEDY)
     values = draft.values.get(section)
@@ -278,35 +274,17 @@ def _open_queries_from(corpus: dict[str, object], draft: Draft) -> None:
                 corpus[key], draft.origins["corpus", key] = source[key], draft.origin((*place, key))
     fields = {key: value for key, value in source.items() if key in QueriesFrom.model_fields}
     for key in source:
-        if key not in fields and key not in Corpus.model_fields and not _renamed(dotted((*place, key))):
+        if key not in fields and key not in Corpus.model_fields:
             close = closest(key, list(Corpus.model_fields))
             meaning = f"; did you mean {close}?" if close else ""
             allowed_keys = ", ".join(Corpus.model_fields)
             draft.complain((*place, key), codes.UNKNOWN_KEY, meant=meaning, keys=allowed_keys)
-    old = {key: value for key, value in source.items() if _renamed(dotted((*place, key)))}
-    corpus["queries_from"] = fields | old
+    corpus["queries_from"] = fields
 
 
 def _relative(path: str) -> str:
     """A path relative to the working directory, if it is below: what an editor opens."""
     return path.removeprefix(str(Path.cwd()).rstrip("/") + "/")
-
-
-def _renamed(key: str) -> bool:
-    return replacement(key) is not None
-
-
-def _refuse_renamed(values: Mapping[str, object], draft: Draft, place: Place = ()) -> None:
-    """Note each old key."""
-    for name in list(values):
-        key = (*place, name)
-        new = replacement(dotted(key))
-        value = values[name]
-        if new is not None:
-            note = f" ({new.note})" if new.note else ""
-            draft.complain(key, codes.RENAMED_KEY, old=new.old, new=new.new, note=note)
-        elif isinstance(value, Mapping):
-            _refuse_renamed(value, draft, key)
 
 
 def _finish(draft: Draft, sets: Sequence[Assignment]) -> Config:
@@ -315,7 +293,6 @@ def _finish(draft: Draft, sets: Sequence[Assignment]) -> Config:
     for assignment in sets:
         _set(assignment, draft)
         _open_corpus(draft)
-    _refuse_renamed(draft.values, draft)
     settled = _settle(draft.values, Config, (), draft)
     _chain_paths(settled, draft)
     _default_fusion_steps(settled)

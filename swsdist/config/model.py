@@ -9,18 +9,256 @@ from __future__ import annotations
 import os
 from typing import Annotated, Literal
 
-from pydantic import Field, PositiveFloat, PositiveInt, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import (
+    Field,
+    PositiveFloat,
+    PositiveInt,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
-from swsdist.config.calibration import Calibrate, misfit_of
-from swsdist.config.corpus import Corpus, Protocol
-from swsdist.config.names import NameIn
 from swsdist.config.search import Keep, Search
-from swsdist.config.section import ONE_OR_MORE, ChainOptions, IsPath, Section, error_for_pydantic, execution_only
+from swsdist.config.section import (
+    ONE_OR_MORE,
+    ChainOptions,
+    IsPath,
+    NameIn,
+    Section,
+    error_for_pydantic,
+    execution_only,
+)
 from swsdist.core.codes import config as codes
+from swsdist.core.errors import ConfigError
 from swsdist.core.fingerprint import SLOTS
 from swsdist.core.needs import Needs
-from swsdist.registry.entries import Configured, ExecutorEntry, is_chain
-from swsdist.registry.registries import CALIBRATION, CHAINS, EXECUTORS, EXPORTS, FEATURES, METHODS, TRANSFORMS
+from swsdist.core.text import suggestion
+from swsdist.registry.entries import Configured, ExecutorEntry, StepEntry, is_chain, misfit, statistics_wanted, unfitted
+from swsdist.registry.entries import Score as ScoreKind
+from swsdist.registry.registries import (
+    CALIBRATION,
+    CHAINS,
+    EXECUTORS,
+    EXPORTS,
+    FEATURES,
+    METHODS,
+    PROTOCOLS,
+    TRANSFORMS,
+)
+
+#: Steps that people call z-norm.
+_Z_NORM = "; did you mean q-norm (z-norm per query), or zt-norm (with a cohort)?"
+
+
+class Calibrate(Section):
+    """Calibration of scores across queries, and the decision threshold."""
+
+    steps: tuple[str, ...] = Field(
+        ("q-norm",),
+        description="steps, in order: "
+        + ", ".join(f"{name} ({entry.says})" for name, entry in CALIBRATION.available.items()),
+    )
+    options: dict[str, dict[str, object]] = Field(
+        default_factory=dict, description="options of steps, for example {kst: {alpha: 2}}"
+    )
+    alpha: PositiveFloat = Field(
+        1.5, description="kst, sto: factor on the sum of probabilities, the expected occurrences"
+    )
+    threshold: Literal["own", "fitted"] = Field(
+        "own",
+        description="own: the last step's threshold, if it has one (llr, at-prior, kst, sto); fitted: a fitted threshold",
+    )
+    fit: Literal["none", "crossfit", "oracle"] | IsPath = Field(
+        "crossfit",
+        description="fit thresholds and fitted steps by: crossfit (cross-validation over queries), oracle (the scored data), "
+        "a fitted file or a run folder, none",
+    )
+    folds: Annotated[int, Field(ge=2, le=1000)] = Field(5, description="query folds of crossfit")
+
+    def entries(self) -> dict[str, StepEntry]:
+        """The registry entry of each step.
+
+        Raises:
+            ConfigError: there is no such step.
+        """
+        return {name: CALIBRATION[name] for name in self.steps}
+
+    @property
+    def unfitted(self) -> tuple[str, ...]:
+        """The steps before the first fitted one; they need no aligned lists."""
+        return self.steps[: unfitted(self.steps, self.entries())]
+
+    @property
+    def fitted(self) -> tuple[str, ...]:
+        """The other steps; the first of them is fitted."""
+        return self.steps[len(self.unfitted) :]
+
+    @property
+    def statistics(self) -> tuple[str, ...]:
+        """Names of the candidate statistics that the steps need."""
+        return statistics_wanted(self.steps, self.entries())
+
+    @field_validator("steps")
+    @classmethod
+    def _steps_are_registered(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            if name not in CALIBRATION:
+                z_norm = name.lower().replace("-", "").replace("_", "") == "znorm"
+                hint = _Z_NORM if z_norm else suggestion(name, CALIBRATION)
+                raise codes.NO_SUCH_STEP.invalid(step=name, meant=hint, steps=", ".join(CALIBRATION))
+        return names
+
+    @model_validator(mode="after")
+    def _options_are_of_steps(self) -> Calibrate:
+        if others := sorted(set(self.options) - set(self.steps)):
+            raise codes.OPTIONS_WITHOUT_STEP.invalid(step=others[0])
+        return self
+
+
+def misfit_of(
+    calibrate: Calibrate, score: ScoreKind, *, references: bool, joined: bool = False, where: str | None = None
+) -> ConfigError | None:
+    """The error in the steps of a run: they do not fit together, or a fitted step has nothing to be fitted on.
+
+    Args:
+        calibrate: the section.
+        score: the kind of score that the search gives.
+        references: whether there are references to fit on.
+        joined: whether the lists are merged from several systems.
+        where: of the error.
+    """
+    if reason := misfit(calibrate.steps, calibrate.entries(), score, joined=joined):
+        return codes.STEPS_MISFIT(where=where, reason=reason)
+    if not calibrate.fitted:
+        return None
+    first = calibrate.fitted[0]
+    if calibrate.fit == "none":
+        lacks, remedy = "calibrate.fit is none", "calibrate.fit: crossfit"
+    elif calibrate.fit in ("crossfit", "oracle") and not references:
+        lacks, remedy = "there are no references", "corpus.references, or calibrate.fit to a fitted file"
+    else:
+        return None
+    return codes.STEP_NOT_FITTED(where=where, step=first, lacks=lacks, remedy=remedy)
+
+
+class Alignments(Section):
+    """Time-aligned transcripts of the documents, to train models on or to search as text."""
+
+    words: IsPath | None = Field(None, description="CTM of words")
+    phones: IsPath | None = Field(None, description="CTM of phones")
+
+
+#: Documents by name, or a table of them.
+PartOf = Annotated[tuple[str, ...], Field(min_length=1)] | IsPath
+
+
+class Parts(Section):
+    """Parts of the documents that models may be trained or fitted on. A search always covers all documents."""
+
+    train: PartOf | None = Field(None, description="list of doc_ids, or table with column doc_id")
+    development: PartOf | None = Field(None, description="as train")
+    test: PartOf | None = Field(None, description="as train")
+
+
+class QueriesFrom(Section):
+    """The corpus of the queries, if it is another one: a section, or the path of its corpus file."""
+
+    documents: IsPath | None = Field(
+        None, description="documents of that corpus, as corpus.documents; queries refer to their doc_ids"
+    )
+    audio: IsPath | None = Field(None, description="as corpus.audio")
+    prefer: tuple[str, ...] = Field((), description="as corpus.prefer")
+    speakers: IsPath | None = Field(None, description="as corpus.speakers")
+    same_speakers: bool = Field(False, description="equal speaker names are the same person in both corpora")
+    statistics: Literal["theirs", "ours"] = Field(
+        "theirs",
+        description="normalise queries by the statistics of that corpus (see search.queries_by), or of the searched one",
+    )
+    hours: PositiveFloat = Field(
+        0.5, description="most audio used for these statistics, and for those of each query speaker, h"
+    )
+
+    @model_validator(mode="after")
+    def _of_documents(self) -> QueriesFrom:
+        changed = [name for name, field in QueriesFrom.model_fields.items() if getattr(self, name) != field.default]
+        if self.documents is None and changed:
+            raise codes.DOCUMENTS_NOT_GIVEN.invalid(name=changed[0])
+        return self
+
+
+#: Named sets of rules of counting.
+Protocol = Annotated[str, NameIn(PROTOCOLS)]
+
+
+class Corpus(Section):
+    """Documents, queries and, optionally, references; or the path of a corpus file.
+
+    A corpus file is YAML with the keys of this section; its paths are relative to itself.
+    """
+
+    documents: IsPath = Field(
+        description="table (CSV or Parquet: doc_id, path; optionally channel, duration, speaker), folder of audio, recording, "
+        "Kaldi data folder or wav.scp, lhotse manifest, Hugging Face data set (save_to_disk), or NIST ECF"
+    )
+    audio: IsPath | None = Field(
+        None,
+        description="base folder of relative paths in a wav.scp, manifest or ECF; default: folder of the list",
+    )
+    queries: IsPath | None = Field(
+        None,
+        description="table (query_id, path or doc_id; optionally example, channel, start, end, speaker, term), folder of "
+        "audio, lhotse manifest, Hugging Face data set, glossary, or NIST TLIST or KWLIST",
+    )
+    spoken: IsPath | None = Field(
+        None,
+        description="spoken examples for a TLIST or KWLIST, as `queries`; query_id is the term's id",
+    )
+    queries_from: QueriesFrom = QueriesFrom()
+    references: IsPath | None = Field(
+        None,
+        description="true occurrences: table (query_id, doc_id, start, end; optionally channel, verdict); glossary; or RTTM, "
+        "CTM or lhotse supervisions with alignments, in which terms are looked up; null: no scoring",
+    )
+    text: IsPath | None = Field(
+        None,
+        description="Kaldi text (document word word ...) instead of references, for document trials",
+    )
+    examples: Literal["primary", "all"] = Field(
+        "primary", description="use the first example of each query, or all (see search.examples)"
+    )
+    own_places: Literal["keep", "leave-out"] | None = Field(
+        None,
+        description="for queries cut from the searched audio: keep hits and references at their own places, or leave them "
+        "out; default: leave-out for queries with doc_id, keep for queries with path; q-norm always includes them",
+    )
+    prefer: tuple[str, ...] = Field(
+        (),
+        description="endings in order, such as [wav, flac, mp3]: of files that differ only in the ending, use the first",
+    )
+    speakers: IsPath | None = Field(
+        None,
+        description="where documents have no speaker: table (doc_id, speaker; optionally channel), or folder whose ELAN and "
+        "TextGrid files name those of the recordings beside them",
+    )
+    alignments: Alignments = Alignments()
+    parts: Parts = Parts()
+    cohort: IsPath | None = Field(
+        None,
+        description="queries, as `queries`, that only normalise the scores of others (step zt-norm)",
+    )
+    protocol: Protocol | None = Field(None, description="default of score.protocol")
+
+    @property
+    def has_references(self) -> bool:
+        """Whether true occurrences of the queries are given."""
+        return self.references is not None or self.text is not None
+
+    @model_validator(mode="after")
+    def _one_kind_of_references(self) -> Corpus:
+        if self.references is not None and self.text is not None:
+            raise codes.REFERENCES_AND_TEXT.invalid()
+        return self
 
 
 class Transforming(Section):
@@ -162,7 +400,6 @@ class Report(Section):
     clips: Annotated[int, Field(ge=0)] = Field(
         20, description="audio clips of the best hits, first the best hit of each query; of classes, players of members"
     )
-    pl_lambda: float = Field(0.1, ge=0, le=1, description="weight lambda of indexing in the processing load PL")
 
 
 class Executor(Section):

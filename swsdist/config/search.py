@@ -14,13 +14,76 @@ from typing import Annotated, Literal, NamedTuple, TypeVar
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
-from swsdist.config.dropping import Drop, Dropping
-from swsdist.config.names import NameIn
-from swsdist.config.section import Section, error_for_pydantic, execution_only
+from swsdist.config.section import NameIn, Section, error_for_pydantic, execution_only
 from swsdist.core.codes import config as codes
 from swsdist.core.errors import ConfigError
-from swsdist.registry.entries import checked, names_where
+from swsdist.registry.entries import Options, checked, names_where
 from swsdist.registry.registries import BACKENDS, DISTANCES, FIRST_PASSES, METHODS, RECURRENCES
+
+
+class Dropping(NamedTuple):
+    """Which frames are dropped, in columns of all tracks side by side; each pair is the first and the one after the last.
+
+    Attributes:
+        track: columns of the track.
+        columns: those of its classes that are dropped.
+        above: see `Drop`.
+    """
+
+    track: tuple[int, int]
+    columns: tuple[int, int]
+    above: float | None
+
+    def moved(self, by: int) -> Dropping:
+        """The same in columns that are counted from elsewhere."""
+        (first, stop), (start, end) = self.track, self.columns
+        return Dropping((first + by, stop + by), (start + by, end + by), self.above)
+
+
+class Drop(Section):
+    """Leaves out frames that are of some classes, such as silence, by a track of theirs."""
+
+    track: str | None = Field(
+        None,
+        description="track with a column for each class; default: the track that is searched, if it is a single one",
+    )
+    columns: tuple[Annotated[int, Field(ge=0)], PositiveInt] = Field(
+        description="first column of the classes to drop, counted from the track's first, and the one after the last"
+    )
+    above: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+        None,
+        description="drop a frame if the sum of these columns is greater; default: if the track's greatest is among them",
+    )
+
+    @model_validator(mode="after")
+    def _has_columns(self) -> Drop:
+        first, stop = self.columns
+        if stop <= first:
+            raise codes.EMPTY_STREAM.invalid(place="", first=first, stop=stop)
+        return self
+
+    def placed(self, tracks: Mapping[str, tuple[int, int]]) -> Dropping:
+        """The same in columns of all tracks side by side.
+
+        Args:
+            tracks: by name: first column, and the one after the last.
+
+        Raises:
+            ConfigError: there is no such track or column, no class is left, or several tracks are searched and none is named.
+        """
+        track = next(iter(tracks)) if self.track is None and len(tracks) == 1 else self.track
+        if track is None:
+            raise codes.DROP_TRACK_MISSING(where="search.drop.track", tracks=", ".join(tracks))
+        if track not in tracks:
+            raise codes.NO_SUCH_TRACK(where="search.drop.track", track=track, tracks=", ".join(tracks))
+        first, stop = tracks[track]
+        start, end = self.columns
+        if end > stop - first:
+            raise codes.NO_SUCH_COLUMNS(where="search.drop.columns", track=track, columns=stop - first, stop=end)
+        if end - start == stop - first:
+            raise codes.ALL_DROPPED(where="search.drop.columns", track=track)
+        return Dropping((first, stop), (first + start, first + end), self.above)
+
 
 T = TypeVar("T")
 
@@ -477,3 +540,73 @@ def _merged(keys: dict[str, object], options: dict[str, object]) -> dict[str, ob
     if both := sorted(set(keys) & set(options)):
         raise codes.OPTION_TWICE(options=", ".join(both))
     return keys | options
+
+
+# Options of entries, here so that a config is checked without loading the entries.
+
+
+class FloorOptions(Options):
+    """Added to probabilities before their logarithm."""
+
+    floor: float = Field(1e-4, ge=1e-10, le=0.1)
+
+
+class FloorOfProductOptions(Options):
+    """Added to an inner product of probabilities: in 12 bits, smaller products are mostly rounding."""
+
+    floor: float = Field(1e-4, ge=1e-4, le=0.1)
+
+
+class CapOptions(Options):
+    """Norm at which frames are cut off; None: 2.5 sqrt(dimension)."""
+
+    cap: PositiveFloat | None = None
+
+
+class BandOptions(Options):
+    """Most frames off the diagonal, and frames between start points: R of the recurrence segmental."""
+
+    band: PositiveInt = 10
+
+
+class CoarseOptions(Options):
+    """Of windows of the query's size; `factor` is a key of `search.first_pass`."""
+
+    factor: PositiveInt = 1
+
+
+class QuantisedOptions(Options):
+    """Of the index of quantised frames; `factor` is a key of `search.first_pass`."""
+
+    factor: PositiveInt = 3
+    bytes: Annotated[int, Field(ge=1, le=64)] = 10
+    margin: NonNegativeInt = 36
+
+
+class WindowsOptions(Options):
+    """Of the coarse search and the fine one.
+
+    Attributes:
+        windows: kept of each document by the coarse search.
+        ends: of the fine search's paths. `free`: from any frame of a window to any; `pinned`: from its first to its last.
+        apart: s, at least, from the end of one detection to that of another.
+    """
+
+    windows: Keep = Keep(least=100, per_second=1.0)
+    ends: Literal["free", "pinned"] = "free"
+    apart: Annotated[float, Field(gt=0)] = 0.5
+
+
+class LatticeOptions(Options):
+    """Of the search of lattices.
+
+    Attributes:
+        gap: s, at most, between two words of a term.
+        least: places of a smaller posterior are left out.
+        mode: `exact`: posteriors of all places. `kaldi`: the answers of Kaldi's kws-search, where chains of one sequence of
+            words and clusters are one place, and some of these are lost (`swsdist.methods.lattice.kaldi`).
+    """
+
+    gap: Annotated[float, Field(ge=0)] = 0.5
+    least: Annotated[float, Field(gt=0, lt=1)] = 1e-6
+    mode: Literal["exact", "kaldi"] = "exact"

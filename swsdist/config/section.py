@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Final
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from swsdist.core.codes import pydantic_error
 from swsdist.core.errors import SwsdistError
+from swsdist.registry.registry import Registry
 
 #: Path of a file or folder, or a url; the loader makes it absolute, relative to the config's folder.
 IsPath = Annotated[str, "path", Field(min_length=1)]
@@ -77,3 +79,34 @@ def _texts(value: object) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _texts(item)
+
+
+#: The type of pydantic's error about an unknown name; its context has the registry's `kind` and `group`.
+UNKNOWN: Final = "unknown_name"
+
+
+@dataclass(frozen=True)
+class NameIn:
+    """Mark of a string that names an entry of a registry: ``Annotated[str, NameIn(DISTANCES)]``.
+
+    Attributes:
+        registry: of the entries.
+        also: other allowed words, for example `none`.
+    """
+
+    registry: Registry[Any]
+    also: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.also
+        yield from self.registry
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._known, handler(source))
+
+    def _known(self, name: str) -> str:
+        if name not in self.also and name not in self.registry:
+            # The loader adds allowed and close names; readers of a run add the package to install.
+            context = {"kind": self.registry.kind, "group": self.registry.group}
+            raise PydanticCustomError(UNKNOWN, "unknown name", context)
+        return name

@@ -18,8 +18,7 @@ from typing import Annotated, Literal, Union, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from swsdist.config.model import Config
-from swsdist.config.names import NameIn
-from swsdist.config.section import ONE_OR_MORE, ChainOptions, Section
+from swsdist.config.section import ONE_OR_MORE, ChainOptions, NameIn, Section
 
 Place = tuple[str | int, ...]
 

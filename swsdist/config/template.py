@@ -5,12 +5,14 @@ Both use the descriptions in the model. `python -m swsdist.config.template` prin
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from swsdist.config.model import Config
 from swsdist.config.section import ChainOptions, Section
-from swsdist.config.suggest import Key, allowed, keys, shown, words
+from swsdist.config.suggest import Key, allowed, is_one_or_more, keys, shown, words
 from swsdist.registry.entries import Configured
 from swsdist.registry.registries import CHAINS
 
@@ -36,7 +38,7 @@ A YAML file sets up a run: `swsdist run my.yaml`. `swsdist init` writes a config
 `corpus.documents`.
 
 - YAML 1.2 (`yes` is text, `012` is twelve), strict: unknown and duplicate keys, tags, anchors, aliases and quoted numbers are
-  errors. One error lists all of them, with line and [code](codes.md#config). [Old keys](renamed.md) name the new ones.
+  errors. One error lists all of them, with line and [code](codes.md#config).
 - Paths are relative to the folder of the config; `~` is the home folder; urls such as `s3://bucket/run` are kept.
 - `corpus` is a section, or the path of a [corpus file](../how-to/keep-a-corpus-apart.md); so is `corpus.queries_from`.
 - `${NAME}` is an environment variable, `${NAME:-other}` has a default, `$$` is a dollar sign.
@@ -142,3 +144,68 @@ def _default(key: Key) -> str:
 
 if __name__ == "__main__":
     print(reference(), end="")
+
+
+#: Options of s3fs and its clients that hold no secret; all others may.
+_NOT_SECRET: dict[str, object] = {
+    **dict.fromkeys(("anon", "endpoint_url", "use_ssl", "requester_pays", "version_aware", "cache_regions"), True),
+    **dict.fromkeys(("default_block_size", "default_fill_cache", "max_concurrency", "fixed_upload_size"), True),
+    "client_kwargs": dict.fromkeys(("endpoint_url", "region_name", "api_version", "use_ssl", "verify"), True),
+    "config_kwargs": {
+        **dict.fromkeys(("region_name", "signature_version", "connect_timeout", "read_timeout"), True),
+        "max_pool_connections": True,
+        "retries": {"max_attempts": True, "total_max_attempts": True, "mode": True},
+        "s3": {"addressing_style": True, "payload_signing_enabled": True, "use_accelerate_endpoint": True},
+    },
+    "s3_additional_kwargs": dict.fromkeys(("ACL", "ServerSideEncryption", "StorageClass", "RequestPayer"), True),
+}
+#: A name and password in a URL.
+_USER_INFO = re.compile(r"(\w+://)[^/@]*@")
+
+
+def without_secrets(config: Config) -> Config:
+    """The config without parts of `storage` that may hold a secret, for files that people pass on.
+
+    Readers of such a file have keys and tokens in the environment, where S3 clients look for them.
+    """
+
+    def kept(values: Mapping[str, object], allowed: Mapping[str, object]) -> dict[str, object]:
+        result: dict[str, object] = {}
+        for name, value in values.items():
+            inner = allowed.get(name)
+            if isinstance(inner, Mapping) and isinstance(value, Mapping):
+                result[name] = kept(value, inner)
+            elif inner is True and isinstance(value, bool | int | float | str):
+                result[name] = _USER_INFO.sub(r"\1", value) if isinstance(value, str) else value
+        return result
+
+    return config.model_copy(update={"storage": kept(config.storage, _NOT_SECRET)})
+
+
+def dump_config(config: Config) -> str:
+    """A config as YAML with every key; `load_config` reads the same config from it, in any folder."""
+    # ruamel's emitter does not preserve text with U+0085.
+    values = config.model_dump(mode="json")
+    for name, field in Config.model_fields.items():
+        if is_one_or_more(field) and len(values[name]) == 1:
+            (values[name],) = values[name]
+    return "".join(f"{line}\n" for line in _lines({name: _escape(value) for name, value in values.items()}))
+
+
+def _escape(value: object) -> object:
+    """The value with every dollar sign doubled, as the loader expects."""
+    if isinstance(value, str):
+        return value.replace("$", "$$")
+    if isinstance(value, dict):
+        return {key: _escape(each) for key, each in value.items()}
+    return [_escape(each) for each in value] if isinstance(value, list) else value
+
+
+def _lines(values: Mapping[str, object], indent: str = "") -> Iterator[str]:
+    """A mapping in block style; lists and their contents in flow style."""
+    for key, value in values.items():
+        if isinstance(value, dict) and value:
+            yield f"{indent}{shown(key)}:"
+            yield from _lines(value, f"{indent}  ")
+        else:
+            yield f"{indent}{shown(key)}: {shown(value)}"

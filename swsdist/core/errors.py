@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Mapping
+from functools import partial
 
 from swsdist.core.text import redacted, shown
 
@@ -63,37 +64,22 @@ class SwsdistError(Exception):
         coded = f"{first} [{self.code}]{line_break}{others}" if self.code else text
         return f"{coded}\n  remedy: {self.remedy}" if self.remedy else coded
 
+    @property
+    def details(self) -> dict[str, typing.Any]:
+        """All arguments but the message."""
+        return {"where": self.where, "remedy": self.remedy, "code": self.code, "values": self.values}
+
     def __reduce__(self) -> tuple[object, ...]:
         # The default would lose the keyword arguments when a worker process returns the error.
-        return _rebuild, (type(self), self.message, self.where, self.remedy, self.code, self.values)
-
-
-def _rebuild(
-    kind: type[SwsdistError], message: str, where: str | None, remedy: str | None, code: str, values: dict[str, object]
-) -> SwsdistError:
-    return kind(message, where=where, remedy=remedy, code=code, values=values)
+        return partial(type(self), self.message, **self.details), ()
 
 
 E = typing.TypeVar("E", bound=SwsdistError, covariant=True)
 
 
-def recast(error: SwsdistError, kind: type[E], *, where: str | None = None, **attributes: typing.Any) -> E:
-    """Convert an error to another class or place.
-
-    Args:
-        error: made from a code.
-        kind: class.
-        where: place; None: the error's.
-        attributes: further arguments of the class.
-    """
-    return kind(
-        error.message,
-        where=where or error.where,
-        remedy=error.remedy,
-        code=error.code,
-        values=error.values,
-        **attributes,
-    )
+def recast(error: SwsdistError, kind: type[E], *, where: str | None = None) -> E:
+    """An error of another class, or of another place unless that is None."""
+    return kind(error.message, **{**error.details, "where": where or error.where})
 
 
 class UserError(SwsdistError):

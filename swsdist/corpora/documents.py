@@ -7,7 +7,7 @@ reason. Files whose names begin with a dot, and files written by swsdist, are le
 folder. Kaldi's data folders, lhotse's manifests, data sets of Hugging Face and an ECF: see `swsdist.corpora`.
 
 **Speakers.** A table: `doc_id, speaker`, and optionally `channel`: speakers of documents without one in their own
-table; or what annotations beside the recordings say (`swsdist.lattices.beside`).
+table; or what annotations beside the recordings say (`swsdist.lattices.collection`).
 
 **Parts.** A list of `doc_id`s, or a table with such a column.
 
@@ -37,10 +37,9 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.audio import commands
-from swsdist.audio.clips import MARKER
+from swsdist.audio import streams
 from swsdist.audio.formats import ffmpeg
-from swsdist.audio.reader import AudioInfo, probe_all
+from swsdist.audio.reader import MARKER, AudioInfo, probe_all
 from swsdist.core.codes import corpora as codes
 from swsdist.core.text import shown
 from swsdist.core.types import CORPUS, with_values
@@ -54,8 +53,7 @@ from swsdist.io.compressed import LONGEST_LINE, opened
 from swsdist.io.filesystem import Folder, is_remote, locate
 from swsdist.io.notices import Notices, sample
 from swsdist.io.project_file import project_file
-from swsdist.io.tables import place, read_table, without_nobody
-from swsdist.io.wrong_rows import unknown_names
+from swsdist.io.tables import place, read_table, unknown_names, without_nobody
 
 #: Kinds of files and folders that a key may name.
 Kind = (
@@ -433,9 +431,9 @@ def with_absolute_paths(table: pa.Table, source: str, storage: Mapping[str, obje
         DataError: a path is a command.
     """
     paths = table["path"]
-    row = pc.index(pc.ends_with(paths, commands.ENDING), True).as_py()
+    row = pc.index(pc.ends_with(paths, streams.ENDING), True).as_py()
     if row >= 0:
-        commands.require_file(paths[row].as_py(), "a table", place(source, row, storage))
+        streams.require_file(paths[row].as_py(), "a table", place(source, row, storage))
     if pc.all(pc.and_(pc.starts_with(paths, "/"), pc.invert(pc.match_substring(paths, "://")))).as_py():
         return table  # no path is relative; avoids a million Python strings
     folder, _ = locate(source)

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from swsdist.audio.commands import require_file
+from swsdist.audio.streams import require_file
 from swsdist.core.codes import corpora as codes
 from swsdist.core.fingerprint import parse_json
 from swsdist.core.types import QUERIES

@@ -36,7 +36,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from swsdist.audio import commands
+from swsdist.audio import streams
 from swsdist.audio.formats import views
 from swsdist.core.codes import corpora as codes
 from swsdist.core.types import CORPUS, PLACED
@@ -289,11 +289,11 @@ def demand_permission(paths: Iterable[str], source: str, storage: Mapping[str, o
     Raises:
         AudioError: commands are not allowed.
     """
-    if commands.are_permitted():
+    if streams.are_permitted():
         return
     for command in paths:
-        if commands.is_command(command):
-            raise commands.refusal(command, _line_of(command, source, storage))
+        if streams.is_command(command):
+            raise streams.refusal(command, _line_of(command, source, storage))
 
 
 def _line_of(command: str, source: str, storage: Mapping[str, object] | None) -> str:

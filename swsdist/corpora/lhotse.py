@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from swsdist.audio.commands import is_command
+from swsdist.audio.streams import is_command
 from swsdist.core.codes import corpora as codes
 from swsdist.core.fingerprint import parse_json
 from swsdist.core.types import CORPUS, LEXEMES, PLACED, QUERIES

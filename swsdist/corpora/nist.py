@@ -18,7 +18,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from swsdist.audio import commands
+from swsdist.audio import streams
 from swsdist.core.codes import corpora as codes
 from swsdist.core.types import PLACED, QUERIES
 from swsdist.corpora.places import absolute
@@ -56,7 +56,7 @@ def ecf_documents(
     named: dict[str, str] = {}
     for row in excerpts:
         recording = _without_ending(row["file"], endings)
-        commands.require_file(row["file"], "an ECF", source)
+        streams.require_file(row["file"], "an ECF", source)
         if named.setdefault(recording, row["file"]) != row["file"]:
             raise codes.AMBIGUOUS_RECORDINGS(
                 where=source, first=named[recording], second=row["file"], recording=recording

@@ -35,8 +35,7 @@ from swsdist.corpora.lhotse import lhotse_queries
 from swsdist.corpora.nist import listed_queries
 from swsdist.io.notices import Notices
 from swsdist.io.project_file import project_file
-from swsdist.io.tables import names_in, place, read_table, without_nobody
-from swsdist.io.wrong_rows import unknown_names
+from swsdist.io.tables import names_in, place, read_table, unknown_names, without_nobody
 
 #: Columns that a written query has no use for.
 _OF_RECORDINGS = ("example", "channel", "start", "end", "speaker")

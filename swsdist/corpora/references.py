@@ -17,8 +17,7 @@ from swsdist.core.types import JUDGEMENTS, REFERENCES, with_values
 from swsdist.corpora.places import SLACK, Places, is_placed
 from swsdist.io.notices import Notices
 from swsdist.io.project_file import project_file
-from swsdist.io.tables import names_in, place, read_table
-from swsdist.io.wrong_rows import unknown_names
+from swsdist.io.tables import names_in, place, read_table, unknown_names
 
 _VERDICTS = pa.schema([*REFERENCES, JUDGEMENTS.field("verdict")])
 

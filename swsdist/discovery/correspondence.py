@@ -49,9 +49,8 @@ from swsdist.features.fitting.moments import Sums, products
 from swsdist.features.transforms.interface import Shape, spliced
 from swsdist.features.transforms.project import MOST_COLUMNS, FittedProjection, Projection, directed, projection
 from swsdist.kernels.alignment import aligned
-from swsdist.kernels.distances.create import create
-from swsdist.kernels.distances.interface import Distance
-from swsdist.kernels.query_distances import local_distances
+from swsdist.kernels.distances.interface import Distance, create
+from swsdist.kernels.products import local_distances
 
 #: Pairs of frames with the mean variance of speech in every direction, added to those found: where little recurs, the axes are
 #: principal components.

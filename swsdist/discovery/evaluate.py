@@ -8,15 +8,12 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from swsdist.core.codes import config as registry_codes
 from swsdist.core.codes import discovery as codes
-from swsdist.core.text import suggestion
 from swsdist.discovery.files import read_classes, read_folds, read_list, read_split, read_talkers, read_units
 from swsdist.discovery.measures import equal_parts
-from swsdist.discovery.modes import MODES
 from swsdist.discovery.units import Corpus, EvaluationSetup, Fragments, Given, Intervals, Ints
 from swsdist.io.notices import Notices
-from swsdist.registry.registries import DISCOVERY_MEASURES
+from swsdist.registry.registries import DISCOVERY_MEASURES, DISCOVERY_MODES
 
 S = TypeVar("S", bound=Intervals)
 
@@ -30,8 +27,8 @@ class Files(NamedTuple):
         words: likewise; None: not given, so type, token and boundary are undefined.
         talkers: a line `DOC TALKER` a document.
         folds: sets of folds by name.
-        split: stretches of speech, for tde1.
-        gold_classes: classes of equal phone strings, for tde1.
+        split: stretches of speech, if the mode needs them.
+        gold_classes: classes of equal phone strings, if the mode needs them.
         phone_tiers: names of the phones' tiers in TextGrid or ELAN; empty: all that hold intervals.
         word_tiers: of the words'.
     """
@@ -48,7 +45,7 @@ class Files(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """What `swsdist.discovery.modes.Score` takes."""
+    """What a mode (`swsdist.registry.entries.DiscoveryModeEntry`) takes."""
 
     corpus: Corpus
     fragments: Fragments
@@ -68,7 +65,7 @@ def read_evaluation(
 
     Args:
         files: their paths.
-        mode: of `MODES`.
+        mode: of `DISCOVERY_MODES`.
         notices: receives oddities.
         given: what `files.fragments` is.
         has_folds: folds will be made of the corpus.
@@ -78,7 +75,7 @@ def read_evaluation(
         UserError: there is no such file, or none that the mode needs.
         DataError: a file is not valid, or the files do not fit.
     """
-    rules, numbers = MODES[mode], dict[str, int]()
+    rules, numbers = DISCOVERY_MODES[mode], dict[str, int]()
     if given != "classes" and not rules.partial:
         raise codes.MODE_TAKES_CLASSES(mode=mode)
     for need in rules.needs:
@@ -150,7 +147,7 @@ def _demand_known(corpus: Corpus, fragments: Fragments, mode: str, path: str, no
     has_phones = np.zeros(len(corpus.documents), bool)
     has_phones[corpus.phones.document] = True
     elsewhere = ~has_phones[fragments.document]
-    if MODES[mode].known and elsewhere.any():
+    if DISCOVERY_MODES[mode].known and elsewhere.any():
         document = corpus.documents[fragments.document[int(np.argmax(elsewhere))]]
         raise codes.UNKNOWN_FRAGMENT_DOCUMENT(where=path, mode=mode, document=document)
     notices.add(codes.FRAGMENTS_ELSEWHERE, where=path, count=int(elsewhere.sum()))
@@ -173,7 +170,7 @@ def score_files(
 
     Args:
         files: paths.
-        mode: of `swsdist.discovery.modes.MODES`.
+        mode: of `swsdist.registry.registries.DISCOVERY_MODES`.
         notices: receives oddities.
         given: what `files.fragments` is.
         parts: also score so many contiguous parts of equal time of speech, as the folds `parts`.
@@ -183,20 +180,22 @@ def score_files(
         `mode` and `input` (what was given), what the mode's module says, and `warnings`, the oddities of the files.
 
     Raises:
-        UserError: an unknown mode, a missing file, or one that the mode needs.
+        ConfigError: an unknown mode.
+        UserError: a missing file, or one that the mode needs.
         DataError: a file is not valid, or the files do not fit.
     """
-    if mode not in MODES:
-        raise registry_codes.UNKNOWN_NAME(
-            where="mode", kind="mode", name=mode, meant=suggestion(mode, MODES), known=", ".join(MODES)
-        )
     corpus, fragments, setup = read_evaluation(
         files, mode, notices, given=given, has_folds=parts is not None, storage=storage
     )
     if parts is not None:
         setup = replace(setup, folds={**setup.folds, "parts": equal_parts(corpus, parts)})
     warnings = [str(notice) for notice in notices.entries.values()]
-    return {"mode": mode, "input": given, **MODES[mode].load()(corpus, fragments, setup), "warnings": warnings}
+    return {
+        "mode": mode,
+        "input": given,
+        **DISCOVERY_MODES[mode].load()(corpus, fragments, setup),
+        "warnings": warnings,
+    }
 
 
 def table(result: Mapping[str, object]) -> list[str]:

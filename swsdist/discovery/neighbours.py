@@ -12,7 +12,7 @@ diagonal through them (as that paper's median filter does), and takes a pair of 
 Matches: two stretches that are alike from their first frames to their last.
 
 Around two segments with like signatures the best local alignment of the frames' distances says from where to where they are
-alike (`swsdist.kernels.local_alignment`). Of matches of the same places the best stays.
+alike (`swsdist.kernels.alignment`). Of matches of the same places the best stays.
 
 Segments: stretches of one length, each a short vector, and a signature of it.
 
@@ -42,10 +42,10 @@ from pydantic import Field, model_validator
 from swsdist.audio.speech import stretches
 from swsdist.config.section import Section
 from swsdist.core.codes import discovery as codes
+from swsdist.kernels.alignment import align_locally
+from swsdist.kernels.arithmetic import MAX_DISTANCE
 from swsdist.kernels.distances.interface import Distance
-from swsdist.kernels.local_alignment import align_locally
-from swsdist.kernels.query_distances import local_distances
-from swsdist.kernels.scales import MAX_DISTANCE
+from swsdist.kernels.products import local_distances
 
 #: Pairs that are compared at a time.
 _HELD = 1 << 17

@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from swsdist.core.fingerprint import stable_hash
+from swsdist.discovery import seed
 from swsdist.discovery.measures import evaluated, inside
-from swsdist.discovery.modes import seed
 from swsdist.discovery.scene import Scene
 from swsdist.discovery.units import BEYOND, Corpus, EvaluationSetup, Flags, Fragments, Given, Intervals, Ints
 from swsdist.registry.registries import DISCOVERY_MEASURES

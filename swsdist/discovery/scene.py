@@ -149,7 +149,7 @@ def _parted(key: Ints, gold: Gold) -> tuple[Ints, Ints]:
 #: A row a class: occurrences, known speakers, mean duration (s), mean of how sure its members are.
 WORDS = columns("class int32, occurrences int32, speakers int32, seconds float64, sure float64")
 
-#: How often as sure as the least that makes a class (docs/how-to/discover-words.md); candidates.js has the same.
+#: How often as sure as the least that makes a class (docs/how-to/discover-words.md).
 _ALIKE = ((1.4, "very alike"), (1.15, "alike"))
 
 

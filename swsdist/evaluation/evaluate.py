@@ -29,8 +29,7 @@ from swsdist.score.measures.curve import Block, Counts, Curve, CurvePoint, conca
 from swsdist.score.measures.det import pooled_by_detection, referenced
 from swsdist.score.measures.protocol import OperatingPoint, number_of_trials
 from swsdist.score.measures.twv import PER_TERM, atwv, mtwv, per_term, twv_curve
-from swsdist.score.registered.quesst import in_order
-from swsdist.score.trials import TrialRules, in_every_document, make_trials, rows_by_document, seconds
+from swsdist.score.trials import TrialRules, in_every_document, in_order, make_trials, rows_by_document, seconds
 
 #: Source types that have columns of their own in STDEval's report, in its order.
 TYPES = ("bnews", "cts", "confmtg")

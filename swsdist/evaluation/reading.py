@@ -36,7 +36,6 @@ from swsdist.evaluation.scoring_task import DETECTED, ReadOptions, ScoringTask, 
 from swsdist.io.nist.ctm import read_ctm
 from swsdist.io.nist.ecf import read_ecf
 from swsdist.io.notices import TIMES, Notices, sample
-from swsdist.io.quesst import read_quesst_references
 from swsdist.io.tables import names_in, read_table
 from swsdist.lattices.words import spelled
 from swsdist.score.align import decimals, is_judged
@@ -373,7 +372,9 @@ def read_task(
         true = references_of_terms(true, listed, references, notices)
     elif rules.rules.by_name and rttm is not None:
         assert listed is not None
-        true, first_end = read_quesst_references(rttm, storage), None
+        from swsdist.io.nist.rttm import read_query_documents
+
+        true, first_end = read_query_documents(rttm, storage), None
         true = true.filter(pc.is_in(true["query_id"], value_set=listed["query_id"].combine_chunks()))
     else:
         assert listed is not None

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from swsdist.core.codes import score as codes
 from swsdist.evaluation.scoring_task import KaldiOptions, ScoringTask, System
-from swsdist.io.nist import systemlist_writing
+from swsdist.io.nist import systemlist
 from swsdist.io.tables import write_csv
 from swsdist.registry.registries import WRITERS
 
@@ -130,16 +130,14 @@ def stdlist(detections: pa.Table, out: Path, about: ListContext) -> None:
     rows, queries, header = _listed(detections, about)
     seconds, size = (_number(about.system.attributes.get(name)) for name in ("indexing_time", "index_size"))
     termlist = _terms(about, "tlist.xml")
-    made = systemlist_writing.stdlist(
-        str(out), termlist=termlist, indexing_seconds=seconds, index_bytes=int(size), **header
-    )
+    made = systemlist.stdlist(str(out), termlist=termlist, indexing_seconds=seconds, index_bytes=int(size), **header)
     made.write(rows, queries, out)
 
 
 def kwslist(detections: pa.Table, out: Path, about: ListContext) -> None:
     """Write a KWSLIST."""
     rows, queries, header = _listed(detections, about)
-    made = systemlist_writing.kwslist(str(out), kwlist=_terms(about, "kwlist.xml"), **header)
+    made = systemlist.kwslist(str(out), kwlist=_terms(about, "kwlist.xml"), **header)
     made.write(rows, queries, out)
 
 

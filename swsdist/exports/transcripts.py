@@ -24,9 +24,8 @@ from pathlib import Path
 from typing import NamedTuple
 from unicodedata import east_asian_width
 
-from swsdist.exports.labels import file_of
-from swsdist.exports.layers import Annotated, Key, Row
-from swsdist.exports.tiers import FORBIDDEN, WRITERS
+from swsdist.exports.lists import file_of
+from swsdist.exports.tiers import FORBIDDEN, WRITERS, Annotated, Key, Row
 from swsdist.io.nist.ctm import ctm_line
 from swsdist.lattices.lattice import Word
 from swsdist.lattices.words import bare, pieces, written

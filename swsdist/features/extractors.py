@@ -45,8 +45,8 @@ from swsdist.features.interface import (
 )
 from swsdist.features.transforms.interface import Transform, Transformed, transformed
 from swsdist.io.failures import as_file_fault
+from swsdist.io.filesystem import local_file
 from swsdist.io.local import retry_local
-from swsdist.io.remote.copies import local_file
 from swsdist.registry.registries import FEATURES, TRANSFORMS
 from swsdist.registry.registry import Entry, Registry
 

@@ -26,7 +26,7 @@ from swsdist.config.section import IsPath
 from swsdist.core.arrays import Floats, Singles
 from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import COMMON, BandRounds, Rounds, band_of, read_model
-from swsdist.io.remote.copies import local_file
+from swsdist.io.filesystem import local_file
 
 if TYPE_CHECKING:
     from swsdist.kernels.cepstra import Filters

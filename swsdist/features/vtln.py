@@ -30,7 +30,7 @@ from swsdist.features.fitting.interface import Model, Rounds, read_model
 from swsdist.features.fitting.mixture import Mixture, MixtureRounds, WarpRounds, likelihoods
 from swsdist.features.interface import one_thread
 from swsdist.features.mfcc import Mfcc
-from swsdist.io.remote.copies import local_file
+from swsdist.io.filesystem import local_file
 
 #: Corner of the piecewise linear warp, relative to the highest frequency.
 _CORNER = 0.8

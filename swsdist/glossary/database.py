@@ -13,10 +13,12 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from swsdist.core.codes import server as codes
+from swsdist.core.errors import DataError
 from swsdist.glossary import words
 from swsdist.glossary.words import Change, Correction, Entry, Place, Places, Token
 from swsdist.io.project_file import (
@@ -33,7 +35,7 @@ from swsdist.io.project_file import (
 Row = dict[str, Any]
 
 #: Of rows that changes hold: the table's name in a change, and the column of its ids.
-_TABLES = {
+TABLES = {
     "entry": ("entries", "entry_id"),
     "token": ("tokens", "token_id"),
     "correction": ("corrections", "correction_id"),
@@ -69,7 +71,7 @@ class Edit:
 
     def row(self, table: str, number: int) -> Row | None:
         """A row of a table by its id."""
-        _, key = _TABLES[table]
+        _, key = TABLES[table]
         row = self.connection.execute(f"SELECT * FROM {table} WHERE {key} = ?", (number,)).fetchone()
         return row and dict(row)
 
@@ -90,14 +92,14 @@ class Edit:
     def update(self, table: str, number: int, **values: object) -> None:
         """Change columns of a row."""
         self._keep(table, number)
-        _, key = _TABLES[table]
+        _, key = TABLES[table]
         columns = ", ".join(f"{name} = ?" for name in values)
         self.connection.execute(f"UPDATE {table} SET {columns} WHERE {key} = ?", (*values.values(), number))
 
     def delete(self, table: str, number: int) -> None:
         """Remove a row."""
         self._keep(table, number)
-        _, key = _TABLES[table]
+        _, key = TABLES[table]
         self.connection.execute(f"DELETE FROM {table} WHERE {key} = ?", (number,))
 
     def save(self, entry_id: int | None, undoes: int | None = None) -> int | None:
@@ -110,7 +112,7 @@ class Edit:
                 continue
             for rows, row in ((before, old), (after, new)):
                 if row is not None:
-                    rows.setdefault(_TABLES[table][0], {})[str(number)] = row
+                    rows.setdefault(TABLES[table][0], {})[str(number)] = row
         if not before and not after:
             return None
         values = (self.at, self.person, self._kind, entry_id, _changes_json(before), _changes_json(after), undoes)
@@ -161,7 +163,7 @@ def _rows(side: dict[str, Any] | None) -> dict[tuple[str, int], Row]:
     """The rows of a side of a change, entries first."""
     return {
         (table, int(number)): row
-        for table, (name, _) in _TABLES.items()
+        for table, (name, _) in TABLES.items()
         for number, row in ((side or {}).get(name) or {}).items()
     }
 
@@ -363,8 +365,7 @@ class Database:
         with sqlite_errors(file):
             if not file.exists() or not file.stat().st_size:
                 if file.with_name(BACKUP).exists():
-                    problem = "it is empty or gone"
-                    raise codes.DAMAGED_PROJECT(where=str(file), error=problem, backup=BACKUP, name=file.name)
+                    raise self._damaged("it is empty or gone")
                 self._make()
             with self._connection() as connection:
                 demand_known(connection, str(file))
@@ -372,7 +373,7 @@ class Database:
                 self._known = True
                 problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
                 if problem != "ok":
-                    raise codes.DAMAGED_PROJECT(where=str(file), error=problem, backup=BACKUP, name=file.name)
+                    raise self._damaged(problem)
         self._back_up()
 
     def close(self) -> None:
@@ -386,25 +387,16 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """A connection that sees one state of the file."""
-        with sqlite_errors(self.file), self._connection() as connection:
+        with sqlite_errors(self.file), self._connection() as connection, connection:
             connection.execute("BEGIN")
-            try:
-                yield connection
-            finally:
-                connection.execute("ROLLBACK")
+            yield connection
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """A connection that alone writes; all is written at the end, or nothing after an exception."""
-        with sqlite_errors(self.file), self._connection() as connection:
+        with sqlite_errors(self.file), self._connection() as connection, connection:
             connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:  # SQLite itself takes back what finds the disk full
-                    connection.execute("ROLLBACK")
-                raise
+            yield connection
 
     @contextmanager
     def alone(self) -> Iterator[sqlite3.Connection]:
@@ -444,6 +436,9 @@ class Database:
                     self._idle.append(connection)
             if not keep:
                 connection.close()
+
+    def _damaged(self, problem: str) -> DataError:
+        return codes.DAMAGED_PROJECT(where=str(self.file), error=problem, backup=BACKUP, name=self.file.name)
 
     def _make(self) -> None:
         """The schema, in a file that is missing or empty; of two that make one at once, the first does."""
@@ -565,12 +560,14 @@ _MISSING = {"entry": codes.NO_SUCH_ENTRY, "token": codes.NO_SUCH_TOKEN, "correct
 ENTRY_TEXTS = ("form", "gloss", "speaker", "note")
 TEXTS = ("variant", "speaker", "note")
 
-_OF_ENTRY: Mapping[str, Callable[[object], object]] = {
-    "form": lambda value: words.line("form", value, empty=False),
-    "gloss": lambda value: words.line("gloss", value),
-    "variants": lambda value: _json(words.names("variants", value)),
-    "speaker": lambda value: words.line("speaker", value),
-    "note": lambda value: words.lines("note", value),
+#: Checks of fields, by the field's name and its value.
+_Checks = Mapping[str, Callable[[str, object], object]]
+_OF_ENTRY: _Checks = {
+    "form": partial(words.line, empty=False),
+    "gloss": words.line,
+    "variants": lambda field, value: _json(words.names(field, value)),
+    "speaker": words.line,
+    "note": words.lines,
 }
 
 
@@ -584,13 +581,13 @@ def entry_row(fields: Mapping[str, object]) -> Row:
 
 
 def insert_entry(edit: Edit, row: Row) -> int:
-    """Write a new entry; gives its id.
+    """Write a new entry, whose other texts are empty; gives its id.
 
     Raises:
         UserError: there is one with this form.
     """
     try:
-        return edit.insert("entry", row)
+        return edit.insert("entry", {**dict.fromkeys(ENTRY_TEXTS, ""), "variants": "[]", **row})
     except sqlite3.IntegrityError:
         raise codes.ENTRY_EXISTS(form=row["form"]) from None
 
@@ -636,13 +633,12 @@ def merge(edit: Edit, entry_id: int, other_id: int) -> None:
     edit.update("entry", entry_id, variants=_json(forms), **texts)
 
 
-_OF_TOKEN: Mapping[str, Callable[[object], object]] = {
-    "verdict": words.verdict,
-    "example": lambda value: int(bool(value)),
-    "place": lambda value: words.place(value),  # type: ignore[arg-type]
-    "variant": lambda value: words.line("variant", value),
-    "speaker": lambda value: words.line("speaker", value),
-    "note": lambda value: words.lines("note", value),
+_OF_TOKEN: _Checks = {
+    "verdict": lambda _, value: words.verdict(value),
+    "example": lambda _, value: int(bool(value)),
+    "place": lambda _, value: words.place(value),  # type: ignore[arg-type]
+    **dict.fromkeys(("variant", "speaker"), words.line),
+    "note": words.lines,
 }
 
 
@@ -773,11 +769,11 @@ def overlapping(edit: Edit, entry_id: int, place: Place) -> Row | None:
     return placed(map(dict, overlapping_rows)).same(place)
 
 
-def _checked(kind: str, fields: Mapping[str, object], checks: Mapping[str, Callable[[object], object]]) -> Row:
+def _checked(kind: str, fields: Mapping[str, object], checks: _Checks) -> Row:
     for field in fields:
         if field not in checks:
             raise codes.NO_SUCH_FIELD(kind=kind, field=field, fields=", ".join(checks))
-    return {field: checks[field](value) for field, value in fields.items()}
+    return {field: checks[field](field, value) for field, value in fields.items()}
 
 
 def _joined(text: str, other: str, between: str) -> str:

@@ -22,43 +22,238 @@ README.txt   what to do with it
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
 import json
 import re
 import shutil
+import sqlite3
 import tempfile
 import zipfile
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID, uuid5
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 import pyarrow as pa
 
-from swsdist.audio.clips import MARKER, write_clip
+from swsdist.audio.reader import MARKER, write_clip
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import AudioError, DataError, UserError
+from swsdist.core.fingerprint import parse_json
 from swsdist.core.types import CORPUS, DETECTIONS, JUDGEMENTS, QUERIES, REFERENCES, columns
-from swsdist.exports.clips import clip_name
-from swsdist.exports.labels import write_labels
-from swsdist.exports.layers import EPOCH
-from swsdist.exports.tiers import WRITERS, Labelled, write_tiers
-from swsdist.glossary import archive, example_sounds, words
-from swsdist.glossary.project import Project
-from swsdist.glossary.words import YES, Correction, Entry, Token, replaced
+from swsdist.exports.lists import clip_name, write_labels
+from swsdist.exports.tiers import EPOCH, WRITERS, Labelled, write_tiers
+from swsdist.glossary import database, words
+from swsdist.glossary.database import IMPORT, UNDO, Row, keep_as_history
+from swsdist.glossary.project import KeptSounds, Project, is_missing
+from swsdist.glossary.words import YES, Correction, Entry, Place, Token, replaced
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.io.notices import Notices
 from swsdist.io.tables import read_table, write_csv
-from swsdist.lattices.beside import name_of
+from swsdist.lattices.collection import name_of
 from swsdist.report.summary import rendered
 from swsdist.store.manifest import NAME, load, require, state_name
 from swsdist.store.manifest import WORDS as FORM_WORDS
 from swsdist.store.reading import Store
+
+SCHEMA = "swsdist-glossary/1"
+
+#: What such a file begins with.
+LIKE_A_PROJECT = b"{"
+
+_CHANGE = ("change_id", "at", "person", "kind", "entry_id", "before", "after", "undoes")
+_CORRECTION = ("correction_id", "doc_id", "channel", "start", "end", "text", "person", "at")
+_TOKEN = ("token_id", "entry_id", *Place._fields, "verdict", "example", "score", *database.TEXTS, "person", "at")
+
+
+class Content(NamedTuple):
+    """The content of a file, checked.
+
+    Attributes:
+        entries, tokens, corrections, asides: rows.
+        changes: rows; `before` and `after` are JSON.
+        sounds: name and WAV by sha256.
+        of_sounds: person and time by sha256.
+        contents: rows of what documents held when they were judged.
+    """
+
+    entries: list[Row]
+    tokens: list[Row]
+    changes: list[Row]
+    sounds: dict[str, tuple[str, bytes]]
+    of_sounds: dict[str, tuple[str, str]]
+    contents: list[Row]
+    corrections: list[Row]
+    asides: list[Row]
+
+    def incoming(self) -> Iterator[tuple[Row, Place, Row, bool]]:
+        """Each token: fields of its entry, its place, its own columns, and whether it is an example."""
+        fields = {
+            row["entry_id"]: {
+                **{name: row[name] for name in database.ENTRY_TEXTS},
+                "variants": json.loads(row["variants"]),
+            }
+            for row in self.entries
+        }
+        for row in self.tokens:
+            columns = {name: row[name] for name in ("verdict", "score", *database.TEXTS, "person", "at")}
+            yield fields[row["entry_id"]], database.place_of(row), columns, bool(row["example"])
+
+
+def as_json(project: Project) -> dict[str, Any]:
+    """Everything in a project: its rows, changes and sounds."""
+    with project.reading() as connection:
+        tables = {
+            "entries" if name == "entry" else f"{name}s": [
+                dict(row) for row in connection.execute(f"SELECT * FROM {name} ORDER BY 1")
+            ]
+            for name in ("entry", "token", "change", "sound", "content", "correction", "aside")
+        }
+    for row in tables["sounds"]:
+        row["data"] = base64.b64encode((project.folder / "sounds" / f"{row['sound']}.wav").read_bytes()).decode("ascii")
+    for row in tables["entries"]:
+        row["variants"] = json.loads(row["variants"])
+    for row in tables["changes"]:
+        row |= {name: json.loads(row[name]) for name in ("before", "after") if row[name] is not None}
+    return {"schema": SCHEMA, **tables}
+
+
+def read_archive(path: Path) -> Content:
+    """The content of a file that `as_json` made.
+
+    Raises:
+        DataError: it is none, or a value in it is not possible.
+    """
+    try:
+        content = parse_json(path.read_text(encoding="utf-8"))
+        if not isinstance(content, dict) or content.get("schema") != SCHEMA:
+            raise ValueError(f"its schema is not {SCHEMA}")
+        sounds, of_sounds = {}, {}
+        for row in content["sounds"]:
+            data = base64.b64decode(row["data"], validate=True)
+            if hashlib.sha256(data).hexdigest() != row["sound"]:
+                raise ValueError("a sound is damaged")
+            sounds[row["sound"]] = (words.line("name", row["name"]), data)
+            of_sounds[row["sound"]] = (words.line("person", row["person"]), words.line("at", row["at"]))
+        entries = [_entry({**row, "variants": json.dumps(row["variants"])}) for row in content["entries"]]
+        tokens = [_token(row) for row in content["tokens"]]
+        changes = [_change(row) for row in content["changes"]]
+        contents = [_content(row) for row in content.get("contents", ())]  # earlier files have none
+        corrections = [_correction(row) for row in content.get("corrections", ())]
+        asides = [_aside(row) for row in content.get("asides", ())]
+    except (ValueError, TypeError, KeyError, AttributeError, binascii.Error, RecursionError) as error:
+        raise codes.NOT_A_GLOSSARY_FILE(where=str(path), error=error) from None
+    except (UserError, DataError) as error:
+        raise codes.NOT_A_GLOSSARY_FILE(where=str(path), error=error.message) from None
+    entry_ids = {row["entry_id"] for row in entries}
+    if strange := [row["token_id"] for row in tokens if row["entry_id"] not in entry_ids]:
+        raise codes.NOT_A_GLOSSARY_FILE(where=str(path), error=f"token {strange[0]} has no entry")
+    return Content(entries, tokens, changes, sounds, of_sounds, contents, corrections, asides)
+
+
+def fill(project: Project, content: Content, person: str) -> tuple[int, int, int, int]:
+    """Fill an empty project, with ids, changes, persons and times as they were; gives the counts of an import.
+
+    All is one change of the person who imports. The changes that come along are history, which nobody takes back here.
+    """
+    tables = [(table, side, getattr(content, side)) for table, (side, _) in database.TABLES.items()]
+    for sha256, (name, data) in content.sounds.items():
+        project.add_sound(data, name=name, person=content.of_sounds[sha256][0])
+    with project.editing(person, IMPORT) as edit:
+        for sha256, (person, at) in content.of_sounds.items():
+            edit.connection.execute("UPDATE sound SET person = ?, at = ? WHERE sound = ?", (person, at, sha256))
+        columns = ", ".join(f":{name}" for name in _CHANGE)
+        try:
+            edit.connection.executemany(f"INSERT INTO change VALUES ({columns})", content.changes)
+            for table, _, some in tables:
+                for row in some:
+                    edit.insert(table, row)
+        except sqlite3.IntegrityError as error:
+            raise codes.NOT_A_GLOSSARY_FILE(where="glossary.json", error=str(error)) from None
+        keep_as_history(edit.connection)
+        edit.save(None)
+        database.insert_contents(edit, content.contents)
+        for table, side, some in tables:
+            # No id of a removed row is used again.
+            ids = [
+                int(number) for row in content.changes for rows_of in _sides(row) for number in rows_of.get(side, ())
+            ]
+            ids += [row[f"{table}_id"] for row in some]
+            edit.connection.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table,))
+            edit.connection.execute("INSERT INTO sqlite_sequence VALUES (?, ?)", (table, max(ids, default=0)))
+    return len(content.tokens) + len(content.corrections), 0, 0, len(content.entries)
+
+
+def _sides(change: Row) -> Iterator[dict[str, Any]]:
+    yield from (json.loads(change[name]) for name in ("before", "after") if change[name] is not None)
+
+
+def _number(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 2**62:
+        raise ValueError(f"{value!r} is no id")
+    return value
+
+
+def _entry(row: Mapping[str, Any]) -> Row:
+    """An entry's row; `variants` is JSON."""
+    fields = {**{name: row[name] for name in database.ENTRY_TEXTS}, "variants": json.loads(row["variants"])}
+    return {"entry_id": _number(row["entry_id"]), **database.entry_row(fields)}
+
+
+def _token(row: Mapping[str, Any]) -> Row:
+    place = words.place({name: row[name] for name in Place._fields})
+    fields = database.token_row({name: row[name] for name in ("verdict", "example", *database.TEXTS)})
+    fields["score"] = database.score_of(row["score"])
+    by = {name: words.line(name, row[name]) for name in ("person", "at")}
+    ids = {name: _number(row[name]) for name in ("token_id", "entry_id")}
+    values = {**ids, **place._asdict(), **fields, **by}
+    return {name: values[name] for name in _TOKEN}
+
+
+def _correction(row: Mapping[str, Any]) -> Row:
+    place = words.place({name: row[name] for name in ("doc_id", "channel", "start", "end")})
+    if place.doc_id is None:
+        raise ValueError("a correction names no document")
+    texts = {name: words.line(name, row[name]) for name in ("text", "person", "at")}
+    values = {"correction_id": _number(row["correction_id"]), **place._asdict(), **texts}
+    return {name: values[name] for name in _CORRECTION}
+
+
+def _aside(row: Mapping[str, Any]) -> Row:
+    return {"aside_id": _number(row["aside_id"]), "key": words.line("key", row["key"], empty=False)}
+
+
+def _content(row: Mapping[str, Any]) -> Row:
+    place = words.place({"doc_id": row["doc_id"], "channel": row["channel"], "start": 0, "end": 1})
+    texts = {name: words.line(name, row[name], empty=False) for name in ("at", "content")}
+    return {"doc_id": place.doc_id, "channel": place.channel, **texts}
+
+
+def _change(row: Mapping[str, Any]) -> Row:
+    checks = {"entries": _entry, "tokens": _token, "corrections": _correction, "asides": _aside}
+    result: Row = {"change_id": _number(row["change_id"])}
+    result |= {name: words.line(name, row[name]) for name in ("at", "person", "kind")}
+    result |= {name: None if row[name] is None else _number(row[name]) for name in ("entry_id", "undoes")}
+    if (result["kind"] == UNDO) != (result["undoes"] is not None):
+        raise ValueError("a change is wrong")
+    for side in ("before", "after"):
+        result[side] = None
+        if row[side] is not None:
+            rows_of = {
+                name: {str(int(number)): checks[name](item) for number, item in some.items()}
+                for name, some in row[side].items()
+            }
+            result[side] = json.dumps(rows_of, ensure_ascii=False)
+    return {name: result[name] for name in _CHANGE}
+
 
 #: Folder of sounds.
 AUDIO = "audio"
@@ -72,55 +267,6 @@ class Languages(NamedTuple):
 
     forms: str = "und"
     glosses: str = "en"
-
-
-def lift(
-    entries: Iterable[tuple[Entry, Sequence[Token]]],
-    sounds: Mapping[int, str],
-    languages: Languages,
-    project: str,
-    modified: Mapping[int, str],
-) -> bytes:
-    """A file of LIFT.
-
-    Args:
-        entries: with all their tokens.
-        sounds: names of files by token.
-        languages: tags.
-        project: what no other glossary is called.
-        modified: when entries changed last; FLEx leaves an entry as it is whose time is that of its last import.
-
-    Raises:
-        UserError: a tag is none.
-    """
-    for tag in languages:
-        if not _TAG.fullmatch(tag):
-            raise codes.NO_LANGUAGE_TAG(where="language", tag=tag)
-    root = Element("lift", {"version": "0.13", "producer": f"swsdist {version('swsdist')}"})
-    for entry, tokens in entries:
-        guid = str(uuid5(_OURS, f"{project}\n{entry.entry_id}"))
-        times = {"dateModified": f"{modified[entry.entry_id][:19]}Z"} if entry.entry_id in modified else {}
-        word = SubElement(root, "entry", {"id": f"{entry.form}_{guid}", "guid": guid, **times})
-        _form(SubElement(word, "lexical-unit"), languages.forms, entry.form)
-        for token in tokens:
-            if token.token_id in sounds:
-                spoken = SubElement(word, "pronunciation")
-                if token.variant:
-                    _form(spoken, languages.forms, token.variant)
-                media = SubElement(spoken, "media", {"href": sounds[token.token_id]})
-                _form(SubElement(media, "label"), languages.glosses, _where(token))
-        for variant in entry.variants:
-            _form(SubElement(word, "variant"), languages.forms, variant)
-        if entry.gloss:
-            sense = SubElement(word, "sense", {"id": str(uuid5(_OURS, f"{project}\n{entry.entry_id}\nsense"))})
-            _form(sense, languages.glosses, entry.gloss, "gloss")
-        spoken_by = f"Speaker: {entry.speaker}" if entry.speaker else ""
-        lines = [entry.note, spoken_by, *(_where(token) for token in tokens if token.verdict == YES)]
-        if any(lines):
-            _form(SubElement(word, "note"), languages.glosses, "\n".join(filter(None, lines)))
-    ElementTree.indent(root)
-    text: bytes = ElementTree.tostring(root, encoding="UTF-8", xml_declaration=True)
-    return text + b"\n"
 
 
 def _where(token: Token) -> str:
@@ -353,18 +499,15 @@ def _labels(chosen: Chosen, folder: Path) -> None:
 
 
 def _csv(chosen: Chosen, folder: Path) -> None:
-    entries = [{**entry.as_json(), "variants": "; ".join(entry.variants)} for entry, _ in chosen.entries]
-    documents = {token.place.doc_id for _, tokens in chosen.entries for token in tokens} - {None}
-    paths = chosen.recordings(sorted(name for name in documents if name is not None))
+    entries = [{**entry._asdict(), "variants": "; ".join(entry.variants)} for entry, _ in chosen.entries]
+    documents = {token.place.doc_id for _, tokens in chosen.entries for token in tokens if token.place.doc_id}
+    paths = chosen.recordings(sorted(documents))
     rows = []
     for entry, tokens in chosen.entries:
         for token in tokens:
             place = token.place
-            path = (
-                f"sounds/{place.sound}.wav"
-                if place.doc_id is None
-                else paths.get((place.doc_id, place.channel), ("",))[0]
-            )
+            known_path = paths.get((str(place.doc_id), place.channel), ("",))[0]
+            path = known_path if place.sound is None else f"sounds/{place.sound}.wav"
             known = {"form": entry.form, "gloss": entry.gloss, "path": path}
             rows.append({**token._asdict(), **place._asdict(), **known})
     corrected = [{**each._asdict(), **each.place._asdict()} for each in chosen.corrections]
@@ -383,16 +526,45 @@ def _clips(chosen: Chosen, folder: Path) -> None:
 
 
 def _lift(chosen: Chosen, folder: Path) -> None:
-    name, examples = (
-        chosen.project.folder.name,
-        [(entry, token) for entry, tokens in chosen.entries for token in tokens if token.example],
-    )
+    """A file of LIFT, with the sounds of examples.
+
+    Raises:
+        UserError: a tag of a language is none.
+    """
+    languages, modified = chosen.languages, chosen.project.modified()
+    for tag in languages:
+        if not _TAG.fullmatch(tag):
+            raise codes.NO_LANGUAGE_TAG(where="language", tag=tag)
+    examples = [(entry, token) for entry, tokens in chosen.entries for token in tokens if token.example]
     sounds = _cut(chosen, examples, folder / "lift" / AUDIO)
     first = chosen.project.changes(most=1)
-    of = f"{first[0].at} {first[0].person}" if first else ""
-    names = {number: file.name for number, file in sounds.items()}
-    text = lift(chosen.entries, names, chosen.languages, of, chosen.project.modified())
-    (folder / "lift" / f"{name}.lift").write_bytes(text)
+    of = f"{first[0].at} {first[0].person}" if first else ""  # what no other glossary is called
+    root = Element("lift", {"version": "0.13", "producer": f"swsdist {version('swsdist')}"})
+    # FLEx leaves an entry as it is whose time is that of its last import.
+    for entry, tokens in chosen.entries:
+        guid = str(uuid5(_OURS, f"{of}\n{entry.entry_id}"))
+        times = {"dateModified": f"{modified[entry.entry_id][:19]}Z"} if entry.entry_id in modified else {}
+        word = SubElement(root, "entry", {"id": f"{entry.form}_{guid}", "guid": guid, **times})
+        _form(SubElement(word, "lexical-unit"), languages.forms, entry.form)
+        for token in tokens:
+            if token.token_id in sounds:
+                spoken = SubElement(word, "pronunciation")
+                if token.variant:
+                    _form(spoken, languages.forms, token.variant)
+                media = SubElement(spoken, "media", {"href": sounds[token.token_id].name})
+                _form(SubElement(media, "label"), languages.glosses, _where(token))
+        for variant in entry.variants:
+            _form(SubElement(word, "variant"), languages.forms, variant)
+        if entry.gloss:
+            sense = SubElement(word, "sense", {"id": str(uuid5(_OURS, f"{of}\n{entry.entry_id}\nsense"))})
+            _form(sense, languages.glosses, entry.gloss, "gloss")
+        spoken_by = f"Speaker: {entry.speaker}" if entry.speaker else ""
+        lines = [entry.note, spoken_by, *(_where(token) for token in tokens if token.verdict == YES)]
+        if any(lines):
+            _form(SubElement(word, "note"), languages.glosses, "\n".join(filter(None, lines)))
+    ElementTree.indent(root)
+    text: bytes = ElementTree.tostring(root, encoding="UTF-8", xml_declaration=True)
+    (folder / "lift" / f"{chosen.project.folder.name}.lift").write_bytes(text + b"\n")
 
 
 def _cut(chosen: Chosen, tokens: Sequence[tuple[Entry, Token]], folder: Path) -> dict[int, Path]:
@@ -401,7 +573,7 @@ def _cut(chosen: Chosen, tokens: Sequence[tuple[Entry, Token]], folder: Path) ->
     (folder / MARKER).touch()  # they are never taken for recordings
     paths = chosen.recordings(sorted({token.place.doc_id for _, token in tokens if token.place.doc_id is not None}))
     storage = {} if chosen.store is None else chosen.store.folder.storage
-    written, there = dict[int, Path](), example_sounds.Kept(chosen.project.folder)
+    written, there = dict[int, Path](), KeptSounds(chosen.project.folder)
     for number, (entry, token) in enumerate(tokens, 1):
         place = token.place
         out = folder / clip_name(number, entry.form, place.doc_id or "sound", place.start)
@@ -410,7 +582,7 @@ def _cut(chosen: Chosen, tokens: Sequence[tuple[Entry, Token]], folder: Path) ->
             path = str(chosen.project.sound_file(str(place.sound)))
         else:
             path = paths.get((place.doc_id, place.channel), ("", 0.0))[0]
-        if kept is not None and example_sounds.is_missing(path):
+        if kept is not None and is_missing(path):
             place, path = kept.within(place), kept.path
         try:
             if not path:
@@ -425,13 +597,12 @@ def _cut(chosen: Chosen, tokens: Sequence[tuple[Entry, Token]], folder: Path) ->
 
 
 def _page(chosen: Chosen, folder: Path) -> None:
-    speakers = {entry.entry_id: _speakers(entry, tokens) for entry, tokens in chosen.entries}
+    speakers = {
+        entry.entry_id: sorted({entry.speaker, *(token.speaker for token in tokens)} - {""})
+        for entry, tokens in chosen.entries
+    }
     text = rendered("glossary", entries=chosen.entries, speakers=speakers, date=datetime.now(UTC).date().isoformat())
     (folder / "glossary.html").write_text(text, encoding="utf-8")
-
-
-def _speakers(entry: Entry, tokens: Sequence[Token]) -> list[str]:
-    return sorted({name for name in (entry.speaker, *(token.speaker for token in tokens)) if name})
 
 
 def _tables(chosen: Chosen, folder: Path) -> None:
@@ -459,7 +630,7 @@ def _tables(chosen: Chosen, folder: Path) -> None:
 
 
 def _project(chosen: Chosen, folder: Path) -> None:
-    text = json.dumps(archive.as_json(chosen.project), ensure_ascii=False, indent=1)
+    text = json.dumps(as_json(chosen.project), ensure_ascii=False, indent=1)
     (folder / "glossary.json").write_text(text, encoding="utf-8")
 
 

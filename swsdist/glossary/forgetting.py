@@ -34,7 +34,7 @@ from swsdist.core.codes import storage as codes
 from swsdist.core.text import suggestion
 from swsdist.glossary.project import Project
 from swsdist.io.filesystem import Folder, locate
-from swsdist.lattices.beside import files_in, name_of
+from swsdist.lattices.collection import files_in, name_of
 from swsdist.pipeline import lock
 from swsdist.pipeline.ledger import NAME as PLAN
 from swsdist.pipeline.ledger import Ledger, load_plans, remove, save_plans
@@ -285,9 +285,7 @@ def _from_run(
     for name in names:
         folder, _, last = name.rpartition("/")
         if last == manifest.NAME and any(other.startswith(f"{folder}/") for other in holding):
-            gone |= {
-                other for other in names if other.startswith(f"{folder}/")
-            }  # queries that are cut out of documents
+            gone |= {other for other in names if other.startswith(f"{folder}/")}  # queries cut out of documents
         elif last == manifest.NAME:
             gone -= {other for other in names if other.startswith(f"{folder}/")}
     yield from (

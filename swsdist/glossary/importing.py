@@ -17,14 +17,12 @@ from typing import Any, NamedTuple
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import SwsdistError, UserError
 from swsdist.glossary import database, words
-from swsdist.glossary.archive import LIKE_A_PROJECT, fill, read_archive
 from swsdist.glossary.database import IMPORT, Row
-from swsdist.glossary.exports import BELOW, CORRECTED, WORDS
+from swsdist.glossary.exports import BELOW, CORRECTED, LIKE_A_PROJECT, WORDS, Content, fill, read_archive
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Document, Place, Places, document_of, documents_beside, lengths_of
 from swsdist.io.compressed import short
-from swsdist.lattices.beside import TIERED, tiers_of
-from swsdist.lattices.collection import LatticeFile
+from swsdist.lattices.collection import TIERED, LatticeFile, tiers_of
 from swsdist.lattices.formats import elan, praat, table
 from swsdist.lattices.lattice import LeftOut, Origin
 from swsdist.lattices.words import Annotations, chosen_of
@@ -48,10 +46,6 @@ class Counts(NamedTuple):
     entries: int
     unusable: int = 0
     first: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        """The values by name."""
-        return self._asdict()
 
 
 class Incoming(NamedTuple):
@@ -101,43 +95,30 @@ def import_file(
         UserError: the file is of another kind, or no or several recordings may be meant.
         DataError: it cannot be read, or has no tier of a name.
     """
-    name = name or str(path)
+    path, name = Path(path), name or str(path)
     try:
-        return _import(project, Path(path), name, person, store, tiers or (), examples, document)
+        with path.open("rb") as opened:
+            head = opened.read(_HEAD)
+        content, left_out = None, LeftOut()
+        if head.lstrip().startswith(LIKE_A_PROJECT):
+            content = read_archive(path)
+            if project.change == 0:
+                return Counts(*fill(project, content, person))
+            incoming = [Incoming(*item) for item in content.incoming()]
+            for row in content.corrections:
+                incoming.append(
+                    Incoming(
+                        None, database.place_of(row), {name: row[name] for name in ("text", "person", "at")}, False
+                    )
+                )
+        else:
+            incoming = _of_file(path, head, name, store, tiers or (), examples, document, left_out)
+        lengths = {} if store is None else lengths_of(store, {item.place.doc_id for item in incoming})
+        counts = take_in(project, incoming, content, person=person, lengths=lengths, left_out=left_out)
+        return counts._replace(first=counts.first.replace(str(path), name))
     except SwsdistError as error:
         error.where = error.where and error.where.replace(str(path), name)
         raise
-
-
-def _import(
-    project: Project,
-    path: Path,
-    name: str,
-    person: str,
-    store: Store | None,
-    tiers: Sequence[str],
-    examples: bool,
-    document: tuple[str, int] | None,
-) -> Counts:
-    with path.open("rb") as opened:
-        head = opened.read(_HEAD)
-    sounds, contents, asides, left_out = dict[str, tuple[str, bytes]](), list[Row](), list[Row](), LeftOut()
-    if head.lstrip().startswith(LIKE_A_PROJECT):
-        content = read_archive(path)
-        if project.change == 0:
-            return Counts(*fill(project, content, person))
-        incoming = [Incoming(*item) for item in content.incoming()]
-        for row in content.corrections:
-            incoming.append(
-                Incoming(None, database.place_of(row), {name: row[name] for name in ("text", "person", "at")}, False)
-            )
-        sounds, contents, asides = content.sounds, content.contents, content.asides
-    else:
-        incoming = _of_file(path, head, name, store, tiers, examples, document, left_out)
-    lengths = {} if store is None else lengths_of(store, {item.place.doc_id for item in incoming})
-    counts = take_in(project, incoming, person=person, sounds=sounds, contents=contents, asides=asides, lengths=lengths)
-    first = "".join(map(str, left_out.errors[:1])).replace(str(path), name) or counts.first
-    return counts._replace(unusable=counts.unusable + left_out.count, first=first)
 
 
 def import_files(
@@ -155,7 +136,7 @@ def import_files(
 
     Args:
         project, person, tiers, examples: as of `import_file`.
-        files: as `swsdist.lattices.beside.files_in` finds them in a folder; local.
+        files: as `swsdist.lattices.collection.files_in` finds them in a folder; local.
         where: they are, for errors.
         store: whose recordings they are of.
 
@@ -183,9 +164,7 @@ def import_files(
     if not found:
         raise codes.NOTHING_TO_IMPORT(where=where, tiers=", ".join(sorted(names)) or "any")
     lengths = lengths_of(store, {item.place.doc_id for item in incoming})
-    counts = take_in(project, incoming, person=person, lengths=lengths)
-    first = "".join(map(str, left_out.errors[:1])) or counts.first
-    return counts._replace(unusable=counts.unusable + left_out.count, first=first)
+    return take_in(project, incoming, person=person, lengths=lengths, left_out=left_out)
 
 
 def _of_file(
@@ -270,23 +249,21 @@ def _annotated(
 def take_in(
     project: Project,
     incoming: Sequence[Incoming],
+    whole: Content | None = None,
     *,
     person: str,
-    sounds: Mapping[str, tuple[str, bytes]] | None = None,
-    contents: Sequence[Row] = (),
-    asides: Sequence[Row] = (),
     lengths: Mapping[tuple[str, int], float] | None = None,
+    left_out: LeftOut | None = None,
 ) -> Counts:
     """Write tokens and corrections, as one change.
 
     Args:
         project: the glossary.
         incoming: the tokens.
+        whole: the glossary that they are of, with its sounds, what documents held when they were judged, and was set aside.
         person: who imports.
-        sounds: name and WAV by sha256, of tokens in sounds.
-        contents: what documents held when they were judged.
-        asides: what was set aside.
         lengths: s of documents, where they are known.
+        left_out: what a reader could not use, which is counted, too.
 
     Returns:
         the counts.
@@ -294,7 +271,7 @@ def take_in(
     Raises:
         UserError: there are too many.
     """
-    for name, data in (sounds or {}).values():
+    for name, data in whole.sounds.values() if whole else ():
         project.add_sound(data, name=name, person=person)
     checked, unusable = list[tuple[Incoming, Row, Place]](), list[UserError]()
     for item in incoming:
@@ -328,8 +305,7 @@ def take_in(
                 added, changed = added + (not same), changed + bool(same)
                 continue
             if row["form"] not in ids:
-                new_entry = {**dict.fromkeys(database.ENTRY_TEXTS, ""), "variants": "[]", **row}
-                ids[row["form"]] = database.insert_entry(edit, new_entry)
+                ids[row["form"]] = database.insert_entry(edit, row)
                 new += 1
             elif row.get("gloss") and glosses.get(row["form"]) == "":
                 database.update_entry(edit, ids[row["form"]], {"gloss": row["gloss"]})
@@ -356,8 +332,11 @@ def take_in(
             new_row = {"token_id": number, "entry_id": entry_id, **place._asdict(), **item.row, "example": item.example}
             tokens[entry_id].add(place, new_row if old is None else database.demand(edit, "token", number))
             added, changed = added + (old is None), changed + (old is not None)
-        database.insert_contents(edit, contents)
-        for key in sorted({row["key"] for row in asides} - database.aside(edit.connection)):
-            edit.insert("aside", {"key": key})
+        if whole is not None:
+            database.insert_contents(edit, whole.contents)
+            for key in sorted({row["key"] for row in whole.asides} - database.aside(edit.connection)):
+                edit.insert("aside", {"key": key})
         edit.save(None)
-    return Counts(added, changed, skipped, new, len(unusable), unusable[0].message if unusable else "")
+    faults = [*map(str, left_out.errors if left_out else ()), *(error.message for error in unusable)]
+    count = len(unusable) + (left_out.count if left_out else 0)
+    return Counts(added, changed, skipped, new, count, faults[0] if faults else "")

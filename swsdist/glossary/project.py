@@ -3,29 +3,32 @@
 project.sqlite           entries, tokens, corrections, sounds and changes (`swsdist.glossary.database`)
 project.backup.sqlite    a copy as of the last opening
 sounds/SHA256.wav        recorded and uploaded examples
-examples/*.flac          examples in recordings (`swsdist.glossary.example_sounds`)
+examples/*.flac          examples in recordings: words are heard and searched where recordings are missing
+
+A file of `examples/` holds one channel of a place of a document, with `PAD` s on both sides. Its name has a digest of the
+document's id, the channel, its own start and end in the document, µs, and a digest of what the document held when judged.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
+import logging
 import os
 import shutil
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import soundfile
 
-from swsdist.audio.clips import MARKER
+from swsdist.audio.reader import MARKER, as_bytes, read_clip
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import StorageError
-from swsdist.glossary import database as changes
 from swsdist.glossary import database as rows
-from swsdist.glossary import example_sounds, words
+from swsdist.glossary import words
 from swsdist.glossary.database import UNDO, Database, Edit, change_of, last_of
 from swsdist.glossary.words import Change, Correction, Entry, Place, Sound, Token
 from swsdist.io.failures import FULL, storage_errors
@@ -33,6 +36,73 @@ from swsdist.io.filesystem import Folder, is_remote
 from swsdist.io.project_file import NAME
 from swsdist.store.manifest import NAME as MANIFEST
 from swsdist.store.reading import Store
+
+_LOG = logging.getLogger(__name__)
+#: Folder of the sounds of examples.
+EXAMPLES = "examples"
+#: Around an example, s.
+PAD = 0.5
+
+
+class KeptSound(NamedTuple):
+    """A file, and the place of a document that it holds."""
+
+    path: str
+    place: Place
+
+    def within(self, place: Place) -> Place:
+        """A place of the document, in the file."""
+        return place._replace(
+            channel=1, start=max(0.0, place.start - self.place.start), end=place.end - self.place.start
+        )
+
+
+def is_missing(path: str) -> bool:
+    """Whether no recording is known, or the local file is not there."""
+    return not path or not (is_remote(path) or Path(path).exists())
+
+
+class KeptSounds:
+    """The sounds that a project keeps, as its folder is listed now."""
+
+    def __init__(self, project: Path) -> None:
+        self._files: dict[str, list[tuple[Path, int, float, float, str]]] = {}
+        for file in sorted((project / EXAMPLES).glob("*.flac")):
+            with suppress(ValueError):
+                of, channel, start, end, content = file.stem.split("-")
+                self._files.setdefault(of, []).append((file, int(channel), int(start) / 1e6, int(end) / 1e6, content))
+
+    def files(self, doc_id: str) -> list[Path]:
+        """All of a document."""
+        return [file for file, *_ in self._files.get(_digest(doc_id), ())]
+
+    def of(self, place: Place, content: str | None) -> KeptSound | None:
+        """The newest sound of a place of a document.
+
+        Args:
+            place: it.
+            content: that the document holds; another recording's sound is not its own. None: unknown.
+        """
+        found = [
+            KeptSound(str(file), Place(place.doc_id, channel, start, end))
+            for file, channel, start, end, held in self._files.get(_digest(str(place.doc_id)), ())
+            if channel == place.channel and start <= place.start and place.end <= end
+            if content is None or held in ("", _digest(content))
+        ]
+        return max(found, key=lambda sound: Path(sound.path).stat().st_mtime, default=None)
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def _keep_sound(project: Path, token: Token, path: str, storage: Mapping[str, object]) -> None:
+    doc_id, channel, start, end, _ = token.place
+    clip = read_clip(path, start, end, pad=PAD, channel=channel, storage=storage)
+    last = max(end, clip.begin + len(clip.samples) / clip.rate)  # a place may exceed its recording by little
+    content = "" if token.content is None else _digest(token.content)
+    name = f"{_digest(str(doc_id))}-{channel}-{round(clip.begin * 1e6)}-{round(last * 1e6)}-{content}.flac"
+    Folder(str(project)).write_bytes(f"{EXAMPLES}/{name}", as_bytes(clip.samples, clip.rate, "FLAC"))
 
 
 class Project:
@@ -106,8 +176,25 @@ class Project:
             return {row["name"]: row["value"] for row in connection.execute("SELECT name, value FROM setting")}
 
     def keep_sounds(self, store: Store) -> int:
-        """Keep the sounds of examples, whose recordings may be missing one day (`example_sounds`); gives their number."""
-        return example_sounds.keep(self.folder, self._examples(), store)
+        """Keep the sounds of examples that have none yet, whose recordings may be missing one day; gives their number.
+
+        Left out are those whose recording cannot be read, or holds another sound than was judged.
+        """
+        there = KeptSounds(self.folder)
+        examples = [each for each in self._examples() if each.place.doc_id and not there.of(each.place, each.content)]
+        if not examples:
+            return 0
+        wrong, count = words.replaced(examples, store), 0
+        paths = store.recordings(sorted({str(token.place.doc_id) for token in examples}))
+        for token in examples:
+            path = paths.get((str(token.place.doc_id), token.place.channel), ("",))[0]
+            if token not in wrong and not is_missing(path):
+                try:
+                    _keep_sound(self.folder, token, path, store.folder.storage)
+                    count += 1
+                except Exception as error:  # whatever is wrong with this one, the others are kept
+                    _LOG.info("the sound of an example is not kept: %s", error)
+        return count
 
     def _examples(self) -> list[Token]:
         with self.reading() as connection:
@@ -119,14 +206,14 @@ class Project:
         those of examples, but not with what was taken out.
         """
         (folder / "sounds").mkdir(parents=True)
-        (folder / example_sounds.NAME).mkdir()
+        (folder / EXAMPLES).mkdir()
         (folder / MARKER).touch()
         with self._database.alone() as connection:
             connection.execute("VACUUM INTO ?", (str(folder / NAME),))
         with closing(sqlite3.connect(folder / NAME)) as copy, copy:
             copy.execute("DELETE FROM sound WHERE sound NOT IN (SELECT sound FROM token WHERE sound IS NOT NULL)")
             names = [f"sounds/{sound}.wav" for (sound,) in copy.execute("SELECT sound FROM sound")]
-        there = example_sounds.Kept(self.folder)
+        there = KeptSounds(self.folder)
         kept = (there.of(token.place, token.content) for token in self._examples() if token.place.doc_id)
         names += [os.path.relpath(sound.path, self.folder) for sound in kept if sound is not None]
         for name in dict.fromkeys(names):
@@ -373,9 +460,12 @@ class Project:
             numbers of tokens, corrections, changes that say something of them, and sounds of examples.
         """
         with self._database.writing() as connection:
-            counts = changes.forget(connection, doc_ids, dry)
-        counts["sounds of examples"] = example_sounds.forget(self.folder, doc_ids, dry=dry)
+            counts = rows.forget(connection, doc_ids, dry)
+        files = [file for doc_id in doc_ids for file in KeptSounds(self.folder).files(doc_id)]
+        counts["sounds of examples"] = len(files)
         if not dry:
+            for file in files:
+                file.unlink(missing_ok=True)
             self._database.shrink()
         return counts
 
@@ -498,11 +588,9 @@ class Project:
         ).fetchone()
         return row and str(row["content"])
 
-    @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
+    def reading(self) -> AbstractContextManager[sqlite3.Connection]:
         """A connection for several queries of one state."""
-        with self._database.reading() as connection:
-            yield connection
+        return self._database.reading()
 
     @contextmanager
     def editing(self, person: str, kind: str) -> Iterator[Edit]:

@@ -21,9 +21,9 @@ from swsdist.core.codes import server as codes
 from swsdist.core.errors import UserError
 from swsdist.core.fingerprint import plain
 from swsdist.core.text import kept
-from swsdist.exports.labels import label_file
+from swsdist.exports.lists import label_file
 from swsdist.io.filesystem import is_remote
-from swsdist.lattices.beside import name_of
+from swsdist.lattices.collection import name_of
 from swsdist.lattices.words import key_of
 from swsdist.stages.inputs.corpus_documents import identities
 from swsdist.store.reading import Store
@@ -56,10 +56,6 @@ class Place(NamedTuple):
     end: float
     sound: str | None = None
 
-    def as_json(self) -> dict[str, Any]:
-        """The values by name."""
-        return self._asdict()
-
 
 class Entry(NamedTuple):
     """A word.
@@ -88,10 +84,6 @@ class Entry(NamedTuple):
     sounds: int
     examples: int
 
-    def as_json(self) -> dict[str, Any]:
-        """The values by name."""
-        return {**self._asdict(), "variants": list(self.variants)}
-
 
 class Token(NamedTuple):
     """A place judged for an entry.
@@ -119,10 +111,6 @@ class Token(NamedTuple):
     at: str
     content: str | None = None
 
-    def as_json(self) -> dict[str, Any]:
-        """The values by name."""
-        return {**self._asdict(), "place": self.place.as_json()}
-
 
 class Correction(NamedTuple):
     """What is said in a stretch of a recording, as a person writes it, whatever was recognised there.
@@ -141,10 +129,6 @@ class Correction(NamedTuple):
     at: str
     content: str | None = None
 
-    def as_json(self) -> dict[str, Any]:
-        """The values by name."""
-        return {**self._asdict(), "place": self.place.as_json()}
-
 
 class Sound(NamedTuple):
     """A recorded or uploaded sound, kept in `sounds/`: duration in s, rate in Hz."""
@@ -155,10 +139,6 @@ class Sound(NamedTuple):
     rate: int
     person: str
     at: str
-
-    def as_json(self) -> dict[str, Any]:
-        """The values by name."""
-        return self._asdict()
 
 
 class Change(NamedTuple):
@@ -181,10 +161,6 @@ class Change(NamedTuple):
     before: dict[str, Any] | None
     after: dict[str, Any] | None
     undoes: int | None
-
-    def as_json(self) -> dict[str, Any]:
-        """The values by name."""
-        return self._asdict()
 
 
 def line(field: str, value: object, *, empty: bool = True) -> str:

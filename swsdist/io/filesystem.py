@@ -20,11 +20,17 @@ Names in a store or a run must not lead out of it.
 A corpus is the user's, and may name files anywhere. Manifests, plans and receipts may come from others: the names in
 them must be below their folder, and must not make us read or write elsewhere. Every such name passes `demand_inside`
 when it is read, and every local file of a store or run `demand_no_detour` when it is opened or published.
+
+Local copies of single files that a library or an extractor needs on a disk: models, tables of labels.
+
+An extractor's path has no options for S3. So those apply with which this process last opened a folder of the same
+bucket: of its run, or of its store.
 """
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import shutil
 import stat
@@ -33,18 +39,15 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from io import UnsupportedOperation
-from pathlib import Path
-from typing import BinaryIO, NamedTuple, Protocol, TypedDict, TypeVar, cast
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, NamedTuple, TypeVar, cast
 
 from swsdist.core.codes import io as codes
 from swsdist.core.codes import storage as store_codes
 from swsdist.core.text import is_signed, shown
-from swsdist.io.byte_count import open_counted
 from swsdist.io.failures import OF_WRITING, TEMPORARY, explain, storage_errors
-from swsdist.io.local import retry_local, walk
-from swsdist.io.remote.details import details_of
+from swsdist.io.local import open_counted, retry_local, walk
 from swsdist.io.remote.scratch import scratch
 
 
@@ -162,6 +165,8 @@ class Folder:
             if stat.S_ISDIR(status.st_mode):
                 raise FileNotFoundError(errno.ENOENT, "is a folder", url)
             return _local_info(status)
+        from swsdist.io.remote.objects import details_of
+
         details = _ask(self.storage, url, lambda client: details_of(client, _key(url)))
         if details["type"] != "file":
             raise FileNotFoundError(errno.ENOENT, "is a folder", url)
@@ -177,7 +182,8 @@ class Folder:
         if local is not None:
             return retry_local(local.stat).st_mtime
         url = self.path(name)
-        return _ask(self.storage, url, lambda client: client.info(_key(url)))["LastModified"].timestamp()
+        moment: float = _ask(self.storage, url, lambda client: client.info(_key(url)))["LastModified"].timestamp()
+        return moment
 
     def identity(self, name: str) -> str:
         """Identity of a file, which changes with the file; see `Info`."""
@@ -208,7 +214,7 @@ class Folder:
             for name, status in walk(start, f"{prefix.rstrip('/')}/" if prefix else "", unreadable):
                 yield name, _local_info(status)
             return
-        from swsdist.io.remote.pages import objects_below
+        from swsdist.io.remote.objects import objects_below
 
         bucket, _, key = _key(self.path(prefix).rstrip("/")).partition("/")
         skip = len(_key(self.root).partition("/")[2])
@@ -217,9 +223,11 @@ class Folder:
             yield item.key[skip:].removeprefix("/"), Info(item.size, _identity(item.size, item.etag))
 
     def _listed(self, bucket: str, **requested: str) -> Mapping[str, object]:
-        return _ask(
-            self.storage, self.path(), lambda client: client.call_s3("list_objects_v2", Bucket=bucket, **requested)
+        request = {"Bucket": bucket, **requested}
+        answer: Mapping[str, object] = _ask(
+            self.storage, self.path(), lambda client: client.call_s3("list_objects_v2", **request)
         )
+        return answer
 
     def open(self, name: str, ahead: int = READ_AHEAD) -> BinaryIO:
         """A seekable binary file for reading; on S3 it fetches `ahead` bytes beyond each request.
@@ -230,7 +238,7 @@ class Folder:
         local = self.local(name)
         if local is not None:
             return open_counted(local)
-        from swsdist.io.remote.reading import open_checked
+        from swsdist.io.remote.objects import open_checked
 
         return cast(BinaryIO, open_checked(self.storage, self.path(name), ahead))
 
@@ -247,7 +255,7 @@ class Folder:
                     return file.read()
             except NotADirectoryError as error:  # the folder is a file
                 raise FileNotFoundError(*error.args) from None
-        from swsdist.io.remote.reading import read_object
+        from swsdist.io.remote.objects import read_object
 
         return read_object(self.storage, self.path(name))
 
@@ -272,7 +280,7 @@ class Folder:
         """
         if self.local(name) is not None:
             raise UnsupportedOperation("conditional writes are for S3")
-        from swsdist.io.remote.conditional import put_if
+        from swsdist.io.remote.objects import put_if
 
         url = self.path(name)
         bucket, _, key = _key(url).partition("/")
@@ -398,27 +406,6 @@ def _local_info(status: os.stat_result) -> Info:
     return Info(status.st_size, f"{status.st_size}:{status.st_mtime_ns}")
 
 
-class _Details(TypedDict):
-    """S3's details of an object."""
-
-    type: str
-    size: int
-    ETag: str
-    LastModified: datetime
-
-
-class _S3(Protocol):
-    """The part of s3fs in use here."""
-
-    def info(self, path: str) -> _Details: ...
-
-    def pipe_file(self, path: str, value: bytes, *, chunksize: int) -> None: ...
-
-    def put_file(self, lpath: str, rpath: str, *, chunksize: int, max_concurrency: int) -> None: ...
-
-    def call_s3(self, method: str, **kwargs: str | bytes) -> Mapping[str, object]: ...
-
-
 def _identity(size: int, etag: str) -> str:
     bare = etag.strip('"')
     return f"{size}:{bare}"
@@ -438,8 +425,43 @@ def _bucket_and_key(url: str) -> dict[str, str]:
     return {"Bucket": bucket, "Key": key}
 
 
-def _ask(storage: Mapping[str, object], url: str, do: Callable[[_S3], T]) -> T:
+def _ask(storage: Mapping[str, object], url: str, do: Callable[[Any], T]) -> T:
     """Send a request to S3, with retries where useful."""
-    from swsdist.io.remote.retry import retry_remote
+    from swsdist.io.remote.client import retry_remote
 
     return retry_remote(storage, url, do)
+
+
+# By url and identity: this process's copy, and the SHA-256 of the fetched bytes.
+_copies: dict[tuple[str, str], tuple[Path, str]] = {}
+
+
+def local_file(path: str) -> Path:
+    """The file itself if it is local, else a copy in the temporary folder of this process.
+
+    A copy is fetched once, and again when the object changes; its SHA-256 is verified at each call.
+
+    Raises:
+        FileNotFoundError: there is no such object.
+        StorageError: any other failure of S3.
+    """
+    if not is_remote(path):
+        return Path(path)
+    folder, name = locate(path, storage_of_bucket(path))
+    key = path, folder.identity(name)
+    if key in _copies:
+        copy, required = _copies[key]
+        if copy.is_file() and _sha256(copy.read_bytes()) == required:
+            return copy
+    data = folder.read_bytes(name)
+    digest = _sha256(data)
+    place = scratch() / "copies" / digest
+    place.mkdir(parents=True, exist_ok=True)
+    copy = place / PurePosixPath(name).name
+    copy.write_bytes(data)
+    _copies[key] = copy, digest
+    return copy
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

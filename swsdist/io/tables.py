@@ -40,7 +40,7 @@ from swsdist.core.errors import TableError
 from swsdist.core.types import JUDGEMENTS, QUERIES, REFERENCES
 from swsdist.io.compressed import demand_utf8, opened, short
 from swsdist.io.fields import LATEST
-from swsdist.io.notices import Notices
+from swsdist.io.notices import Notices, sample
 from swsdist.io.project_file import project_file, read_view
 
 _COUNTED_FROM_ONE = ("channel", "example")
@@ -579,3 +579,37 @@ def _check_rows(
         more = ", ".join(source.place(row).removeprefix(f"{source.path}, ") for row in rows[1:3])
         also = f"; so in {len(rows) - 1} other rows ({more}{', ...' if len(rows) > 3 else ''})" if more else ""
         raise code(where=source.place(rows[0]), column=column, value=shown, also=also, most=f"{LATEST:.0f}")
+
+
+#: Rows shown in a message.
+_SHOWN = 3
+
+
+def unknown_names(
+    what: str,
+    names: Sequence[str],
+    rows: Sequence[int],
+    path: str,
+    there: Iterable[object],
+    storage: Mapping[str, object] | None,
+    remedy: str,
+) -> TableError:
+    """The error for rows of a table with unknown names.
+
+    Args:
+        what: kind of name, for example `query`.
+        names: as shown in messages, one per row.
+        rows: from 0; at least one.
+        path: of the table.
+        there: the existing names.
+        storage: options for s3fs.
+        remedy: advice.
+    """
+    others = ""
+    if len(rows) > 1:
+        lines = (place(path, row, storage).removeprefix(f"{path}, ") for row in rows[:_SHOWN])
+        shown = ", ".join(f"{name} ({line})" for name, line in zip(names, lines, strict=False))
+        others = f", nor what {len(rows) - 1} other rows name: {shown}{', ...' if len(rows) > _SHOWN else ''}"
+    return codes.UNKNOWN_TABLE_NAME(
+        where=place(path, rows[0], storage), what=what, name=names[0], others=others, advice=remedy, known=sample(there)
+    )

@@ -1,15 +1,15 @@
 """Cepstra of frames of samples, sixteen frames at a time: window, Fourier transform, filters, logarithm, cosine transform.
 
-A frame is one lane of `kernels.vectors`, so its bytes depend on no other frame, on no block and on no processor: each sum has
-one order, and nothing is contracted or left to a library. float64 throughout.
+A frame is one lane of `kernels.vectors`, so its bytes depend on no other frame, on no block and on no processor: each
+sum has one order, and nothing is contracted or left to a library. float64 throughout.
 
-The transform of n real samples is that of n / 2 complex ones, x[2k] + i x[2k + 1], taken apart afterwards; of an odd n it is
-that of n samples without an imaginary part. It is Stockham's (Cochran and others 1967, "What is the fast Fourier
-transform?"), which needs no bit reversal: stages of radix 4, then of the other prime factors. Arrays of lanes are flat:
-number k of frame j lies at ``16 * k + j``.
+The transform of n real samples is that of n / 2 complex ones, x[2k] + i x[2k + 1], taken apart afterwards; of an odd
+n it is that of n samples without an imaginary part. It is Stockham's (Cochran and others 1967, "What is the fast
+Fourier transform?"), which needs no bit reversal: stages of radix 4, then of the other prime factors. Arrays of lanes
+are flat: number k of frame j lies at ``16 * k + j``.
 
-The logarithm of 2^e m, with m from sqrt(1/2) up to sqrt(2), is that of 2^e and 2 atanh((m - 1) / (m + 1)), a power series,
-to the last bit or two.
+The logarithm of 2^e m, with m from sqrt(1/2) up to sqrt(2), is that of 2^e and 2 atanh((m - 1) / (m + 1)), a power
+series, to the last bit or two.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The activation GELU (Hendrycks and Gimpel 2016), x / 2 (1 + erf(x / sqrt(2))), in float32.
 
-erf is a quotient of two polynomials, of degree 13 and 8, for |x| up to 4, beyond which it is 1 to the last bit; its relative
-error is below 4e-7. Only + - * / are used, sixteen numbers at a time, so bytes do not depend on the processor.
+erf is a quotient of two polynomials, of degree 13 and 8, for |x| up to 4, beyond which it is 1 to the last bit; its
+relative error is below 4e-7. Only + - * / are used, sixteen numbers at a time, so bytes do not depend on the
+processor.
 """
 
 from __future__ import annotations

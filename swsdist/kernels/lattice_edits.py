@@ -4,15 +4,17 @@ The cost of a path r of the query and a stretch u of a path of the document, fro
 
     -ln P(r) - ln visits(first state of u) - ln P(u given that state) + the edits between their labels,
 
-a substitution, an insertion (a label of the document alone) and a deletion (a label of the query alone) costing `edit` each,
-but for cheaper substitutions that are listed. Label 0, no word, costs no edit on either side. u begins and ends with a label
-that stands for one of the query's: silence at the edges is no part of a term, and what deletes all labels is no match.
+a substitution, an insertion (a label of the document alone) and a deletion (a label of the query alone) costing
+`edit` each, but for cheaper substitutions that are listed. Label 0, no word, costs no edit on either side. u begins
+and ends with a label that stands for one of the query's: silence at the edges is no part of a term, and what deletes
+all labels is no match.
 
-So a match has three phases. Before its first pair of labels and after its last one only the query goes on, by deletions: their
-least costs depend on the query's state alone. A cell (query state i, document state s) has the least cost of what has come
-there in between, as one integer: the cost in units of 1/1024 in the high bits, then the labels of r, then the state at which u
-began, so ties go to the shorter r and to the earlier start. For each query state one pass over the document's arcs gives the
-best way into each of its states by any arc; labels of the query differ from that only at arcs of their own label.
+So a match has three phases. Before its first pair of labels and after its last one only the query goes on, by
+deletions: their least costs depend on the query's state alone. A cell (query state i, document state s) has the least
+cost of what has come there in between, as one integer: the cost in units of 1/1024 in the high bits, then the labels
+of r, then the state at which u began, so ties go to the shorter r and to the earlier start. For each query state one
+pass over the document's arcs gives the best way into each of its states by any arc; labels of the query differ from
+that only at arcs of their own label.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from swsdist.kernels.compiled import compiled
 
 #: Units of a cost of 1.
 UNIT = 1024
-#: Bits of the start state, and of it and the labels of r (`swsdist.methods.lattice.query_lattices.MOST_LABELS`).
+#: Bits of the start state, and of it and the labels of r (`swsdist.methods.lattice.places.MOST_LABELS`).
 START_BITS, LOW_BITS = 28, 38
 #: States of a document that the method aligns at once.
 PIECE = 1 << 14

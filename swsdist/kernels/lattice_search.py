@@ -1,15 +1,16 @@
 """Search of label sequences in lattices: exact posteriors of all places of many terms at once.
 
-A lattice is packed: states in topological order, arcs by source. `chance` of an arc is the probability to take it from its
-source, `visits` of a state the probability to pass it, so a chain of arcs from a state has the posterior visits x product of
-chances. Label 0 is no word: arcs of that label may stand between two words of a term, never at its ends.
+A lattice is packed: states in topological order, arcs by source. `chance` of an arc is the probability to take it
+from its source, `visits` of a state the probability to pass it, so a chain of arcs from a state has the posterior
+visits x product of chances. Label 0 is no word: arcs of that label may stand between two words of a term, never at
+its ends.
 
-Terms are one deterministic automaton over labels. A *pair* is a state of the lattice and a node of the automaton; arcs
-between pairs are made when they are met first, and serve all starts (lazy composition). A *token* is a pair that is reached
-from a start; tokens of as many words that meet are added, so the work is bounded by pairs, not by paths.
+Terms are one deterministic automaton over labels. A *pair* is a state of the lattice and a node of the automaton;
+arcs between pairs are made when they are met first, and serve all starts (lazy composition). A *token* is a pair that
+is reached from a start; tokens of as many words that meet are added, so the work is bounded by pairs, not by paths.
 
-Source: D. Can and M. Saraclar, "Lattice indexing for spoken term detection", IEEE TASLP 19(8), 2011, section III (the sum over
-chains of a factor, here computed when a term is searched instead of when the index is made).
+Source: D. Can and M. Saraclar, "Lattice indexing for spoken term detection", IEEE TASLP 19(8), 2011, section III (the
+sum over chains of a factor, here computed when a term is searched instead of when the index is made).
 """
 
 from __future__ import annotations

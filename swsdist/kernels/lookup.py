@@ -1,18 +1,20 @@
 """The bounded-slope recurrence over distances looked up in tables of bytes: 32 frames of the collection at a time.
 
-A frame is a code of 4 bits in each of its parts (`methods.first_pass.codebook`), two parts a byte. For a query frame a table
-says, for each part and code, how much it adds to the distance; a shuffle looks up 32 frames at once (André, Kermarrec and
-Le Scouarnec 2015, "Cache locality is not enough: high-performance nearest neighbor search with product quantization fast
-scan"). The recurrence is `kernels.recurrences.bounded_slope` with the cost alone as state, 16 bits that saturate: a cost of
-65535 is infinite. It needs no other frame of its own row, so consecutive frames fill a vector.
+A frame is a code of 4 bits in each of its parts (`methods.first_pass.codebook`), two parts a byte. For a query frame
+a table says, for each part and code, how much it adds to the distance; a shuffle looks up 32 frames at once (André,
+Kermarrec and Le Scouarnec 2015, "Cache locality is not enough: high-performance nearest neighbor search with product
+quantization fast scan"). The recurrence is `kernels.recurrences.bounded_slope` with the cost alone as state, 16 bits
+that saturate: a cost of 65535 is infinite. It needs no other frame of its own row, so consecutive frames fill a
+vector.
 
 Of a stream, with its parts p, and saturating operations of 8 bits::
 
     sum = (table[0][code 0] + table[1][code 1] + ...) - less
     distance = (sum * sum * factor) >> 16,  or (256 * sum * factor) >> 16
 
-The distance of several streams is their sum. Layout of codes, uint8: (groups, bytes, 32), a document beginning with a group;
-`gap`, uint8 (groups, 32), is 255 behind the end of a document, in at least two frames, so that no path goes on in the next one.
+The distance of several streams is their sum. Layout of codes, uint8: (groups, bytes, 32), a document beginning with a
+group; `gap`, uint8 (groups, 32), is 255 behind the end of a document, in at least two frames, so that no path goes on
+in the next one.
 
 The plain form computes the same bytes one frame at a time, for processors without AVX2, and for the tests.
 """

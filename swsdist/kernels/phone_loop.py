@@ -1,19 +1,22 @@
 """Exact lattices of phones from posteriors of their states: a free loop, or one with weights of pairs.
 
-A phone has states from left to right: it is entered in the first, left from the last, and spends a frame or more in each.
-In a free loop any phone follows any other, and the only memory between phones is the frame. With weights of pairs (a bigram)
-it is the last phone, too.
+A phone has states from left to right: it is entered in the first, left from the last, and spends a frame or more in
+each. In a free loop any phone follows any other, and the only memory between phones is the frame. With weights of
+pairs (a bigram) it is the last phone, too.
 
-A path's weight is the product over frames of exp(scale x log posterior), and of `entry` for each phone, times the weight of
-each pair. Frames are divided by a factor each, so that all sums stay near 1 and no logarithm is taken: `forward` chooses the
-factors. A *border* t is between frames t - 1 and t.
+A path's weight is the product over frames of exp(scale x log posterior), and of `entry` for each phone, times the
+weight of each pair. Frames are divided by a factor each, so that all sums stay near 1 and no logarithm is taken:
+`forward` chooses the factors. A *border* t is between frames t - 1 and t.
 
-A segment (first border, phone, last border) has the posterior entered[first, phone] x (sum over its inner alignments) x
-after[last, phone] / total. While a phone goes on from a border, the posterior that it has begun there and still lasts only
-falls, so it is dropped, exactly, when that is less than a segment's least.
+A segment (first border, phone, last border) has the posterior entered[first, phone] x (sum over its inner alignments)
+x after[last, phone] / total. While a phone goes on from a border, the posterior that it has begun there and still
+lasts only falls, so it is dropped, exactly, when that is less than a segment's least.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -269,3 +272,55 @@ def best_paths(
                 ended[t + 1, column] = score[p, states - 1]
                 back[t, column, 0], back[t, column, 1] = start[p, states - 1], p
                 back[t, column, 2] = source[p, states - 1]
+
+
+class Segment(NamedTuple):
+    """A phone of a string: first frame, the one after its last, number of the phone, and its cost."""
+
+    first: int
+    stop: int
+    phone: int
+    cost: float
+
+
+def best_string(
+    costs: Iterable[NDArray[np.float64]],
+    shape: tuple[int, int],
+    entry: float,
+    pairs: NDArray[np.float64] | None = None,
+) -> list[Segment]:
+    """The string of least cost; empty if there are fewer frames than states.
+
+    Args:
+        costs: blocks of (frames, phones, states), of a frame in a state.
+        shape: phones and states.
+        entry: cost of a phone.
+        pairs: float64 (phones + 1, phones), costs of a phone after another, the last row at the start.
+    """
+    phones, _ = shape
+    weights = np.empty((0, 0)) if pairs is None else np.ascontiguousarray(pairs, np.float64)
+    columns = 1 if pairs is None else phones + 1
+    score = np.full(shape, np.inf)
+    start, source = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
+    last = np.full((1, columns), np.inf)
+    last[0, -1] = 0.0
+    borders, backs, frames = [last], [np.empty((0, columns, 3), np.int32)], 0
+    for block in costs:
+        ended = np.empty((len(block) + 1, columns))
+        ended[0] = last[-1]
+        back = np.zeros((len(block), columns, 3), np.int32)
+        best_paths(np.ascontiguousarray(block), entry, weights, frames, score, start, source, ended, back)
+        last = ended[-1:]
+        borders.append(ended[1:])
+        backs.append(back)
+        frames += len(block)
+    if not np.isfinite(last.min()):
+        return []
+    ended, back = np.concatenate(borders), np.concatenate(backs)
+    result, border, column = [], frames, int(ended[frames].argmin())
+    while border:
+        first, phone, before = back[border - 1, column].tolist()
+        earlier = before if pairs is not None else 0
+        result.append(Segment(first, border, phone, float(ended[border, column] - ended[first, earlier])))
+        border, column = first, earlier
+    return result[::-1]

@@ -18,13 +18,29 @@ int16).
 The inner loop takes some query frames and `_FRAMES` document frames at once, so that each value is loaded for several
 products and the sums stay in registers (Goto and van de Geijn 2008, "Anatomy of high-performance matrix
 multiplication").
+
+**Row range**: distances of a query frame to a document's frames, mapped to 0..4095 by their least and greatest.
+
+Distances before are eight times as fine as others, 0..32767, where `Stream.fine` says so: a row may have a small range.
+
+A query frame that is far from everything, or near to everything, then counts as much as any other: what matters is
+where in the document it is nearest. In a document with least and greatest distance l and g of a query frame::
+
+    scale = (4095 2^19 + (r >> 1)) // r             r = max(g - l, 1)
+    d' = ((d - l) scale + 2^18) >> 19               0 at l, 4095 at g, at most 0.54 from 4095 (d - l) / r
+
+in whole numbers of 32 bits. Where all are equal, all become 0. A score is minus the mean of d' / 4095.
+
+Source: min-max normalisation of a query frame's distances: Rodriguez-Fuentes, Varona, Penagarikano, Bordel and Diez
+2014, "High-performance query-by-example spoken term detection on the SWS 2013 evaluation", and `minmax_norm` of
+SUPERB's task.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, lru_cache
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 import llvmlite.binding as llvm
 import numba
@@ -38,6 +54,7 @@ from numba.core.typing import Signature
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from swsdist.kernels.arithmetic import MAX_DISTANCE, Value, least, most
 from swsdist.kernels.compiled import compiled
 from swsdist.kernels.distances.interface import Distance, Map
 from swsdist.kernels.vectors import WIDTH, Intrinsic, load, load_rounded, pointer, splat, store, vector_of
@@ -373,3 +390,122 @@ def aligned(elements: int, dtype: type[Element] | np.dtype[Element]) -> NDArray[
     room = np.empty(size + 64, np.uint8)
     start = -room.ctypes.data % 64
     return room[start : start + size].view(dtype)
+
+
+#: Largest distance before.
+LARGEST = (1 << 15) - 1
+
+#: Fractional bits of a scale: 4095 of them times the range fit 32 bits.
+_BITS = 19
+
+
+def scale_of(low: Value, high: Value) -> Value:
+    """The factor of a range; where there are no distances, `high` is below `low`, and no distance is mapped."""
+    width = most(high - low, 1)
+    return ((width >> 1) + (MAX_DISTANCE << _BITS)) // width  # type: ignore[operator, no-any-return] # lanes have it
+
+
+def in_range(d: Value, low: Value, scale: Value) -> Value:
+    """A distance in its range, 0..4095; distances of padding, outside of the range, become any of these."""
+    return least(most((d - low) * scale + (1 << (_BITS - 1)), 0) >> _BITS, MAX_DISTANCE)
+
+
+def row_range(table: NDArray[np.int16]) -> NDArray[np.int16]:
+    """The same of a complete table of distances, int16 (query frames, document frames), at least one of each."""
+    low, high = (bound(axis=1).astype(np.int64) for bound in (table.min, table.max))
+    scale = np.array([scale_of(*ends) for ends in zip(low.tolist(), high.tolist(), strict=True)])
+    wide: NDArray[np.int64] = (table - low[:, None]) * scale[:, None] + (1 << (_BITS - 1)) >> _BITS
+    return wide.astype(np.int16)
+
+
+for _function in (scale_of, in_range):
+    numba.extending.register_jitable(_function)
+
+
+class Room(Generic[Element]):
+    """A reusable array that grows on demand, because allocating memory costs more than using it."""
+
+    def __init__(self, dtype: type[Element]) -> None:
+        self._held: NDArray[Element] = np.empty(0, dtype)
+
+    def __call__(self, elements: int) -> NDArray[Element]:
+        """An uninitialised array of this size; invalidates the previous one."""
+        if self._held.size < elements:
+            self._held = aligned(elements, self._held.dtype)
+        return self._held[:elements]
+
+
+class QueryDistances:
+    """Distances of a query's prepared frames to consecutive frames of documents, in groups of sixteen.
+
+    Attributes:
+        frames: of the query.
+        height: rows of the distances: its frames, and some padding.
+    """
+
+    def __init__(
+        self, query: NDArray[np.float32], distance: Distance, room: Room[np.int16], row_range: bool = False
+    ) -> None:
+        self._room = room
+        self.frames = len(query)
+        self._large, self._small = tiles(self.frames)
+        self.height = rows_of(self._large, self._small)
+        self._layout = layout(distance)
+        self._query = paired(query, self._layout.order, self.height).reshape(-1)
+        self._distance = distance
+        self._maps = distance.maps(row_range)
+        self._sums = np.empty(SUMS, np.int32)
+
+    def __call__(self, source: NDArray[np.int16]) -> NDArray[np.int16]:
+        """Distances, int16 (groups, `height`, 16), flat, with room after them; valid until the buffer is reused.
+
+        Args:
+            source: int16 (groups, pairs, 16, 2), flat; the groups are a multiple of `STRIDE`.
+        """
+        groups = len(source) // (2 * WIDTH * self._layout.pairs)
+        size = groups * self.height * WIDTH
+        buffer = self._room(len(self._distance.streams) * size)
+        distances: list[NDArray[np.int16]] = []
+        for from_dot, (first, pairs, _) in zip(self._maps, self._layout.shape.tolist(), strict=True):
+            out = buffer[len(distances) * size : (len(distances) + 1) * size]
+            write = fill(from_dot, "int16")
+            query = (self._query, 0, self._large, self._small)
+            write(source, 0, groups, self._layout.pairs, first, pairs, *query, out, self._sums)
+            distances.append(out)
+        if len(distances) == 1:
+            return distances[0]
+        total = np.full(distances[0].shape, 1 << self._distance.shift >> 1, np.int32)
+        for stream, out in zip(self._distance.streams, distances, strict=True):
+            total += stream.weight * out.astype(np.int32)
+        distances[0][:] = np.minimum(total >> self._distance.shift, MAX_DISTANCE)
+        return distances[0]
+
+
+def local_distances(
+    query: NDArray[np.float32],
+    document: NDArray[np.float32],
+    distance: Distance,
+    place: slice = slice(None),
+    ranged: bool = False,
+) -> NDArray[np.int16]:
+    """Distances between prepared frames, int16 (query frames, document frames), as in the search.
+
+    Args:
+        query, document: float32 (frames, columns), prepared.
+        distance: between frames.
+        place: the document frames to return; all by default.
+        ranged: map the distances of a query frame to their range in the complete document (`search.row_range`).
+    """
+    document = document if ranged else document[place]
+    laid = layout(distance)
+    n, length = len(query), len(document)
+    groups = -(-length // (WIDTH * STRIDE)) * STRIDE
+    # Sixteen consecutive frames take the place of one frame of sixteen documents.
+    by_frame = paired(document, laid.order, groups * WIDTH).reshape(groups, WIDTH, laid.pairs, 2)
+    query_distances = QueryDistances(query, distance, Room(np.int16), ranged)
+    distances = query_distances(np.ascontiguousarray(by_frame.transpose(0, 2, 1, 3)).reshape(-1))
+    in_order = (
+        distances.reshape(groups, query_distances.height, WIDTH).transpose(1, 0, 2).reshape(query_distances.height, -1)
+    )
+    table = in_order[:n, :length]
+    return np.ascontiguousarray(row_range(table)[:, place] if ranged else table)

@@ -8,9 +8,9 @@ less than a hundredth of a trial, and makes the maximum unique and finite where 
 scores separate hits from false alarms, and where columns repeat each other. At the maximum the probabilities of the
 rows sum to the number of hits.
 
-Newton's method from zero, with the step halved until the gradient gets smaller. Only + - * / and square roots of float64
-are taken, in the order of the rows (numpy's own sums and exponentials may differ between types of CPU in the last bit), so
-callers give distinct rows in a fixed order, with counts (`Labelled`).
+Newton's method from zero, with the step halved until the gradient gets smaller. Only + - * / and square roots of
+float64 are taken, in the order of the rows (numpy's own sums and exponentials may differ between types of CPU in the
+last bit), so callers give distinct rows in a fixed order, with counts (`Labelled`).
 
 Sources: Hosmer and Lemeshow, "Applied logistic regression"; the prior, Genkin, Lewis and Madigan 2007, "Large-scale
 Bayesian logistic regression for text categorization"; `exp` and `log`, reduction by ln 2 in two parts as in fdlibm.

@@ -22,10 +22,9 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.kernels.arithmetic import least
+from swsdist.kernels.arithmetic import State, StateType, least
 from swsdist.kernels.compiled import compiled
 from swsdist.kernels.recurrences.bounded_slope import cell
-from swsdist.kernels.recurrences.packing import State, StateType
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
 
 #: Columns of `windows`: its first group, its columns, the first column whose cost is needed, and the first and the stop

@@ -2,23 +2,32 @@
 
 A path is a file, or a folder of files of any of the registered formats, searched with its subfolders; hidden files and files of
 no format, or whose names are not UTF-8, are left out, and reported.
+
+Annotations beside recordings: `talk.eaf`, `talk.TextGrid`, `talk.csv`, ... beside `talk.wav`, in the same folder.
+
+Of several files of one recording the first counts, as for its words (`swsdist.lattices.collection`). A recording has a speaker
+if its tiers name exactly one: in ELAN their participant, in a TextGrid the name before ` - words`, as aligners write it, in a
+table its column. Of several it has none: who speaks when is then a matter of voices (`swsdist.store.voices`).
 """
 
 from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
+from itertools import groupby
 from typing import NamedTuple
 
 from swsdist.core.codes import lattices as codes
-from swsdist.core.errors import DataError, SwsdistError
+from swsdist.core.errors import DataError, SwsdistError, UserError
 from swsdist.core.fingerprint import stable_hash
 from swsdist.core.text import kept
 from swsdist.io.compressed import opened
-from swsdist.io.filesystem import Folder, Info, locate
-from swsdist.lattices.lattice import Broken, Lattices, Origin
-from swsdist.lattices.words import MEDIA
+from swsdist.io.filesystem import Folder, Info, identify, locate
+from swsdist.lattices.formats import elan, praat, table
+from swsdist.lattices.lattice import BREAK, Broken, Lattices, LeftOut, Origin
+from swsdist.lattices.packed import Recipe, pack
+from swsdist.lattices.words import MEDIA, Annotation, Annotations, key_of, written
 from swsdist.registry.registries import LATTICE_FORMATS
 from swsdist.registry.registry import Entry
 
@@ -54,14 +63,12 @@ def find_files(
     Raises:
         UserError: there is no such file or folder, or no file of a format.
     """
-    folder, name = locate(path, storage)
-    everything = Folder(path, storage)
-    local = everything.local()
-    alone = not local.is_dir() if local is not None else folder.exists(name)
-    if alone:
+    if alone := not _is_folder(path, storage):
+        folder, name = locate(path, storage)
         listing: Mapping[str, Info] = {name: folder.info(name)}
     else:
-        folder, listing = everything, everything.listing(unreadable=lambda where, error: skipped(where, None))
+        folder = Folder(path, storage)
+        listing = folder.listing(unreadable=lambda where, error: skipped(where, None))
     files: list[LatticeFile] = []
     for file in sorted(listing):
         if any(part.startswith(".") for part in file.split("/")):
@@ -134,12 +141,8 @@ def read_file(form: str, origin: Origin) -> Lattices:
         StorageError: the storage failed, not the file.
     """
     read: Callable[[Origin], Lattices] = LATTICE_FORMATS[form].load()
-    return _guarded(read(origin), origin)
-
-
-def _guarded(lattices: Lattices, origin: Origin) -> Lattices:
     try:
-        yield from lattices
+        yield from read(origin)
     except DataError as error:
         yield Broken(posixpath.basename(origin.path), error)
 
@@ -159,3 +162,92 @@ def chunks(files: Iterable[LatticeFile]) -> Iterator[list[LatticeFile]]:
             some, size = [], 0
     if some:
         yield some
+
+
+#: Formats whose files have tiers.
+TIERED = ("elan", "textgrid", "table")
+
+
+def name_of(path: str) -> str:
+    """What a recording and the files beside it have in common: folder, and name without endings."""
+    folder, slash, _ = path.rpartition("/")
+    return f"{folder}{slash}{key_of(path)}"
+
+
+def files_in(folder: str, storage: Mapping[str, object]) -> dict[str, LatticeFile]:
+    """Files of annotations in a folder and those below it, by `name_of`; of a recording or a table there are none."""
+    if not _is_folder(folder, storage):
+        return {}
+    try:
+        files = find_files(folder, None, storage, lambda path, better: None)
+    except UserError:
+        return {}
+    return {name_of(file.path): file for file in files}
+
+
+def tiers_of(file: LatticeFile, storage: Folder) -> tuple[tuple[Annotations, ...], LeftOut]:
+    """The tiers of a file as it is now, each in order of time, without annotations that have no text; and what of it cannot be
+    used.
+
+    A transcript is one tier without a name, and words that begin and end together are one annotation of it.
+
+    Args:
+        file: itself.
+        storage: a folder that knows how to read it.
+
+    Raises:
+        DataError, UserError, OSError: it cannot be read.
+    """
+    return _tiers_of(file._replace(identity=identify(file.path, storage.storage)), storage)
+
+
+@lru_cache(64)
+def _tiers_of(file: LatticeFile, storage: Folder) -> tuple[tuple[Annotations, ...], LeftOut]:
+    origin, left_out = Origin(file.path, storage.storage), LeftOut()
+    if file.format == "elan":
+        tiers = elan.annotated(origin, left_out).tiers
+    elif file.format == "textgrid":
+        tiers = praat.annotated(origin, left_out)
+    elif file.format == "table":
+        tiers = table.annotated(origin, left_out)
+    else:
+        tiers = [Annotations("", True, _phrases(file, origin))]
+    return tuple(tier._replace(rows=[row for row in tier.rows if row.text.strip()]) for tier in tiers), left_out
+
+
+def _phrases(file: LatticeFile, origin: Origin) -> list[Annotation]:
+    rows = []
+    for item in read_file(file.format, origin):
+        if isinstance(item, Broken):
+            raise item.error
+        words = [word for word in pack(item, Recipe()).words if word.text != BREAK]
+        for (start, end), some in groupby(words, lambda word: (word.start, word.end)):
+            rows.append(Annotation(start, end, written(word.text for word in some), file.path))
+    return sorted(rows)
+
+
+def speakers_in(folder: str, storage: Mapping[str, object]) -> dict[str, str]:
+    """Speakers of recordings, by `name_of`; see the module. Files that cannot be read name none."""
+    speakers = {}
+    for name, file in files_in(folder, storage).items():
+        try:
+            tiers, _ = tiers_of(file, Folder(folder, storage)) if file.format in TIERED else ((), None)
+        except (SwsdistError, OSError):
+            continue
+        if len(named := {tier.speaker for tier in tiers if tier.speaker and tier.rows}) == 1:
+            speakers[name] = named.pop()
+    return speakers
+
+
+def speakers_of(source: str | None, storage: Mapping[str, object]) -> str | Callable[[str], str | None] | None:
+    """What `corpus.speakers` gives: the path of a table as it is; of a folder, the speaker of a recording's path."""
+    if source is None or not _is_folder(source, storage):
+        return source
+    speakers = speakers_in(source, storage)
+    return lambda path: speakers.get(name_of(path))
+
+
+def _is_folder(path: str, storage: Mapping[str, object]) -> bool:
+    folder, name = locate(path, storage)
+    local = folder.local(name)
+    return not folder.exists(name) if local is None else local.is_dir()

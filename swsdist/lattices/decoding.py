@@ -7,7 +7,7 @@ one's unigram. `<s>` is the beginning; `</s>` and higher orders are left out. Lo
 
 Source: SRILM, ngram-format(5).
 
-Phone lattices from posteriors of phones' states, exact and in bounded memory; strings: `swsdist.kernels.phone_string`.
+Phone lattices from posteriors of phones' states, exact and in bounded memory; strings: `swsdist.kernels.phone_loop`.
 
 Sources: the loop of three-state phones is that of BUT's recogniser (P. Schwarz, "Phoneme recognition based on long temporal
 context", 2009); the topology of CTC is that of A. Graves et al., "Connectionist temporal classification", ICML 2006, section
@@ -55,10 +55,6 @@ class Decoder(NamedTuple):
     insertion: float = 0.0
     pairs: NDArray[np.float64] | None = None
 
-    def weights(self) -> NDArray[np.float64]:
-        """Weights of pairs; no rows without any."""
-        return np.empty((0, 0)) if self.pairs is None else np.exp(self.pairs)
-
 
 class PhoneArcs(NamedTuple):
     """Arcs of a phone lattice. A state is a border between frames and, with weights of pairs, the phone that ends there.
@@ -97,7 +93,8 @@ def phone_arcs(read: Reader, frames: int, decoder: Decoder, least: float = 1e-3)
     if frames == 0:
         return empty
     shape = read(0, 1).shape[1:]
-    pairs, entry = decoder.weights(), float(np.exp(decoder.scale * decoder.insertion))
+    pairs = np.empty((0, 0)) if decoder.pairs is None else np.exp(decoder.pairs)
+    entry = float(np.exp(decoder.scale * decoder.insertion))
     blocks = [(first, min(first + _BLOCK, frames)) for first in range(0, frames, _BLOCK)]
     # Sums are kept where blocks meet only: within a block they are computed again.
     mass, reached = np.zeros(shape), np.zeros(shape[0] + 1 if len(pairs) else 1)
@@ -368,9 +365,8 @@ class FrameDecoder:
         UserError: the track has no posteriors, no blank, or not the non-speech that is named; or a file cannot be read.
     """
 
-    def __init__(
-        self, options: Decoding, columns: Columns, storage: Mapping[str, object] | None = None, where: str = "features"
-    ) -> None:
+    def __init__(self, options: Decoding, columns: Columns, storage: Mapping[str, object] | None = None) -> None:
+        where = "features"
         if columns.kind not in ("logits", "posteriors"):
             raise codes.TRACK_NOT_DECODABLE(where=where, kind=columns.kind)
         self._options, self._logits = options, columns.kind == "logits"
@@ -424,7 +420,7 @@ class FrameDecoder:
 
     def string(self, frames: NDArray[np.float32]) -> list[str]:
         """The likeliest phones of a query, without non-speech."""
-        from swsdist.kernels.phone_string import best_string  # compiles
+        from swsdist.kernels.phone_loop import best_string  # compiles
 
         decoder = self._string
         costs = -decoder.scale * self.log_posteriors(frames)

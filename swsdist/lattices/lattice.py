@@ -10,13 +10,15 @@ A transcript is a lattice with one path, or one whose words have the alternative
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import DataError, SwsdistError
 
 Ints = NDArray[np.int64]
@@ -155,15 +157,12 @@ BREAK = "\ue000"
 MILLISECOND = 0.001
 
 
-def of_probabilities(
-    key: str,
-    times: Ints,
-    arcs: Iterable[tuple[int, int, str, float]],
-    channel: int = 1,
-    left_out: LeftOut | None = None,
-    words: tuple[Word, ...] | None = None,
-) -> Lattice:
-    """A lattice from its first state to its last, by states in ms, and arcs: source, target, text, and probability."""
+def of_probabilities(key: str, times: Ints, arcs: Iterable[tuple[int, int, str, float]], **more: Any) -> Lattice:
+    """A lattice from its first state to its last, by states in ms, and arcs: source, target, text, and probability.
+
+    Args:
+        more: channel, words and what is left out, as of a `Lattice`.
+    """
     labels = {"": 0}
     numbers, chances = array("q"), array("d")  # tuples of a recording of hours fill memory
     for source, target, text, chance in arcs:
@@ -172,43 +171,17 @@ def of_probabilities(
     sources, targets, places = np.array(numbers, np.int64).reshape(-1, 3).T.copy()
     with np.errstate(divide="ignore"):
         graph = -np.log(np.array(chances, np.float64)) + 0.0
-    return of_costs(key, times, sources, targets, places, graph, tuple(labels), channel, left_out, words)
+    return of_costs(key, times, sources, targets, places, graph, tuple(labels), **more)
 
 
 def of_costs(
-    key: str,
-    times: Ints,
-    source: Ints,
-    target: Ints,
-    label: Ints,
-    graph: Floats,
-    labels: tuple[str, ...],
-    channel: int = 1,
-    left_out: LeftOut | None = None,
-    words: tuple[Word, ...] | None = None,
+    key: str, times: Ints, source: Ints, target: Ints, label: Ints, graph: Floats, labels: tuple[str, ...], **more: Any
 ) -> Lattice:
     """The same by the arcs' columns, with -ln of their probabilities."""
-    final = np.full(len(times), np.inf)
+    final, none = np.full(len(times), np.inf), np.zeros(len(graph))
     final[-1] = 0.0
-    return Lattice(
-        key,
-        MILLISECOND,
-        times,
-        source,
-        target,
-        label,
-        graph,
-        np.zeros(len(graph)),
-        final,
-        final.copy(),
-        labels,
-        0,
-        int(times.max()),
-        channel,
-        probabilities=True,
-        left_out=left_out,
-        words=words,
-    )
+    arcs = source, target, label, graph, none, final, final.copy()
+    return Lattice(key, MILLISECOND, times, *arcs, labels, 0, int(times.max()), probabilities=True, **more)
 
 
 def transcript(key: str, words: Sequence[Word], channel: int = 1, left_out: LeftOut | None = None) -> Lattice:
@@ -232,7 +205,8 @@ def transcript(key: str, words: Sequence[Word], channel: int = 1, left_out: Left
             onward = k + 1 < count and not back[k + 1]
             arcs.append((2 * k + 1, 2 * k + 2 + onward, "", 1 - word.confidence))
     arcs.append((2 * count, 2 * count + 1, "", 1.0))
-    return of_probabilities(key, times, arcs, channel, left_out, tuple(word for word in words if word.text != BREAK))
+    said = tuple(word for word in words if word.text != BREAK)
+    return of_probabilities(key, times, arcs, channel=channel, left_out=left_out, words=said)
 
 
 class Variant(NamedTuple):
@@ -281,8 +255,77 @@ def confusion_network(
             arcs.append((at, onward, "", rest))
         at = onward
     arcs.append((at, state(max(length * MILLISECOND, times[at] * MILLISECOND)), "", 1.0))
-    return of_probabilities(key, np.array(times, np.int64), arcs, channel, words=words)
+    return of_probabilities(key, np.array(times, np.int64), arcs, channel=channel, words=words)
 
 
 #: What a reader yields.
 Lattices = Iterator[Lattice | Broken]
+
+
+#: Greatest magnitude of a finite cost: of larger ones doubles keep too little for posteriors.
+GREATEST_COST = 1e9
+
+
+def demand_costs(where: str, *costs: Floats) -> None:
+    """Demand that costs are possible.
+
+    Raises:
+        DataError: a cost is no number, too large, or -inf.
+    """
+    for some in costs:
+        wrong = ~((np.abs(some) <= GREATEST_COST) | (some == np.inf))
+        if wrong.any():
+            raise codes.IMPOSSIBLE_COST(where=where, value=float(some[wrong][0]))
+
+
+def demand_forward(where: str, times: Ints, source: Ints, target: Ints) -> None:
+    """Demand that no arc ends before it starts: phrases would go back in time.
+
+    Raises:
+        DataError: one does.
+    """
+    back = np.flatnonzero(times[target] < times[source])
+    if len(back):
+        raise codes.LINK_BACK_IN_TIME(where=where, source=int(source[back[0]]), target=int(target[back[0]]))
+
+
+def text_of(label: int, words: Mapping[int, str] | None, where: str) -> str:
+    """Text of a label: from the list of words, or its number; empty of 0.
+
+    Raises:
+        DataError: the list has no such number.
+    """
+    if label == 0:
+        return ""
+    if words is None:
+        return str(label)
+    if label not in words:
+        raise codes.UNKNOWN_LABEL(where=where, label=label)
+    return words[label]
+
+
+def numbered(words: Iterable[str]) -> tuple[Ints, tuple[str, ...]]:
+    """The label of each word, and the labels' texts; the empty word is label 0."""
+    labels = {"": 0}
+    numbers = np.array([labels.setdefault(word, len(labels)) for word in words], np.int64)
+    return numbers, tuple(labels)
+
+
+def stem(path: str) -> str:
+    """Name of a file without its folder, ending, and the ending of packing."""
+    name = PurePosixPath(path).name
+    return PurePosixPath(name.removesuffix(".gz").removesuffix(".xz")).stem
+
+
+def single(origin: Origin, parse: Callable[[Origin], Lattice]) -> Lattices:
+    """The only lattice of a file."""
+    try:
+        yield parse(origin)
+    except DataError as error:
+        yield Broken(stem(origin.path), error)
+
+
+def log_cost(chances: Floats) -> Floats:
+    """-ln of probabilities; infinite of 0."""
+    with np.errstate(divide="ignore"):
+        return -np.log(chances) + 0.0

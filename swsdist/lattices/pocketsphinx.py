@@ -6,7 +6,7 @@ finds no speech has no words: pocketsphinx makes words of silence.
 A recognition depends on the recording alone. A decoder carries cepstral means from utterance to utterance; `reinit_feat` before
 each makes it give the bytes of a new decoder.
 
-Posteriors are pocketsphinx's own (`swsdist.lattices.formats.pocketsphinx`), with acoustic scores divided by `scale`. A word
+Posteriors are pocketsphinx's own (`swsdist.lattices.formats.htk`), with acoustic scores divided by `scale`. A word
 that ends a lattice lasts to the end of the stretch, where pocketsphinx's SLF gives it no length.
 
 Source: pocketsphinx 5.1.1, its documentation of `Config`, `Decoder` and `Lattice`.
@@ -32,7 +32,7 @@ from swsdist.core.codes import lattices as codes
 from swsdist.core.needs import LEAST, Needs
 from swsdist.io.filesystem import Folder, identify, is_remote
 from swsdist.io.remote.scratch import scratch
-from swsdist.lattices.formats import pocketsphinx
+from swsdist.lattices.formats import htk
 from swsdist.lattices.lattice import MILLISECOND, Broken, Lattice, Origin
 from swsdist.lattices.recognition import Text, joined, lasting, stretches
 
@@ -132,7 +132,7 @@ class Pocketsphinx(Section):
                         raise codes.NOTHING_DECODED(where=key, start=begin / RATE, end=samples / RATE)
                     self._decoder.get_prob()  # posteriors of links exist once this was asked for
                     graph.write_htk(f"{folder}/part.slf")
-                    (part,) = pocketsphinx.read(Origin(f"{folder}/part.slf"))
+                    (part,) = htk.read_pocketsphinx(Origin(f"{folder}/part.slf"))
                     if isinstance(part, Broken):
                         raise part.error
                     parts.append((_ticks(begin), lasting(part, _ticks(len(stretch)))))

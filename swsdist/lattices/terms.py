@@ -51,23 +51,23 @@ _PROBABILITY = re.compile(r"(0?\.\d+|1(\.0*)?|0(\.0*)?)([eE]-\d+)?|\d(\.\d*)?[eE
 _NUMBER = re.compile(r"\d*\.?\d+([eE][-+]?\d+)?")
 
 
-class Pronunciation(NamedTuple):
-    """Phones of a word, and -ln of their probability."""
+class Alternative(NamedTuple):
+    """A sequence of labels, as the phones of a word, and its cost: -ln of its probability."""
 
-    phones: Phones
+    labels: tuple[str, ...]
     cost: float
 
 
 def read_dictionary(
     path: str, storage: Mapping[str, object] | None, spelling: Spelling
-) -> dict[str, list[Pronunciation]]:
+) -> dict[str, list[Alternative]]:
     """Pronunciations by word, in the order of the file.
 
     Raises:
         UserError: there is no such file.
         DataError: a line has no phones, or a probability outside 0 to 1.
     """
-    result: dict[str, list[Pronunciation]] = {}
+    result: dict[str, list[Alternative]] = {}
     rows = list(_rows(path, storage))
     leading = [fields[1] for _, fields in rows if len(fields) > 1 and _PROBABILITY.fullmatch(fields[1])]
     weighted = len(leading) == len(rows) and any(not text.isdecimal() for text in leading)
@@ -83,7 +83,7 @@ def read_dictionary(
             raise codes.NO_PHONES(where=where, word=word)
         if variant := _VARIANT.fullmatch(word):
             word = variant["word"]
-        result.setdefault(spelled(word, spelling), []).append(Pronunciation(tuple(rest), cost))
+        result.setdefault(spelled(word, spelling), []).append(Alternative(tuple(rest), cost))
     return result
 
 
@@ -226,13 +226,6 @@ class Terms(Section):
         return [self.model_dump(mode="json", exclude={"dictionary", "rules"}), files]
 
 
-class Alternative(NamedTuple):
-    """A sequence of labels, and its cost."""
-
-    labels: tuple[str, ...]
-    cost: float
-
-
 class TermReader:
     """Makes alternatives of terms.
 
@@ -257,7 +250,7 @@ class TermReader:
         words: Spelling = "folded" if options.units == "phones" else recipe.spelling
         self._spell = partial(spelled, spelling=words)
         read = {} if options.dictionary is None else read_dictionary(options.dictionary, storage, words)
-        self._dictionary: dict[str, list[Pronunciation]] = read
+        self._dictionary: dict[str, list[Alternative]] = read
         self._rules: dict[str, Phones] = {} if options.rules is None else read_rules(options.rules, storage, words)
         self._pronounces = options.dictionary is not None or options.rules is not None
         self._in_parts = (
@@ -355,9 +348,9 @@ class TermReader:
         if globbed:
             return [Alternative((text,), 0.0)]
         if options.units == "phones":
-            return [Alternative(item.phones, item.cost) for item in self._pronunciations(text, word)]
+            return self._pronunciations(text, word)
         if options.nearest and options.dictionary is not None and text not in self._dictionary:
-            phones = [item.phones for item in self._pronunciations(text, word)]
+            phones = [item.labels for item in self._pronunciations(text, word)]
             nearest = self._pronounced.nearest(phones, options.nearest)
             return [Alternative((spelling,), options.edit_cost * edits) for spelling, edits in nearest]
         apart = [tuple(parts(text)), *self._halves(text)] if self._in_parts else []
@@ -407,7 +400,7 @@ class TermReader:
 
     @cached_property
     def _pronounced(self) -> Vocabulary:
-        return Vocabulary({word: [item.phones for item in items] for word, items in self._dictionary.items()})
+        return Vocabulary({word: [item.labels for item in items] for word, items in self._dictionary.items()})
 
     @cached_property
     def _inside(self) -> dict[tuple[str, ...], list[tuple[str, bool, bool]]]:
@@ -422,13 +415,13 @@ class TermReader:
                     result.setdefault(tuple(several[first:end]), []).append(entry)
         return result
 
-    def _pronunciations(self, text: str, word: str) -> Sequence[Pronunciation]:
+    def _pronunciations(self, text: str, word: str) -> list[Alternative]:
         if pronunciations := self._dictionary.get(text):
             return pronunciations
         phones = by_rules(text, self._rules)
         if phones is None:
             raise codes.NO_PRONUNCIATION(where=word, word=word)
-        return [Pronunciation(phones, 0.0)]
+        return [Alternative(phones, 0.0)]
 
     def rows(self, query: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Rows of WRITTEN of a row of QUERIES, by its term.

@@ -47,7 +47,7 @@ from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import DataError
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import identify
-from swsdist.io.hub_cache import folder_of, way_to
+from swsdist.io.local import folder_of, way_to
 from swsdist.lattices.lattice import Lattice, LeftOut, Variant, Word, confusion_network
 from swsdist.lattices.recognition import Text, quietest, stretches
 from swsdist.lattices.words import pieces, spelled
@@ -324,13 +324,13 @@ class Whisper(Section):
                 where=f"{where}.language", language=self.language, languages=", ".join(languages)
             )
         tokens = _tokens(str(folder / "tokenizer.json"))
-        size = len(tokens.encode(f" {_listed(self.hotwords)}", add_special_tokens=False).ids) if self.hotwords else 0
+        text = " " + ", ".join(self.hotwords)
+        size = len(tokens.encode(text, add_special_tokens=False).ids) if self.hotwords else 0
         if size > _PROMPT:
             raise codes.TOO_MANY_HOTWORDS(where=f"{where}.hotwords", tokens=size, most=_PROMPT)
 
-    @property
-    def _key(self) -> tuple[str, str, str]:
-        return self._folder, self.device, self.dtype
+    def _model(self) -> _Model:
+        return _loaded(self._folder, self.device, self.dtype)
 
     def load(self, granted: Needs) -> None:
         """Load the model.
@@ -338,7 +338,7 @@ class Whisper(Section):
         Raises:
             UserError: it cannot be read, or there is no such device.
         """
-        _model(self._key)
+        self._model()
 
     def lattice(self, key: str, channel: int, blocks: Iterable[NDArray[np.float32]]) -> Lattice:
         """The lattice of a recording, with words as Whisper writes them, their language, and what was left out.
@@ -347,7 +347,7 @@ class Whisper(Section):
             key, channel: of the lattice.
             blocks: samples at 16 kHz, full scale 1.
         """
-        found = _Recording(self, _model(self._key))
+        found = _Recording(self, self._model())
         regions = list(found.regions(blocks))
         words = tuple(
             word._replace(confidence=word.confidence * best.chance) for best, *_ in regions for word in best.words
@@ -365,7 +365,7 @@ class Whisper(Section):
         The probability of a text is the sum over its hypotheses, which differ in case and punctuation; of both searches, the
         mean. A query that is longer than a window has its best words.
         """
-        samples, model = np.concatenate([np.empty(0, np.float32), *blocks]), _model(self._key)
+        samples, model = np.concatenate([np.empty(0, np.float32), *blocks]), self._model()
         if not len(samples) or not list(model.speech(samples, self.speech)):
             return []
         if len(samples) > _WINDOW * RATE:
@@ -375,7 +375,8 @@ class Whisper(Section):
         copies = [1, _COPIES] if _COPIES * (len(samples) + _GAP * RATE) <= _WINDOW * RATE else [1]
         said = np.append(samples, np.zeros(round(_GAP * RATE), np.float32))
         windows = [(copy, model.encoded(np.tile(said, copy))) for copy in copies]
-        language = self.language or model.language([windows[0][1]])
+        heard = {} if self.language else model.languages([windows[0][1]])
+        language = self.language or max(heard, key=heard.__getitem__)
         chances: dict[tuple[str, ...], float] = {}
         for found in filter(None, (self._query_texts(model, window, copy, language) for copy, window in windows)):
             for labels, chance in found.items():
@@ -581,12 +582,6 @@ def _vocabulary(folder: Path) -> list[str]:
         raise codes.WHISPER_NOT_LOADED(where=str(path), error=error) from None
 
 
-@lru_cache(maxsize=1)
-def _model(key: tuple[str, str, str]) -> _Model:
-    """A model, kept by the process: loading it takes seconds."""
-    return _Model(*key)
-
-
 class _Model:
     """A Whisper model of CTranslate2.
 
@@ -637,11 +632,6 @@ class _Model:
         output = self._whisper.encode(pad_or_trim(features))
         return np.array(output.to_device(Device.cpu) if self._whisper.model.device == "cuda" else output)
 
-    def language(self, windows: Sequence[NDArray[np.float32]]) -> str:
-        """The likeliest language of windows."""
-        chances = self.languages(windows)
-        return max(chances, key=chances.__getitem__)
-
     def languages(self, windows: Sequence[NDArray[np.float32]]) -> dict[str, float]:
         """The probability of each language that the model knows, by all windows."""
         if not self._whisper.model.is_multilingual:
@@ -660,7 +650,7 @@ class _Model:
     ) -> list[tuple[list[_Hypothesis], float]]:
         """Of each window the hypotheses of a beam search, the best first, and the probability of no speech."""
         tokenizer = self._tokenizer(language)
-        hotwords = _listed(options.hotwords) if options.hotwords else None
+        hotwords = ", ".join(options.hotwords) or None
         prompt = self._whisper.get_prompt(tokenizer, [], without_timestamps=True, hotwords=hotwords)
         results = self._whisper.model.generate(
             _storage(np.concatenate(windows)),
@@ -727,8 +717,8 @@ class _Model:
         )
 
 
-def _listed(hotwords: Sequence[str]) -> str:
-    return ", ".join(hotwords)
+#: A model, kept by the process: loading it takes seconds.
+_loaded = lru_cache(maxsize=1)(_Model)
 
 
 def _storage(array: NDArray[np.float32]) -> Any:

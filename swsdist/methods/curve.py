@@ -1,8 +1,8 @@
 """The curve of one query in one document, and the warping path of a detection, computed on demand for plots.
 
-The search stores neither: its curve exists for one query and a few thousand frames at a time. Here the same recurrence
-runs over a complete table of distances (`kernels.recurrences.tracing`), so cost and document frames of every end frame,
-and the path of a detection, equal those of the search.
+The search stores neither: its curve exists for one query and a few thousand frames at a time. Here the same
+recurrence runs over a complete table of distances (`kernels.recurrences.interface`), so cost and document frames of
+every end frame, and the path of a detection, equal those of the search.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from swsdist.core.codes import methods as codes
 from swsdist.kernels.distances.interface import Distance
-from swsdist.kernels.query_distances import local_distances
-from swsdist.kernels.recurrences import tracing
-from swsdist.kernels.recurrences.create import create
+from swsdist.kernels.products import local_distances
+from swsdist.kernels.recurrences import interface as tracing
+from swsdist.kernels.recurrences.interface import create
 
 _DEFAULT: Mapping[str, object] = MappingProxyType({})
 

@@ -21,20 +21,15 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from swsdist.config.search import Search
+from swsdist.core.codes import methods as codes
 from swsdist.core.fingerprint import SLOTS
-from swsdist.core.types import CANDIDATES
-from swsdist.store.reading import Store
+from swsdist.core.types import CANDIDATES, columns
+from swsdist.registry.registries import METHODS
+from swsdist.store.reading import Store, Tracks
 
 #: Spans to rescore: the best match of a query in the ticks first..last (inclusive) of a document.
-SPANS = pa.schema(
-    [
-        pa.field("query_id", pa.string(), False),
-        pa.field("doc_id", pa.string(), False),
-        pa.field("channel", pa.int32(), False),
-        pa.field("first", pa.int64(), False),
-        pa.field("last", pa.int64(), False),
-    ]
-)
+SPANS = columns("query_id string, doc_id string, channel int32, first int64, last int64")
 
 
 class Unit(NamedTuple):
@@ -135,3 +130,39 @@ class Method(Protocol):
             CANDIDATES, one for each span that can hold a match, in the order of the spans.
         """
         ...
+
+
+def tracks_read(store: Store, search: Search) -> Tracks:
+    """Those that streams and `drop` name, in the store's order; all with a first pass, or if one is absent or not named."""
+    names = dict.fromkeys(stream.track for stream in search.streams)
+    if names and search.drop is not None and search.drop.track is not None:
+        names[search.drop.track] = None
+    stored = [track.name for track in store.manifest.tracks]
+    every = not names or not names.keys() <= set(stored) or search.first_pass.name != "none"
+    return Tracks(store, None if every else [name for name in stored if name in names])
+
+
+def create(search: Search) -> Method:
+    """The method that a config names.
+
+    Raises:
+        ConfigError: it cannot be loaded, or an option is not valid.
+    """
+    method: Method = METHODS[search.method].load()(search)
+    return method
+
+
+def demand_readable(search: Search, store: Store) -> None:
+    """Refuse a store that the method of a config does not read.
+
+    Raises:
+        UserError: the method does not read the store.
+    """
+    reads, kind = METHODS[search.method].reads, store.manifest.kind
+    if kind != reads:
+        raise codes.NOT_METHOD_STORE(where=store.folder.path(), method=search.method, expected=reads, kind=kind)
+
+
+def identity(search: Search) -> list[object]:
+    """Name, version and all that its candidates depend on, for fingerprints."""
+    return [*METHODS.identity(search.method), create(search).matters()]

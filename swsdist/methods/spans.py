@@ -36,8 +36,10 @@ def best_in_spans(examples: Sequence[Example], store: Store, spans: pa.Table, se
     Returns:
         CANDIDATES, one for each span that can hold a match, in the order of the spans.
     """
-    from swsdist.methods.dtw.distance import unit_of  # loads numba: planning does without
-    from swsdist.methods.dtw.shard import Documents
+    from swsdist.methods.dtw.shard import (
+        Documents,
+        unit_of,  # loads numba: planning does without
+    )
 
     by_query: dict[str, list[Example]] = {}
     for example in examples:

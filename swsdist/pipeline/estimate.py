@@ -23,7 +23,7 @@ from swsdist.config.model import Executor
 from swsdist.core.errors import ConfigError, SwsdistError
 from swsdist.features.ssl.folder import ENCODER_FILES, cached_models
 from swsdist.io.filesystem import Folder
-from swsdist.io.hub_cache import way_to
+from swsdist.io.local import way_to
 from swsdist.lattices.recognition import Recognition
 from swsdist.pipeline.chain import ExternalTable, Finding, Step
 from swsdist.pipeline.chain_run import ChainRun, StepSelection, plan_rounds, prepare_chain_run
@@ -218,7 +218,7 @@ def _ffmpeg() -> Finding:
 def _blas() -> Finding:
     from threadpoolctl import threadpool_info
 
-    from swsdist.methods.dtw.backends.matrix_product import by_numpy
+    from swsdist.methods.dtw.backends.cpu import by_numpy
 
     libraries = {
         f"{item['internal_api']} {item['version']} ({item.get('architecture', '?')})" for item in threadpool_info()
@@ -243,7 +243,7 @@ def _gpu() -> Finding:
         return Finding("GPU", True, "none that can be used; searches run on the CPU")
     from numba.cuda.cudadrv.error import CudaSupportError, NvvmSupportError
 
-    from swsdist.kernels.distances.create import create
+    from swsdist.kernels.distances.interface import create
     from swsdist.methods.dtw.search import warm
     from swsdist.methods.dtw.settings import Settings
 

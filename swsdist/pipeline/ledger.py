@@ -355,8 +355,8 @@ SCHEMA = "swsdist-plan/3"
 
 _SCHEMA_NAME = b'"swsdist-plan/'
 
-#: Files that mark a run folder without a plan: of interrupted runs, of systems before their fusion, of sweeps of lists, and of
-#: a store at the place where a run expects it.
+#: Files that mark a run folder without a plan: of interrupted runs, of systems before their fusion, of sweeps of lists, of
+#: programs that first write what their runs read, and of a store at the place where a run expects it.
 _MARKS = (
     "lock.json",
     "receipts/*.json*",
@@ -366,7 +366,7 @@ _MARKS = (
     "systems/*/lock.json",
     "systems/stores/*/manifest.json",
     "sweeps/*/sweep.json",
-    "superb/threshold.json",
+    "*/inputs.json",
     "store/manifest.json",
     "store/lock.json",
 )

@@ -25,7 +25,7 @@ from pydantic import ValidationError
 
 from swsdist.accounts.journal import lines_of
 from swsdist.config import Config
-from swsdist.config.names import UNKNOWN
+from swsdist.config.section import UNKNOWN
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import StoreError
 from swsdist.core.fingerprint import slots_of

@@ -20,7 +20,7 @@ A query of one example is merged as by `best`.
 
 **parts**: examples in parts, see `swsdist.reduce.examples`.
 
-Parts of queries (`swsdist.methods.query.parts`) in one list: the best score of any part.
+Parts of queries (`swsdist.methods.query.example`) in one list: the best score of any part.
 
 1. The score of a candidate is q-normed by the candidates of the same part of the same example, since short parts match better
    anywhere.
@@ -70,9 +70,9 @@ from swsdist.config.model import Reduce
 from swsdist.config.search import Search
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.types import DETECTIONS
+from swsdist.kernels.arithmetic import weighted
 from swsdist.kernels.coding import coded_documents
-from swsdist.kernels.scales import weighted
-from swsdist.methods.query.parts import PARTS
+from swsdist.methods.query.example import PARTS
 from swsdist.methods.sample import in_sample, sample_limit
 from swsdist.reduce.spans import (
     Best,

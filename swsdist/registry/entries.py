@@ -285,13 +285,13 @@ class MeasureEntry(Entry):
 
     Attributes:
         gives: its values, in display order.
-        takes: its domain: trials of any kind, pairs of a query and a document, or QUESST's trials, where the protocol is
-            QUESST's.
+        takes: its domain: `trials` of any kind, `pairs` of a query and a document, or document trials by the conventions of
+            this name (`swsdist.score.conventions`).
         basic: whether it is shown by default, when not all measures are requested.
     """
 
     gives: tuple[Quantity, ...] = ()
-    takes: Literal["trials", "pairs", "quesst"] = "trials"
+    takes: str = "trials"
     basic: bool = False
 
 
@@ -310,6 +310,27 @@ class DiscoveryMeasureEntry(Entry):
     of: tuple[Literal["classes", "pairs", "parse"], ...] = ("classes",)
     pairs: bool = True
     words: bool = False
+
+
+@dataclass(frozen=True)
+class DiscoveryModeEntry(Entry):
+    """Whose numbers a score of term discovery has, a description's or a program's.
+
+    The target computes them: ``target(corpus: Corpus, fragments: Fragments, setup: EvaluationSetup) -> dict[str, object]``
+    (`swsdist.discovery.units`). The result is nested plain dicts and lists: counts are int, ratios float, undefined is None.
+    The corpus is as the files have it: a mode drops silences itself, and a document of the fragments may be without phones.
+
+    Attributes:
+        needs: what it does not work without, besides phones and classes.
+        instants: whether a fragment may have no length.
+        known: whether each document of the classes must have phones.
+        partial: whether it scores lists of pairs, and a parse, too.
+    """
+
+    needs: tuple[Literal["words", "split", "gold_classes", "folds"], ...] = ()
+    instants: bool = False
+    known: bool = False
+    partial: bool = False
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from swsdist.registry.entries import (
     ChainEntry,
     Dependency,
     DiscoveryMeasureEntry,
+    DiscoveryModeEntry,
     DistanceEntry,
     ExecutorEntry,
     ExportEntry,
@@ -71,17 +72,17 @@ CHAINS |= {
     "discover": ChainEntry("swsdist.chains.discover.chain:build", 1, "swsdist.chains.discover.inputs:DiscoverOptions"),
 }
 
+_O = "swsdist.config.search"
+
 #: Queries and a store to candidates.
 METHODS = Registry("method", "swsdist.methods", "search.method", MethodEntry)
 METHODS |= {
     "dtw": MethodEntry("swsdist.methods.dtw.method:Dtw", 1),
-    "windows": MethodEntry(
-        "swsdist.methods.windows.method:Windows", 1, "swsdist.methods.windows.options:WindowsOptions"
-    ),
+    "windows": MethodEntry("swsdist.methods.windows.method:Windows", 1, f"{_O}:WindowsOptions"),
     "lattice": MethodEntry(
         "swsdist.methods.lattice.method:LatticeSearch",
         1,
-        "swsdist.methods.lattice.options:LatticeOptions",
+        f"{_O}:LatticeOptions",
         "text",
         "lattices",
         "posterior",
@@ -97,7 +98,7 @@ METHODS |= {
 }
 
 _D = "swsdist.kernels.distances"
-_FLOOR, _LEAST, _CAP = f"{_D}.options:Floor", f"{_D}.options:FloorOfProduct", f"{_D}.options:Cap"
+_FLOOR, _LEAST, _CAP = f"{_O}:FloorOptions", f"{_O}:FloorOfProductOptions", f"{_O}:CapOptions"
 
 #: Frames to a local distance.
 DISTANCES = Registry("distance", "swsdist.distances", "search.distance", DistanceEntry)
@@ -106,10 +107,11 @@ DISTANCES |= {
     "cosine-squared": DistanceEntry(f"{_D}.cosine:squared", 1, unit=1024),
     "cosine-exp": DistanceEntry(f"{_D}.cosine:exponential", 1, unit=512),
     "cosine-neg-log": DistanceEntry(f"{_D}.cosine:negative_log", 1, unit=512),
-    "bhattacharyya": DistanceEntry(f"{_D}.bhattacharyya:plain", 1, posteriors=True),
-    "bhattacharyya-squared": DistanceEntry(f"{_D}.bhattacharyya:squared", 1, unit=1024, posteriors=True),
-    "log-posterior-cosine": DistanceEntry(f"{_D}.log_posterior:plain", 1, _FLOOR, posteriors=True),
-    "log-posterior-cosine-squared": DistanceEntry(f"{_D}.log_posterior:squared", 1, _FLOOR, 1024, posteriors=True),
+    "bhattacharyya": DistanceEntry(f"{_D}.cosine:bhattacharyya", 1, posteriors=True),
+    "log-posterior-cosine": DistanceEntry(f"{_D}.cosine:log_posterior", 1, _FLOOR, posteriors=True),
+    "log-posterior-cosine-squared": DistanceEntry(
+        f"{_D}.cosine:log_posterior_squared", 1, _FLOOR, 1024, posteriors=True
+    ),
     "kl": DistanceEntry(f"{_D}.kl:directed", 1, _FLOOR, 128, posteriors=True),
     "kl-symmetric": DistanceEntry(f"{_D}.kl:symmetric", 1, _FLOOR, 128, posteriors=True),
     "inner-product": DistanceEntry(f"{_D}.inner_product:negative_log", 1, _LEAST, 256, posteriors=True),
@@ -126,7 +128,7 @@ RECURRENCES |= {
     "asymmetric": RecurrenceEntry(f"{_R}.asymmetric:recurrence", 1),
     "averages": RecurrenceEntry(f"{_R}.averages:recurrence", 1, longest_query=1 << 15),
     "non-segmental": RecurrenceEntry(f"{_R}.nonsegmental:recurrence", 1, longest_query=1 << 14),
-    "segmental": RecurrenceEntry(f"{_R}.segmental:recurrence", 1, f"{_R}.options:Band", 1 << 18, "band"),
+    "segmental": RecurrenceEntry(f"{_R}.segmental:recurrence", 1, f"{_O}:BandOptions", 1 << 18, "band"),
 }
 
 _B = "swsdist.methods.dtw.backends"
@@ -163,8 +165,8 @@ _QUANTISE = "swsdist.stages.quantise:Quantise"
 #: Where to search.
 FIRST_PASSES = Registry("first pass", "swsdist.first_passes", "search.first_pass.name", FirstPassEntry)
 FIRST_PASSES |= {
-    "coarse": FirstPassEntry(f"{_P}.coarse:Coarse", 3, f"{_P}.options:Coarse"),
-    "quantised": FirstPassEntry(f"{_P}.quantised:Quantised", 5, f"{_P}.options:Quantised", True, _QUANTISE),
+    "coarse": FirstPassEntry(f"{_P}.coarse:Coarse", 3, f"{_O}:CoarseOptions"),
+    "quantised": FirstPassEntry(f"{_P}.quantised:Quantised", 5, f"{_O}:QuantisedOptions", True, _QUANTISE),
 }
 
 #: Detections to files.
@@ -173,10 +175,10 @@ EXPORTS |= {
     "csv": ExportEntry("swsdist.exports.lists:table", 1, rows=True),
     "stdlist": ExportEntry("swsdist.exports.lists:stdlist", 1, rows=True),
     "kwslist": ExportEntry("swsdist.exports.lists:kwslist", 1, rows=True),
-    "labels": ExportEntry("swsdist.exports.labels:write", 4),
+    "labels": ExportEntry("swsdist.exports.lists:write_tracks", 4),
     "eaf": ExportEntry("swsdist.exports.tiers:write_eaf", 2),
     "textgrid": ExportEntry("swsdist.exports.tiers:write_textgrid", 2),
-    "clips": ExportEntry("swsdist.exports.clips:write", 1, best_hits=True),
+    "clips": ExportEntry("swsdist.exports.lists:write_clips", 1, best_hits=True),
 }
 
 _RD, _WR = "swsdist.evaluation.reading", "swsdist.evaluation.writing"
@@ -190,7 +192,10 @@ LATTICE_FORMATS = Registry(
 LATTICE_FORMATS |= {
     "kaldi": LatticeFormatEntry(f"{_L}.kaldi:read", 1, f"{_L}.kaldi:detect", "Kaldi's lattices, ark or scp"),
     "pocketsphinx": LatticeFormatEntry(
-        f"{_L}.pocketsphinx:read", 1, f"{_L}.pocketsphinx:detect", "pocketsphinx's lattices, its own or SLF"
+        f"{_L}.htk:read_pocketsphinx",
+        1,
+        f"{_L}.htk:is_pocketsphinx",
+        "pocketsphinx's lattices, its own or SLF",
     ),
     "htk": LatticeFormatEntry(f"{_L}.htk:read", 2, f"{_L}.htk:detect", "HTK's SLF"),
     "confusion": LatticeFormatEntry(f"{_L}.confusion:read", 2, f"{_L}.confusion:detect", "Kaldi's sausages"),
@@ -273,7 +278,6 @@ CALIBRATION |= {
         columns=("speaker",),
         says="by mean and deviation in each speaker's documents",
     ),
-    "rank-norm": StepEntry(f"{_S}.norms:RankNorm", 1, statistics=("score-histogram",), first=True, says="by rank"),
     "zt-norm": StepEntry(
         f"{_S}.norms:ZtNorm",
         1,
@@ -284,7 +288,12 @@ CALIBRATION |= {
         says="q-norm, and then by a cohort",
     ),
     "logistic": StepEntry(
-        f"{_S}.logistic:LogisticStep", 1, gives="posterior", fits=True, depends_on=_FITTED, says="probabilities"
+        f"{_S}.logistic:LogisticStep",
+        1,
+        gives="posterior",
+        fits=True,
+        depends_on=_FITTED,
+        says="probabilities",
     ),
     "fusion": StepEntry(
         f"{_S}.logistic:FusionStep",
@@ -309,7 +318,12 @@ CALIBRATION |= {
         says="log-likelihood ratios, with side information",
     ),
     "at-prior": StepEntry(
-        f"{_S}.logistic:AtPrior", 1, takes="llr", gives="posterior", own_threshold=True, says="posteriors of these"
+        f"{_S}.logistic:AtPrior",
+        1,
+        takes="llr",
+        gives="posterior",
+        own_threshold=True,
+        says="posteriors of these",
     ),
     "kst": _by_term(f"{_S}.by_term:Kst", "keyword specific thresholds"),
     "sto": _by_term(f"{_S}.by_term:Sto", "a sum of one"),
@@ -327,18 +341,8 @@ STATISTICS |= {
     "posterior-sums": Entry("swsdist.calibrate.statistics:CandidatePosteriors", 1),
 }
 
+
 _M = "swsdist.score.measures"
-
-
-def _of_quesst(key: str, label: str) -> tuple[Quantity, ...]:
-    return (
-        Quantity(f"{key}_atwv", f"{label} ATWV"),
-        Quantity(f"{key}_mtwv", f"{label} MTWV"),
-        Quantity(f"{key}_mtwv_threshold", f"{label} MTWV threshold", "", 5, "score", f"{key}_mtwv"),
-        Quantity(f"{key}_cnxe", f"{label} Cnxe", "lowest"),
-        Quantity(f"{key}_cnxe_min", f"{label} min Cnxe", "lowest"),
-    )
-
 
 #: An aligned list, to numbers: each entry stands below its measure.
 MEASURES = Registry("measure", "swsdist.measures", "score", MeasureEntry)
@@ -352,13 +356,6 @@ MEASURES |= {
     "figure-of-merit": f"{_M}.retrieval:FIGURE_OF_MERIT",
     "pair-areas": f"{_M}.retrieval:PAIR_AREAS",
     "cross-entropies": f"{_M}.cnxe:CROSS_ENTROPIES",
-    "quesst": MeasureEntry(
-        "swsdist.score.registered.quesst:QuesstValues",
-        1,
-        (*_of_quesst("quesst", "QUESST"), *_of_quesst("quesst_per_query", "QUESST per-query")),
-        takes="quesst",
-        basic=True,
-    ),
 }
 
 
@@ -390,6 +387,10 @@ PROTOCOLS |= {
         *("sws2012-african-eval-dev", "sws2012-african-eval-eval"),
     )
 }
+
+#: Whose numbers a score of term discovery has.
+DISCOVERY_MODES = Registry("mode", "swsdist.discovery_modes", "mode", DiscoveryModeEntry)
+DISCOVERY_MODES |= {"seed": DiscoveryModeEntry("swsdist.discovery.seed:score", 1, partial=True)}
 
 _DM = "swsdist.discovery.measures"
 

@@ -2,9 +2,8 @@
 
 All its data are in one frozen tree, `swsdist.report.data.ReportData`; nothing here reads or writes a run.
 
-* `swsdist.report.schema.write_report_json` makes the content of `report.json`;
+* `swsdist.report.data.write_report_json` makes the content of `report.json`;
 * `swsdist.report.page.render_page` makes `report.html`;
-* `swsdist.report.headline` is the beginning of both: six figures, and issues;
-* `swsdist.report.summary.print_summary` prints every figure;
-* `swsdist.report.plots.svg` draws the plots, also alone for a paper.
+* `swsdist.report.summary` begins both with six figures, and issues, and prints every figure;
+* `swsdist.report.plots.curves` draws the plots, also alone for a paper.
 """

@@ -1,20 +1,27 @@
-"""The data of a report, as plain frozen values, and so the keys of `report.json` (`swsdist.report.schema`) with their meaning.
-The formulas of the required resources are in `accounts.factors`.
+"""The data of a report, as plain frozen values, and so the keys of `report.json` with their meaning. The formulas of the
+required resources are in `accounts.factors`.
 
 Conventions: CPU and wall time in s, memory and bytes in GB = 1e9 bytes where the name says so, times of detections in
 s, probabilities from 0 to 1, `None` for undefined values. Field descriptions are the text of
 docs/reference/report-json.md.
+
+`report.json` holds the fields of `ReportData` that have a meaning; its JSON schema and docs/reference/report-json.md are
+made of them. Version policy: within `swsdist-report/1` keys may be added; none is removed, renamed or changed in meaning.
+JSON has no infinity and no NaN: such values are null.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, PlainSerializer, PlainValidator
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, create_model
+from pydantic.fields import FieldInfo
 
 from swsdist.accounts.costs import (
     Costs,
@@ -24,7 +31,10 @@ from swsdist.accounts.costs import (
     query_cost,
     searching_speed_factor,
 )
+from swsdist.core.codes import discovery as codes
+from swsdist.core.fingerprint import fields as dataclass_values
 from swsdist.core.fingerprint import plain
+from swsdist.io.filesystem import Folder
 from swsdist.registry.entries import Dependency, Quantity
 from swsdist.registry.registries import quantities
 from swsdist.score.measures.curve import Curve
@@ -525,3 +535,41 @@ def thin_det(curve: DetCurve, step: float = 0.005) -> DetCurve:
     """
     points = det_of([Curve(curve.threshold, curve.pmiss, curve.pfa, curve.pmiss)], least=1e-9, step=step)
     return DetCurve(points.pmiss, points.pfa, points.threshold, len(curve))
+
+
+_HINTS = get_type_hints(ReportData, include_extras=True)
+#: What the fields of report.json mean, by name, in its order.
+_FIELDS: dict[str, FieldInfo] = {
+    name: hint.__metadata__[0] for name, hint in _HINTS.items() if get_origin(hint) is Annotated
+}
+_TYPES: dict[str, Any] = {name: (_HINTS[name], ...) for name in _FIELDS}
+ReportJson: type[BaseModel] = create_model("ReportJson", __config__=ConfigDict(populate_by_name=True), **_TYPES)
+
+
+def read_report_json(run: Folder) -> dict[str, Any]:
+    """The content of a run's `report.json`.
+
+    Raises:
+        UserError: there is none.
+        StoreError: it is damaged.
+    """
+    try:
+        content = json.loads(run.read_bytes("report.json"))
+        if not isinstance(content["resources"], dict) or not isinstance(content["versions"], dict):
+            raise TypeError("it is no report")
+    except FileNotFoundError:
+        raise codes.NO_REPORT(where=run.path()) from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise codes.DAMAGED_REPORT(where=run.path("report.json"), error=error, run=run.path()) from None
+    return dict(content)
+
+
+def write_report_json(data: ReportData) -> dict[str, object]:
+    """The content of report.json: dicts, lists, strings, numbers, booleans and None only, ready for `json.dump`."""
+    det = None if data.det is None else thin_det(data.det)
+    hits = tuple(dataclasses.replace(hit, audio=None, query_audio=None) for hit in data.hits)
+    shown = dataclasses.replace(data, det=det, hits=hits)
+    report = {field.alias or name: plain(getattr(shown, name)) for name, field in _FIELDS.items()}
+    if det is not None:
+        report["det"] = {"points": det.points, **dataclass_values(det)}
+    return report

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from swsdist.calibrate.rescoring import Breakdown, Study, SystemStudy, Tests
 from swsdist.calibrate.steps.by_term import Method, Thresholding
 from swsdist.core.fingerprint import plain
-from swsdist.report.plots.run import Axes, Series, bars_svg, dots_svg, lines_svg, side_by_side
+from swsdist.report.plots.curves import Axes, Series, bars_svg, dots_svg, lines_svg
+from swsdist.report.plots.svg import side_by_side
 from swsdist.report.summary import fixed, short
 from swsdist.report.tables import Table, padded
 

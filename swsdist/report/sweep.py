@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.report.plots.heat import heat_svg
-from swsdist.report.plots.run import Axes, Series, dots_svg, lines_svg, spans_decades
-from swsdist.report.plots.scatter import scatter_svg
+from swsdist.report.plots.curves import Axes, Series, dots_svg, lines_svg, spans_decades
+from swsdist.report.plots.maps import heat_svg, scatter_svg
 from swsdist.report.summary import NOTHING, fixed, rendered, short, undefined_note, undefined_reasons
 from swsdist.report.tables import Table, padded
 

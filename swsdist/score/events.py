@@ -486,8 +486,8 @@ def measure_names(keys: Sequence[str] | Literal["all"], where: str = "measures")
 
 def measures_of(point: OperatingPoint) -> tuple[str, ...]:
     """Names of the measures of a protocol's trials."""
-    has_quesst = point.conventions == "quesst" and point.trials_are == "document"
-    return tuple(name for name in MEASURES if has_quesst or MEASURES[name].takes != "quesst")
+    takes = ("trials", "pairs", *([point.conventions] if point.trials_are == "document" else []))
+    return tuple(name for name in MEASURES if MEASURES[name].takes in takes)
 
 
 def basic_measures(point: OperatingPoint) -> tuple[str, ...]:

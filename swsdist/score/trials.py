@@ -72,7 +72,7 @@ Sources: NIST STD 2006 evaluation plan, section 2.1; the programs.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -352,6 +352,10 @@ def _segment_of(table: pa.Table, spoken: pa.Table, time: Floats) -> Ints:
 
 
 KEY = ("query_id", "doc_id", "channel")
+
+#: Places of a trial's query and of the trial, which decide between equal scores: without an order of a list 0, and of a target
+#: that the list lacks, its place among the documents that the query lacks.
+ORDER = (pa.field("query", pa.int64(), False), pa.field("row", pa.int64(), False))
 
 
 def document_trials(detections: pa.Table, references: pa.Table) -> pa.Table:
@@ -720,3 +724,48 @@ def _kwseval(codes: list[int], spoken: _Spoken, firsts: Ints, word_gap: float) -
                 break
         else:
             yield begin, k
+
+
+def in_order(
+    aligned: pa.Table, detections: pa.Table, queries: Sequence[str], documents: Sequence[str] | None
+) -> pa.Table:
+    """Add ORDER to an aligned list.
+
+    Args:
+        aligned: document trials of these detections, TRIALS.
+        detections: query_id, doc_id, in the order of the list.
+        queries: ids in the order of the term list.
+        documents: ids in the order of the ECF; None: those that the list lacks have no order.
+    """
+    names = documents or sorted(set(aligned["doc_id"].to_pylist()))
+
+    def places(table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+        query, document = (
+            pc.index_in(table[column].cast(pa.string()), value_set=pa.array(ids, pa.string())).to_numpy()
+            for column, ids in (("query_id", queries), ("doc_id", names))
+        )
+        return query.astype(np.int64), query.astype(np.int64) * len(names) + document
+
+    query, cell = places(aligned)
+    listed, first = np.unique(places(detections)[1], return_index=True)
+    at = np.searchsorted(listed, cell)
+    missed = aligned["score"].is_null().to_numpy()
+    before = at - np.searchsorted(listed, query * len(names))
+    lacking = cell % max(1, len(names)) - before if documents else place_in_query(query, missed)
+    row = np.where(missed, lacking, first[np.minimum(at, len(first) - 1)] if len(first) else 0)
+    for field, column in zip(ORDER, (query, row), strict=True):
+        aligned = aligned.append_column(field, pa.array(column, pa.int64()))
+    return aligned
+
+
+def place_in_query(query: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """The place of each chosen row among those of its query.
+
+    Args:
+        query: number of each row's query; rows of a query are together.
+        chosen: whether the row counts.
+    """
+    total = np.cumsum(chosen)
+    _, first, which = np.unique(query, return_index=True, return_inverse=True)
+    places: np.ndarray = total - 1 - (total - chosen)[first][which]
+    return places

@@ -17,9 +17,8 @@ from swsdist.config.model import Executor
 from swsdist.config.search import Search
 from swsdist.core.codes import searcher as codes
 from swsdist.core.needs import Needs
-from swsdist.methods.create import create
 from swsdist.methods.dtw.backends.create import granted
-from swsdist.methods.method import Unit
+from swsdist.methods.method import Unit, create
 from swsdist.pipeline.execution.executor import limit_threads
 from swsdist.pipeline.execution.policy import at_least, nothing_fits, workers_for
 from swsdist.pipeline.execution.ray_instance import await_end, connect, create_actor, disconnect, node_resources

@@ -22,13 +22,13 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.audio.commands import is_command
 from swsdist.audio.formats import views
 from swsdist.audio.reader import probe
 from swsdist.audio.speech import SHORTEST
+from swsdist.audio.streams import is_command
 from swsdist.calibrate.procedure import required_statistics
 from swsdist.calibrate.statistics import Tally, load_statistics
-from swsdist.config.calibration import Calibrate
+from swsdist.config.model import Calibrate
 from swsdist.config.search import Search
 from swsdist.core import errors
 from swsdist.core.codes import line_of
@@ -48,8 +48,8 @@ from swsdist.io.tables import without_nobody
 from swsdist.lattices.packed import Recipe
 from swsdist.lattices.terms import WRITTEN, TermReader, Terms, cheapest
 from swsdist.lattices.words import spelled, unmarked
-from swsdist.methods.query import bands, recording_statistics
-from swsdist.methods.query.extraction import Cut, Extracted, extract
+from swsdist.methods.query import speech_trimming as bands
+from swsdist.methods.query.extraction import Cut, Extracted, extract, uses_recording_statistics, with_statistics
 from swsdist.methods.query.speech_trimming import has_speech
 from swsdist.stages.describe import measure_examples
 from swsdist.store.lattice_shards import labels_of
@@ -345,9 +345,9 @@ class SpokenQueries:
         store = self._store
         with tempfile.TemporaryDirectory(dir=scratch()) as place:
             rows = self.rows(queries, skip, say, Path(place))
-            if recording_statistics.uses_recording_statistics(self._settings):
+            if uses_recording_statistics(self._settings):
                 tracks = [track.name for track in store.manifest.tracks]
-                rows = recording_statistics.with_statistics(rows, store, tracks)
+                rows = with_statistics(rows, store, tracks)
             extracted = self._extracted(rows, skip)
             statistics_wanted = load_statistics(required_statistics(self._calibrate), "examples")
             trim = self._trim and not self._precomputed

@@ -30,13 +30,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.audio.synthesis import spoken_rows
-from swsdist.calibrate.procedure import check_sample, check_steps, procedures
+from swsdist.calibrate.procedure import check_steps, procedures
 from swsdist.calibrate.statistics import Tally, to_table
 from swsdist.calibrate.steps.interface import TwvParameters
-from swsdist.config.calibration import Calibrate, misfit_of
-from swsdist.config.corpus import Corpus
 from swsdist.config.loader import section_from
-from swsdist.config.model import Config, Executor, KeepDetections, Reduce
+from swsdist.config.model import Calibrate, Config, Corpus, Executor, KeepDetections, Reduce, misfit_of
 from swsdist.config.search import Search
 from swsdist.core.arrays import Ints, Singles
 from swsdist.core.codes import line_of
@@ -50,15 +48,13 @@ from swsdist.core.types import CANDIDATES, DETECTIONS
 from swsdist.features.ssl.extractor import search_of
 from swsdist.io.filesystem import Folder
 from swsdist.kernels.distances.interface import Distance
-from swsdist.kernels.query_distances import local_distances
+from swsdist.kernels.products import local_distances
 from swsdist.lattices.terms import Terms
-from swsdist.methods.create import create, demand_readable
 from swsdist.methods.curve import curve, path
-from swsdist.methods.dtw.distance import unit_of
-from swsdist.methods.dtw.shard import Documents, engine_settings
-from swsdist.methods.method import Unit
-from swsdist.methods.query.dropping import kept, without_dropped
+from swsdist.methods.dtw.shard import Documents, engine_settings, unit_of
+from swsdist.methods.method import Unit, create, demand_readable
 from swsdist.methods.query.extraction import Cut, prepared
+from swsdist.methods.query.speech_trimming import kept, without_dropped
 from swsdist.methods.sample import in_sample, limit_of
 from swsdist.pipeline.chain import Chain, ChainInputs, Step
 from swsdist.pipeline.in_memory import InMemory, MemoryContext, Way
@@ -857,7 +853,6 @@ def _calibration(calibrate: Calibrate, search: Search) -> bytes | None:
     if error := misfit_of(calibrate, score, references=False, where="calibrate.steps"):
         raise error
     check_steps(calibrate, score)
-    check_sample(calibrate, search)
     needs = {
         "a cohort of queries": [name for name in entries if entries[name].cohort],
         "the number of trials": [name for name in entries if entries[name].operating_point],

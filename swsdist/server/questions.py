@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Generator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,8 +21,7 @@ from swsdist.calibrate.likelihood import Likelihood, Prior, Summary, word_of
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import SwsdistError, UserError
 from swsdist.core.types import QUERIES
-from swsdist.glossary import example_sounds
-from swsdist.glossary.project import Project
+from swsdist.glossary.project import KeptSounds, Project, is_missing
 from swsdist.glossary.words import Place, Places, Token
 from swsdist.io.remote.scratch import scratch
 from swsdist.searcher.queries import Skip, WrittenQueries
@@ -145,7 +144,7 @@ def answer(
     searcher: Searcher | None = None,
     unsearched: Sequence[str] = (),
     same: Archive | None = None,
-) -> Iterator[dict[str, Any]]:
+) -> Generator[dict[str, Any]]:
     """What has been found, each time that more has been searched.
 
     Args:
@@ -197,9 +196,8 @@ def answer(
                         continue
                     hits = _hits(part.table(), archive, question.top, places, fitted, same)
                     yield {"search": name, "part": part.part, "hits": hits, "final": False}
-                    due = time.perf_counter() + max(
-                        _PAUSE, 4 * (time.perf_counter() - now)
-                    )  # at most a fifth of the time
+                    # At most a fifth of the time.
+                    due = time.perf_counter() + max(_PAUSE, 4 * (time.perf_counter() - now))
                 else:
                     found = part.table().num_rows
                     hits = _hits(part.table(), archive, most, places, fitted, same)
@@ -282,18 +280,21 @@ def _example(place: Place, archive: Archive, project: Project, others: Sequence[
     if place.sound is not None:
         facts: dict[str, Any] = {"path": str(project.sound_file(place.sound))}
     else:
-        kept = example_sounds.Kept(project.folder).of(place, archive.content_of(place))
+        asked, fault, facts = place, None, {"path": ""}
         try:
             place, document = archive.source(place, others)
             facts = {"path": document["path"], "speaker": document["speaker"]}
         except UserError as error:
-            if kept is None or error.code != codes.NOT_IN_ARCHIVE.name:
+            if error.code != codes.NOT_IN_ARCHIVE.name:
                 raise
-            facts = {"path": ""}
-        if kept is not None and example_sounds.is_missing(facts["path"]):
-            # Normalised as its recording, which the store knows by its document.
-            facts |= {"path": kept.path, "doc_id": place.doc_id}
-            place = kept.within(place)
+            fault = error
+        if is_missing(facts["path"]):
+            kept = KeptSounds(project.folder).of(asked, archive.content_of(asked))
+            if kept is not None:  # normalised as its recording, which the store knows by its document
+                facts |= {"path": kept.path, "doc_id": place.doc_id}
+                place = kept.within(place)
+            elif fault is not None:
+                raise fault
     return {"query_id": _QUERY, "channel": place.channel, "start": place.start, "end": place.end, **facts}
 
 

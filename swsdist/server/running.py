@@ -206,9 +206,8 @@ def shown(address: str, folder: Path) -> Iterator[None]:
             if is_private:
                 page.write(f'<meta charset="utf-8"><meta http-equiv="refresh" content="0; url={escape(address)}">')
         if is_private:  # else the address is in the terminal alone
-            threading.Thread(
-                target=_browse, args=(name,), daemon=True
-            ).start()  # a browser of text would keep the thread
+            # A browser of text would keep the thread.
+            threading.Thread(target=_browse, args=(name,), daemon=True).start()
         yield
     finally:
         Path(name).unlink(missing_ok=True)

@@ -23,7 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from tempfile import TemporaryDirectory, gettempdir
+from tempfile import TemporaryDirectory, TemporaryFile, gettempdir
 from typing import Any, NotRequired
 
 import psutil
@@ -39,15 +39,14 @@ from swsdist.core.errors import SwsdistError, UserError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.text import counted
 from swsdist.corpora.documents import recordings
-from swsdist.discovery.scene import Word
+from swsdist.discovery.scene import Word, alike
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import YES, Entry, Place, Places, within
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.lock import locked
 from swsdist.pipeline.status import load_chain_run
 from swsdist.searcher.searcher import setup_of
-from swsdist.server.archive import PAGE, Archive
-from swsdist.server.beside import Beside
+from swsdist.server.archive import PAGE, Archive, Beside
 from swsdist.server.questions import Question, SearchCache, answer, examples_of
 from swsdist.server.sounds import Clips
 from swsdist.store.manifest import Found, find_recordings, load, locate_recordings, words_store
@@ -95,30 +94,21 @@ class Indexing:
 
     Attributes:
         error: with which the last one ended.
+        state: part (of the work), documents (so many recordings are this part), of (recordings of the folder), text; None
+            while nothing is indexed.
     """
 
     def __init__(self, source: str, run: str, committed: Callable[[], None], models: Sequence[str] = ()) -> None:
         self.source, self.run, self._committed, self._models = source, run, committed, models
         self.error: SwsdistError | None = None
         self._process: subprocess.Popen[str] | None = None
-        self._state: dict[str, Any] | None = None
+        self.state: dict[str, Any] | None = None
         self._ended = threading.Event()
         self._per_work = 0.0  # part of all that is to do, of a unit of work
 
-    @property
-    def state(self) -> dict[str, Any] | None:
-        """part (of the work), documents (so many recordings are this part), of (recordings of the folder), text; None while
-        nothing is indexed.
-        """
-        return self._state
-
-    def is_ready(self) -> bool:
-        """Whether there is a store."""
-        return load(Folder(f"{self.run}/store")) is not None
-
     def once(self) -> None:
         """Index what is new, and return at the end; while another process does it, follow that."""
-        self._state = {"part": 0.0, "documents": 0, "of": self._recordings(), "text": "starting"}
+        self.state = {"part": 0.0, "documents": 0, "of": self._recordings(), "text": "starting"}
         wait = _FIRST
         try:
             while not self._ended.is_set():
@@ -128,49 +118,47 @@ class Indexing:
                 if now is not None and (before is None or before.fingerprint != now.fingerprint):
                     self._committed()
                 if is_taken:
-                    self._state = {**(self._state or {}), "text": "waiting"}
+                    self.state = {**(self.state or {}), "text": "waiting"}
                     self._ended.wait(_AGAIN)
                 elif not stopped:
                     break
                 else:
                     wait *= 2
         finally:
-            self._state = None
+            self.state = None
 
     def _index(self, seconds: float) -> tuple[bool, bool]:
         """Whether it was interrupted after so many seconds, and whether another process is working in the folder."""
         command = [sys.executable, "-c", _CHILD, "index", self.source, "--run", self.run, "--events", "-"]
         options = (("--set", _SETS), ("--model", self._models))
-        self._process = process = subprocess.Popen(
-            [*command, *(part for option, values in options for each in values for part in (option, each))],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,  # Ctrl-C ends the server, which ends it
-        )
-        stopped = threading.Event()
+        with TemporaryFile("w+") as messages:
+            self._process = process = subprocess.Popen(
+                [*command, *(part for option, values in options for each in values for part in (option, each))],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=messages,
+                text=True,
+                start_new_session=True,  # Ctrl-C ends the server, which ends it
+            )
+            stopped = threading.Event()
 
-        def stop() -> None:
-            if process.poll() is None:
-                stopped.set()
-                process.send_signal(signal.SIGINT)
+            def stop() -> None:
+                if process.poll() is None:
+                    stopped.set()
+                    process.send_signal(signal.SIGINT)
 
-        timer = threading.Timer(seconds, stop)
-        timer.start()
-        messages: list[str] = []
-        reader = threading.Thread(target=lambda: messages.extend(process.stderr or ()), daemon=True)
-        reader.start()
-        assert process.stdout is not None
-        for line in process.stdout:
-            self._follow(line)
-        code = process.wait()
-        assert process.stdin is not None
-        process.stdin.close()
-        timer.cancel()
-        reader.join(1)
-        self.error = None
-        lines = [line.strip() for line in messages if line.strip() and not line.strip().startswith("remedy:")]
+            timer = threading.Timer(seconds, stop)
+            timer.start()
+            assert process.stdout is not None
+            for line in process.stdout:
+                self._follow(line)
+            code = process.wait()
+            assert process.stdin is not None
+            process.stdin.close()
+            timer.cancel()
+            messages.seek(0)
+            self.error = None
+            lines = [line.strip() for line in messages if line.strip() and not line.strip().startswith("remedy:")]
         is_taken = code == UserError.exit_code and any(f"[{each.name}]" in line for line in lines for each in _TAKEN)
         if code not in (0, 4) and not stopped.is_set() and not self._ended.is_set() and not is_taken:
             message = lines[-1] if lines else f"exit code {code}"
@@ -188,7 +176,7 @@ class Indexing:
             event = json.loads(line)
         except ValueError:
             return
-        state = dict(self._state or {})
+        state = dict(self.state or {})
         if event["event"] == "stage-begun":
             state["text"] = _STAGES.get(event["stage"], event["stage"])
             if event["stage"] in _STAGES:
@@ -197,7 +185,7 @@ class Indexing:
         elif event["event"] == "task-ended" and event["stage"] in _STAGES:
             state["part"] = min(1.0, state["part"] + event["work"] * self._per_work)
         state["documents"] = int(state["part"] * state["of"] + 1e-6)
-        self._state = state
+        self.state = state
 
     def end(self) -> None:
         """Interrupt it, and wait."""
@@ -296,8 +284,8 @@ class Service:
         self._older: list[Archive] = []
         _sweep()
         self._scratch = TemporaryDirectory(prefix=f"{_SCRATCH}{os.getpid()}-")
-        self.clips = Clips(Path(self._scratch.name))
         self.scratch = Path(self._scratch.name)
+        self.clips = Clips(self.scratch)
         self.indexing: Indexing | None = None
         self._candidates: tuple[dict[str, Word], float] | None = None
         self._stop = threading.Event()
@@ -307,13 +295,13 @@ class Service:
             self._rehearse(self.texts)
         self._looking, self._looked = threading.Lock(), 0.0
         self._judged, self._annotated, self._looked_beside = threading.Event(), threading.Event(), 0.0
-        for due, work in ((self._judged, self._keep_examples), (self._annotated, self._look_beside)):
+        for due, work in ((self._judged, self._keep_sounds), (self._annotated, self._look_beside)):
             threading.Thread(target=self._when, args=(due, work), daemon=True).start()
         if settings.source is None:
             self._open()
         else:
             self.indexing = Indexing(settings.source, settings.target, self._open, settings.models)
-            if self.indexing.is_ready():
+            if load(Folder(store)) is not None:
                 self._open()
             threading.Thread(target=self._index, daemon=True).start()
 
@@ -410,7 +398,7 @@ class Service:
         """Somebody judged a place: keep its sound, soon."""
         self._judged.set()
 
-    def _keep_examples(self, archive: Archive) -> None:
+    def _keep_sounds(self, archive: Archive) -> None:
         self.project.keep_sounds(archive.searcher.store)
 
     def _rehearse(self, archive: Archive) -> None:
@@ -534,7 +522,7 @@ class Service:
 
     def classes(self, offset: int) -> dict[str, Any]:
         """A page of the word list of a run of `discover`: what each is called and known by, numbers, places, the entry that has
-        one of them, and whether it was set aside; `alike` is how sure it is in parts of the least that makes a class.
+        one of them, and whether it was set aside; `alike` says how sure it is.
 
         Raises:
             StoreError: not a run folder.
@@ -556,8 +544,8 @@ class Service:
                     "occurrences": len(word.members),
                     "speakers": word.speakers,
                     "seconds": word.seconds,
-                    "alike": word.sure / least,
-                    "places": [place.as_json() for place in places],
+                    "alike": alike(word.sure, least),
+                    "places": [place._asdict() for place in places],
                     "entry": None if known is None else {"entry_id": known.entry_id, "form": known.form},
                     "aside": key in aside,
                 }
@@ -617,20 +605,15 @@ class Service:
             try:
                 searcher = archive.searcher.among(new[state])
                 documents = pc.count_distinct(new[state]["doc_id"]).as_py()
-                hits += self._hits_in(searcher, archive, entry, examples, documents)
+                question = Question(examples, entry_id=entry.entry_id)
+                *_, last = answer(question, archive, self.project, SearchCache(), searcher)
+                if found := [hit for hit in last["hits"] if hit["called"] != "unlikely"]:
+                    hits.append(_News(entry_id=entry.entry_id, form=entry.form, hits=found, documents=documents))
             except SwsdistError as error:
                 failed[str(entry.entry_id)] = state  # next time in all that came since
                 _LOG.warning("%s was not searched in new recordings: %s", entry.form, error)
         with self._lock:
             self._keep({"state": archive.state, "failed": failed, "news": [*self._kept()["news"], *hits]})
-
-    def _hits_in(
-        self, searcher: Any, archive: Archive, entry: Any, examples: tuple[Place, ...], documents: int
-    ) -> list[_News]:
-        question = Question(examples, entry_id=entry.entry_id)
-        *_, last = answer(question, archive, self.project, SearchCache(), searcher)
-        hits = [hit for hit in last["hits"] if hit["called"] != "unlikely"]
-        return [{"entry_id": entry.entry_id, "form": entry.form, "hits": hits, "documents": documents}] if hits else []
 
 
 def _sweep() -> None:

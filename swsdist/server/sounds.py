@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
 
-from swsdist.audio.clips import Clip, as_bytes, read_clip
-from swsdist.audio.reader import probe, read_blocks
+from swsdist.audio.reader import Clip, as_bytes, probe, read_blocks, read_clip
 from swsdist.audio.speech import find_speech
 from swsdist.audio.streams import only_files
 from swsdist.core.codes import audio as audio_codes
@@ -130,10 +129,10 @@ def overview(
     return {"start": start, "end": end, **drawn}
 
 
-def sent_file(folder: Path, name: str) -> Path:
-    """Where a recording of a name that somebody sent is written: of the name stays an ending that decoders know."""
+def sent_file(folder: Path, name: str, endings: Collection[str] = ENDINGS) -> Path:
+    """Where a file of a name that somebody sent is written: of the name stays an ending that readers know."""
     ending = Path(name).suffix.lower()
-    return folder / f"sent{ending if ending.removeprefix('.') in ENDINGS else ''}"
+    return folder / f"sent{ending if ending.removeprefix('.') in endings else ''}"
 
 
 @only_files()
@@ -168,7 +167,7 @@ def received(file: Path, name: str) -> tuple[bytes, dict[str, Any]]:
         LookupError,
         ArithmeticError,
         RuntimeError,
-    ) as error:  # a decoder, at bytes that anybody may send
+    ) as error:  # of a decoder, at bytes that anybody may send
         _LOG.warning("%r cannot be read: %r", name, error)
         raise audio_codes.NOT_AUDIO(where=name) from error
     duration = len(samples) / info.rate

@@ -12,7 +12,7 @@ from swsdist.config.model import Score
 from swsdist.core.fingerprint import SLOTS, bucket_of
 from swsdist.core.types import DETECTIONS, REFERENCES, TRIALS
 from swsdist.corpora.places import Places, by_document, stored
-from swsdist.io.nist.speech import read_speech
+from swsdist.io.nist.rttm import read_speech
 from swsdist.pipeline.chain import Context, Table
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.task import Task, TaskOutput, Values

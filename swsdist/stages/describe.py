@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.audio.commands import are_permitted, permitted
 from swsdist.audio.reader import read_blocks
+from swsdist.audio.streams import are_permitted, permitted
 from swsdist.calibrate.procedure import required_statistics
 from swsdist.calibrate.statistics import (
     ExampleEntropies,

@@ -39,7 +39,7 @@ from swsdist.calibrate.procedure import (
 )
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.config import Config
-from swsdist.config.calibration import Calibrate
+from swsdist.config.model import Calibrate
 from swsdist.core.codes import stages as codes
 from swsdist.core.fingerprint import fingerprint, slot_of
 from swsdist.core.types import DETECTIONS

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from swsdist.audio.commands import are_permitted, permitted
+from swsdist.audio.streams import are_permitted, permitted
 from swsdist.config import Config
 from swsdist.core.codes import features as features_codes
 from swsdist.core.codes import stages as codes

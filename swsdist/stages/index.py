@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.audio import speech as marks
-from swsdist.audio.clips import write_silence
-from swsdist.audio.commands import are_permitted, permitted
 from swsdist.audio.formats import ffmpeg
+from swsdist.audio.reader import write_silence
+from swsdist.audio.streams import are_permitted, permitted
 from swsdist.config import Config
 from swsdist.core.codes import stages as codes
 from swsdist.core.errors import SwsdistError

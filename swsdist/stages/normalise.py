@@ -29,7 +29,7 @@ from swsdist.calibrate.statistics import CostSums, from_table, summed
 from swsdist.calibrate.steps.interface import Options, TwvParameters
 from swsdist.calibrate.steps.norms import ALL, COHORT, QNorm, cohort_of, cohort_sums, cohort_table
 from swsdist.config import Config
-from swsdist.config.calibration import Calibrate
+from swsdist.config.model import Calibrate
 from swsdist.core.codes import stages as codes
 from swsdist.core.numbers import frames_to_seconds
 from swsdist.core.types import COHORT_SUMS, DETECTIONS, STATISTICS

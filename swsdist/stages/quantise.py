@@ -6,15 +6,16 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from swsdist.config.search import Search
-from swsdist.methods.create import create
-from swsdist.methods.first_pass.landmarks import (
+from swsdist.methods.method import create
+from swsdist.methods.sample import (
+    EVERYTHING,
     codebook_file,
     codebook_name,
     codes_name,
     contents,
     landmark_documents,
+    sample_limit,
 )
-from swsdist.methods.sample import EVERYTHING, sample_limit
 from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.task import Part, Receipt, Task, TaskOutput

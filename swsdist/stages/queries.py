@@ -18,12 +18,11 @@ import numpy as np
 import pyarrow as pa
 
 from swsdist.audio import speech
-from swsdist.audio.clips import write_silence
-from swsdist.audio.commands import are_permitted, is_command, permitted, refusal
 from swsdist.audio.formats import ffmpeg
+from swsdist.audio.reader import write_silence
+from swsdist.audio.streams import are_permitted, is_command, permitted, refusal
 from swsdist.config import Config
-from swsdist.config.dropping import Dropping
-from swsdist.config.search import Search
+from swsdist.config.search import Dropping, Search
 from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.codes import stages as codes
 from swsdist.core.errors import AudioError, StoreError
@@ -36,9 +35,14 @@ from swsdist.features.fitting.moments import Sums
 from swsdist.features.interface import Columns, Extractor, Precomputed, kind_of, libraries_of
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote.scratch import scratch
-from swsdist.kernels.scales import LONGEST_QUERY
-from swsdist.methods.query import recording_statistics
-from swsdist.methods.query.extraction import examples_of, groups, write_group
+from swsdist.kernels.arithmetic import LONGEST_QUERY
+from swsdist.methods.query.extraction import (
+    examples_of,
+    groups,
+    uses_recording_statistics,
+    with_statistics,
+    write_group,
+)
 from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inputs import Inputs
@@ -150,10 +154,8 @@ class Queries(Stage[Extracting]):
         refusing += [["trim", speech.VERSION]] if trim else []
         by_query: dict[str, list[dict[str, Any]]] = {}
         rows = self.examples(chain_inputs)
-        if chain_inputs.query_inputs is None and recording_statistics.uses_recording_statistics(search):
-            rows = recording_statistics.with_statistics(
-                rows, chain_inputs.store.open(), list(chain_inputs.features.tracks)
-            )
+        if chain_inputs.query_inputs is None and uses_recording_statistics(search):
+            rows = with_statistics(rows, chain_inputs.store.open(), list(chain_inputs.features.tracks))
         for row in rows:
             by_query.setdefault(row["query_id"], []).append(row)
         cut = groups(list(by_query))

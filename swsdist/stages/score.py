@@ -24,7 +24,7 @@ from swsdist.calibrate.procedure import thresholds_for
 from swsdist.core.codes import stages as codes
 from swsdist.corpora.places import Places, by_document, stored
 from swsdist.io.filesystem import identify
-from swsdist.io.nist.speech import read_speech
+from swsdist.io.nist.rttm import read_speech
 from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.task import Part, Task, TaskOutput, Values

@@ -17,9 +17,8 @@ from swsdist.core.fingerprint import stable_hash
 from swsdist.core.needs import Needs
 from swsdist.core.types import CANDIDATES
 from swsdist.io.filesystem import Folder
-from swsdist.methods.create import create, demand_readable, identity
 from swsdist.methods.dtw.backends.create import granted
-from swsdist.methods.method import Method
+from swsdist.methods.method import Method, create, demand_readable, identity
 from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.task import Task, TaskOutput

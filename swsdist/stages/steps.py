@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from swsdist.calibrate.procedure import check_sample, check_steps, required_statistics
+from swsdist.calibrate.procedure import check_steps, required_statistics
 from swsdist.calibrate.statistics import load_statistics
 from swsdist.config import Config
 from swsdist.core.codes import pipeline as codes
-from swsdist.methods.create import create
+from swsdist.methods.method import create
 from swsdist.pipeline.chain import Stage, Step
 from swsdist.registry.entries import names_where
 from swsdist.registry.registries import CALIBRATION, FIRST_PASSES, METHODS
@@ -62,7 +62,6 @@ def steps(config: Config) -> tuple[Step | Stage, ...]:
         raise codes.OWN_PLACES_WITHOUT_TIMES(where="corpus.own_places")
     create(config.search)
     check_steps(config.calibrate, METHODS[config.search.method].score)
-    check_sample(config.calibrate, config.search)
     covariates = required_statistics(config.calibrate)
     first_pass = config.search.first_pass.name
     first = FIRST_PASSES[first_pass].first if first_pass != "none" else ""

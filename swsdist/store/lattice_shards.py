@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from swsdist.core.codes import storage as codes
 from swsdist.core.fingerprint import fingerprint
+from swsdist.core.types import columns
 from swsdist.io.filesystem import Folder
 from swsdist.lattices.lattice import MILLISECOND, Word
 from swsdist.lattices.packed import Packed
@@ -62,14 +63,7 @@ LATTICES = pa.schema(
 _SEARCHED = [name for name in LATTICES.names if name != "words"]
 
 #: `document_rows`: int32, ascending; `expected`: float32, expected count of the label in each.
-POSTINGS = pa.schema(
-    [
-        pa.field("label", pa.string(), False),
-        pa.field("number", pa.int32(), False),
-        pa.field("document_rows", pa.large_binary(), False),
-        pa.field("expected", pa.large_binary(), False),
-    ]
-)
+POSTINGS = columns("label string, number int32, document_rows large_binary, expected large_binary")
 
 #: Arcs of a row group; it ends with the document that reaches them.
 ROW_GROUP_ARCS = 1 << 16

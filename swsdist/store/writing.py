@@ -32,9 +32,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.audio import commands, places
+from swsdist.audio import streams as commands
 from swsdist.audio.formats import ffmpeg
-from swsdist.audio.places import OVERSHOOT, fit_segment
+from swsdist.audio.formats import ffmpeg as places
+from swsdist.audio.formats.ffmpeg import OVERSHOOT, fit_segment
 from swsdist.audio.reader import probe, read_blocks
 from swsdist.audio.speech import Listener, pack_marks, unpack_marks
 from swsdist.audio.streams import Digest, digested, digesting, sha256

@@ -1,6 +1,7 @@
 """Small inputs computed from integers, for conformance suites and golden digests: the same on every machine.
 
-Numbers are of Knuth's MMIX generator, not of a library. Features are integers, or probabilities in 256ths, held in float32.
+Numbers are of Knuth's MMIX generator, not of a library. Features are integers, or probabilities in 256ths, held in
+float32.
 """
 
 from __future__ import annotations
@@ -12,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.kernels.distances.interface import Distance, Side
-from swsdist.methods.dtw.matches import Matches
+from swsdist.methods.dtw.search import Matches
 from swsdist.methods.first_pass.codebook import Codebook, Landmarks, fit
 from swsdist.methods.first_pass.interface import Documents, Material
-from swsdist.methods.query.averaging import averaged
-from swsdist.methods.query.example import Example
+from swsdist.methods.query.example import Example, averaged
 
 Frames = NDArray[np.float32]
 

@@ -15,22 +15,34 @@ import pytest
 
 from swsdist.core import codes, errors
 from swsdist.core.codes import Code, codes_of, every_code
+from tests.support.recipes import FOLDER
 
 PACKAGE = Path(codes.__file__).parents[2]
+RECIPES = FOLDER / "swsdist_recipes"
 
 #: What a call of a code, and of what takes one, has beside the values.
 OF_CALLS = {"where", "count", "of", "most"}
 
-CLASSES = {name for name, value in vars(errors).items() if isinstance(value, type)} - {"Mapping"}
+CLASSES = {
+    name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, errors.SwsdistError)
+}
 
+#: Modules of codes by their full names: those of the package, and those of recipes.
 AREAS = {
-    module.name: importlib.import_module(f"{codes.__name__}.{module.name}")
-    for module in pkgutil.iter_modules(codes.__path__)
+    name: importlib.import_module(name)
+    for name in (
+        *(f"{codes.__name__}.{module.name}" for module in pkgutil.iter_modules(codes.__path__)),
+        *(f"{RECIPES.name}.{path.parent.name}.codes" for path in RECIPES.glob("*/codes.py")),
+    )
 }
 
 
+def place_of(path: Path) -> Path:
+    return path.relative_to(RECIPES.parent if path.is_relative_to(RECIPES) else PACKAGE)
+
+
 def room_of(path: Path) -> str:
-    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+    return place_of(path).with_suffix("").parts[0]
 
 
 def fields(code: Code[errors.SwsdistError]) -> set[str]:
@@ -42,7 +54,8 @@ def fields(code: Code[errors.SwsdistError]) -> set[str]:
 @cache
 def files() -> tuple[tuple[Path, ast.Module], ...]:
     """All modules but those of codes, parsed; they are kept, so that `id` tells them apart."""
-    paths = (path for path in sorted(PACKAGE.rglob("*.py")) if path.parent.name != "codes")
+    paths = [path for path in sorted(PACKAGE.rglob("*.py")) if path.parent.name != "codes"]
+    paths += [path for path in sorted(RECIPES.rglob("*.py")) if path.stem != "codes" and path.parent.name != "tests"]
     return tuple((path, ast.parse(path.read_text(encoding="utf-8"))) for path in paths)
 
 
@@ -50,14 +63,14 @@ def names_of(tree: ast.Module) -> dict[str, Code[errors.SwsdistError] | dict[str
     """What names of a file are codes, or modules of codes: imported anywhere in it."""
     found: dict[str, Code[errors.SwsdistError] | dict[str, object]] = {}
     for node in ast.walk(tree):
-        if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith(codes.__name__):
+        if not isinstance(node, ast.ImportFrom):
             continue
         for alias in node.names:
             name = alias.asname or alias.name
-            if node.module == codes.__name__ and alias.name in AREAS:
-                found[name] = vars(AREAS[alias.name])
-            elif node.module != codes.__name__:
-                found[name] = vars(importlib.import_module(node.module))[alias.name]
+            if (area := f"{node.module}.{alias.name}") in AREAS:
+                found[name] = vars(AREAS[area])
+            elif node.module in AREAS:
+                found[name] = vars(AREAS[node.module])[alias.name]
     return found
 
 
@@ -114,20 +127,18 @@ def test_each_use_gives_the_values_of_the_message() -> None:
         for call, code in uses(tree):
             given = {word.arg for word in call.keywords if word.arg}
             if any(word.arg is None for word in call.keywords):
-                wrong.append(f"{path.relative_to(PACKAGE)}:{call.lineno}: {code.name}: values must be named")
+                wrong.append(f"{place_of(path)}:{call.lineno}: {code.name}: values must be named")
             elif not fields(code) <= given | ({"count", "of"} & OF_CALLS & given):
-                wrong.append(f"{path.relative_to(PACKAGE)}:{call.lineno}: {code.name} lacks {fields(code) - given}")
+                wrong.append(f"{place_of(path)}:{call.lineno}: {code.name} lacks {fields(code) - given}")
             elif given - fields(code) - OF_CALLS:
-                wrong.append(
-                    f"{path.relative_to(PACKAGE)}:{call.lineno}: {code.name} has no {given - fields(code) - OF_CALLS}"
-                )
+                wrong.append(f"{place_of(path)}:{call.lineno}: {code.name} has no {given - fields(code) - OF_CALLS}")
     assert wrong == []
 
 
-@pytest.mark.parametrize("room", sorted({room_of(path) for path in PACKAGE.rglob("*.py")} - {"__init__"}))
+@pytest.mark.parametrize("room", sorted({room_of(path) for path, _ in files()} - {"__init__"}))
 def test_errors_are_made_of_codes(room: str) -> None:
     direct = [
-        f"{path.relative_to(PACKAGE)}:{node.lineno}: {node.func.id}"
+        f"{place_of(path)}:{node.lineno}: {node.func.id}"
         for path, tree in files()
         if room_of(path) == room
         for node in ast.walk(tree)
@@ -154,7 +165,7 @@ def texts_of_messages() -> Iterator[tuple[str, str]]:
                     part.value if isinstance(part, ast.Constant) else "{q}" if "quote(" in ast.unparse(part) else "{}"
                     for part in node.values
                 )
-                yield f"{path.relative_to(PACKAGE)}:{node.lineno}", "".join(map(str, values))
+                yield f"{place_of(path)}:{node.lineno}", "".join(map(str, values))
 
 
 def test_a_shell_reads_the_commands_of_messages() -> None:

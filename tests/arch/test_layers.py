@@ -30,8 +30,8 @@ AT_HOME = {
     },
     "dask": {"swsdist/pipeline/execution/dask_executor.py"},
     "distributed": {"swsdist/pipeline/execution/dask_executor.py"},
-    "fsspec": {"swsdist/io/remote/reading.py"},
-    "s3fs": {f"swsdist/io/remote/{name}.py" for name in ("connection", "reading", "retry")},
+    "fsspec": {"swsdist/io/remote/objects.py"},
+    "s3fs": {f"swsdist/io/remote/{name}.py" for name in ("client", "objects")},
     "botocore": {"swsdist/io/failures.py"},
     "imageio_ffmpeg": {"swsdist/audio/formats/ffmpeg.py"},
 }
@@ -55,7 +55,7 @@ def wrong_imports(path: Path, tree: ast.AST) -> list[str]:
         top = module.split(".")[0]
         if module.startswith("."):
             found.append(f"{name}:{line}: relative import of {module}")
-        elif top in ("tests", "examples", "benchmarks"):
+        elif top in ("tests", "examples", "benchmarks", "swsdist_recipes"):
             found.append(f"{name}:{line}: {module} is no part of the package")
         elif name not in AT_HOME.get(top, {name}):
             found.append(f"{name}:{line}: only {', '.join(sorted(AT_HOME[top]))} may import {top}")
@@ -88,7 +88,7 @@ def test_the_house_is_small() -> None:
             "if True:\n    import ray.util",
             "swsdist/pipeline/execution/ray_instance.py, swsdist/searcher/on_ray.py may import ray",
         ),
-        ("store/x.py", "from s3fs import S3FileSystem", "swsdist/io/remote/retry.py"),
+        ("store/x.py", "from s3fs import S3FileSystem", "swsdist/io/remote/client.py"),
         ("store/x.py", "from . import parquet", "relative import"),
         ("testing/x.py", "from tests.oracles import search", "no part of the package"),
         ("chains/x.py", "from swsdist.store.reading import Store\nimport numpy", None),

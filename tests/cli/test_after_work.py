@@ -230,9 +230,11 @@ def test_all_prints_every_figure(swsdist, place: Path, tmp_path: Path) -> None:
     assert shown[-1] == ["report", f"{run}/report.html"]
     assert ["result digest", report["digest"][:16]] in shown
     score = ("score", "config.yaml", "--set", f"run={run}", "--set")
-    again = swsdist(*score, "report.pl_lambda=0.3", "--all", cwd=place).out
+    again = swsdist(*score, "report.exports=[csv]", "--all", cwd=place).out
     assert [line.split()[0] for line in again.splitlines()] == [line.split()[0] for line in whole]
-    assert [line.split()[0] for line in swsdist(*score, "report.pl_lambda=0.4", cwd=place).out.splitlines()] == names
+    assert [
+        line.split()[0] for line in swsdist(*score, "report.exports=[csv,labels]", cwd=place).out.splitlines()
+    ] == names
 
 
 def test_what_has_no_line_is_counted(swsdist, archive: Path, corpus: Path) -> None:

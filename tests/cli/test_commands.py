@@ -21,8 +21,7 @@ from swsdist.calibrate.likelihood import WORDS
 from swsdist.config import load_config
 from swsdist.core.codes import cli as bench_codes
 from swsdist.core.codes import pipeline as codes
-from swsdist.report.answers.hits import answers_by_query
-from swsdist.report.answers.lines import lines
+from swsdist.report.answers import answers_by_query, lines
 from swsdist.report.summary import clock
 from tests.support.coded import says
 

@@ -11,14 +11,14 @@ from swsdist.core.codes import config as config_codes
 from tests.support.coded import says
 
 
-@pytest.mark.parametrize("name", ["renamed-key", "[renamed-key]", "RENAMED_KEY"])
+@pytest.mark.parametrize("name", ["option-twice", "[option-twice]", "OPTION_TWICE"])
 def test_a_code(swsdist: Command, name: str) -> None:
-    code = config_codes.RENAMED_KEY
+    code = config_codes.OPTION_TWICE
     assert swsdist("explain", name).out.splitlines() == [
-        "renamed-key: the key <old> is now <new>",
+        "option-twice: <options> is given as a key and among the options",
         "kind:      error (ConfigError)",
         f"exit code: {code.error.exit_code}",
-        "remedy:    write <new><note>",
+        "remedy:    remove one of the two",
     ]
 
 
@@ -38,6 +38,6 @@ def test_all_codes_by_area(swsdist: Command) -> None:
 
 
 def test_close_names(swsdist: Command) -> None:
-    err = swsdist("explain", "renamed-kye", code=2).err
+    err = swsdist("explain", "option-twcie", code=2).err
     assert says(err, codes.NO_SUCH_CODE)
-    assert "renamed-key" in err
+    assert "option-twice" in err

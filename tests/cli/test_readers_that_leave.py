@@ -74,8 +74,8 @@ SLOW = [
     ("demo", "made", "--documents", "4", "--queries", "2", "--executor", "serial"),
 ]
 #: Not here: `doctor` starts Ray,
-#: `align`, `phones` and `transcribe` want a recogniser, `superb` an encoder, and `serve` runs until it is ended.
-ELSEWHERE = {"align", "doctor", "phones", "serve", "superb", "transcribe"}
+#: `align`, `phones` and `transcribe` want a recogniser, and `serve` runs until it is ended.
+ELSEWHERE = {"align", "doctor", "phones", "serve", "transcribe"}
 
 
 @pytest.fixture

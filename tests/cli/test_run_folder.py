@@ -83,7 +83,7 @@ def test_an_empty_folder_and_that_of_a_run_are_taken(here: Path, swsdist: Comman
         (("accounts/host-1.jsonl", "config.yaml"), True),
         (("systems/a/plan.json",), True),
         (("sweeps/s/sweep.json",), True),
-        (("superb/threshold.json",), True),
+        (("of-a-program/inputs.json",), True),
         (("config.yaml",), False),
         (("receipts/tax.pdf",), False),
         (("sub/plan.json",), False),

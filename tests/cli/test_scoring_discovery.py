@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import swsdist
-from swsdist.cli.discovering import score_discovery
+from swsdist.cli.scoring import score_discovery
 from swsdist.core.codes import discovery as codes
 from tests.support.coded import raises
 

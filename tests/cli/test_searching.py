@@ -13,13 +13,12 @@ import pytest
 import soundfile
 
 import swsdist as package
-from swsdist.audio.clips import MARKER
+from swsdist.audio.reader import MARKER
 from swsdist.calibrate.likelihood import word_of
 from swsdist.core.codes import searcher as searcher_codes
-from swsdist.report.answers import page as pages
-from swsdist.report.answers import sounds
-from swsdist.report.answers.hits import answers_by_query
-from swsdist.report.plots.waveform import waveform_svg
+from swsdist.report import answers
+from swsdist.report.answers import answers_by_query
+from swsdist.report.plots.timeline import waveform_svg
 from swsdist.searcher import hit_likelihood
 from tests.support.coded import says
 
@@ -75,8 +74,8 @@ def test_names_of_others_stay_text(tmp_path: Path, place: Path) -> None:
     evil = '<script>alert("x")</script>/"&amp;'
     row = {"query_id": evil, "doc_id": evil, "channel": 1, "start": 0.5, "end": 1.0, "score": 9.0}
     found = answers_by_query([row], [0.8], paths={(evil, 1): str(place / "corpus/audio/d001.flac")})
-    about = pages.SearchFacts(evil, 1.0, 1, evil, evil, {"distance": evil})
-    text = pages.render_answers(found, [pages.PlayedQuery(evil, str(place / WORD))], about)
+    about = answers.SearchFacts(evil, 1.0, 1, evil, evil, {"distance": evil})
+    text = answers.render_answers(found, [answers.PlayedQuery(evil, str(place / WORD))], about)
     page = Elements(text)
     assert len(list(page.all("script"))) == 1
     assert page.text.count(evil) >= 4
@@ -85,7 +84,7 @@ def test_names_of_others_stay_text(tmp_path: Path, place: Path) -> None:
 
 def test_a_page_does_not_grow_without_bound(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The best of each query are heard first; the page says how many are not."""
-    monkeypatch.setattr(sounds, "MOST_SOUNDS", 5)
+    monkeypatch.setattr(answers, "MOST_SOUNDS", 5)
     recording = str(place / "corpus/audio/d001.flac")
     rows = [
         {"query_id": query, "doc_id": f"{query}-{k}", "channel": 1, "start": 0.5, "end": 1.0, "score": 9.0 - k}
@@ -93,8 +92,8 @@ def test_a_page_does_not_grow_without_bound(place: Path, monkeypatch: pytest.Mon
         for k in range(3)
     ]
     found = answers_by_query(rows, [0.8] * 6, paths={(row["doc_id"], 1): recording for row in rows})
-    asked = [pages.PlayedQuery(query, str(place / WORD)) for query in ("q1", "q2")]
-    text = pages.render_answers(found, asked, pages.SearchFacts("s", 1.0, 1, "so", "deviations", {}))
+    asked = [answers.PlayedQuery(query, str(place / WORD)) for query in ("q1", "q2")]
+    text = answers.render_answers(found, asked, answers.SearchFacts("s", 1.0, 1, "so", "deviations", {}))
     heard = [one["aria-label"] for one in Elements(text).all("audio")]
     assert heard == ["query q1", "hit 1 in q1-0", "hit 2 in q1-1", "query q2", "hit 1 in q2-0"]
     assert "3 clips are left out" in text
@@ -103,10 +102,10 @@ def test_a_page_does_not_grow_without_bound(place: Path, monkeypatch: pytest.Mon
 def test_a_recording_that_has_gone_has_no_player(place: Path) -> None:
     row = {"query_id": "q", "doc_id": "d", "channel": 1, "start": 0.5, "end": 1.0, "score": 9.0}
     found = answers_by_query([row], [0.8], paths={("d", 1): "gone.wav"})
-    text = pages.render_answers(
+    text = answers.render_answers(
         found,
-        [pages.PlayedQuery("q", "gone too.wav")],
-        pages.SearchFacts("s", 1.0, 1, "so", "deviations", {}),
+        [answers.PlayedQuery("q", "gone too.wav")],
+        answers.SearchFacts("s", 1.0, 1, "so", "deviations", {}),
     )
     assert "No sound: there is no such file." in text
     assert "The query cannot be played: there is no such file." in text

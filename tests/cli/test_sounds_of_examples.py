@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from commands import Command
 
-from swsdist.glossary import example_sounds
-from swsdist.glossary.example_sounds import Kept
-from swsdist.glossary.project import Project
+from swsdist.glossary import project as projects
+from swsdist.glossary.project import KeptSounds, Project
 from swsdist.glossary.words import Place
 from swsdist.io.filesystem import Folder
 from swsdist.store.reading import Store
@@ -39,7 +38,7 @@ def project(place: Path, tmp_path: Path):
 
 def test_a_sound_is_kept_once_whatever_the_clocks_say(project: Project, store: Store) -> None:
     assert (project.keep_sounds(store), project.keep_sounds(store)) == (2, 0)
-    for file in Kept(project.folder).files("d001"):
+    for file in KeptSounds(project.folder).files("d001"):
         os.utime(file, (0, 0))
     assert project.keep_sounds(store) == 0
 
@@ -47,28 +46,28 @@ def test_a_sound_is_kept_once_whatever_the_clocks_say(project: Project, store: S
 def test_the_sound_is_that_of_what_the_document_holds(project: Project, store: Store) -> None:
     project.keep_sounds(store)
     mine = project.tokens(1)[0].content
-    old = Kept(project.folder).of(FIRST, mine)
+    old = KeptSounds(project.folder).of(FIRST, mine)
     assert old is not None
-    other = Path(old.path).with_name(f"{Path(old.path).stem.rpartition('-')[0]}-{example_sounds._digest('other')}.flac")
+    other = Path(old.path).with_name(f"{Path(old.path).stem.rpartition('-')[0]}-{projects._digest('other')}.flac")
     other.write_bytes(b"")
-    assert Kept(project.folder).of(FIRST, mine) == old
-    assert Kept(project.folder).of(FIRST, "other") == old._replace(path=str(other))
-    assert Kept(project.folder).of(FIRST, "third") is None
+    assert KeptSounds(project.folder).of(FIRST, mine) == old
+    assert KeptSounds(project.folder).of(FIRST, "other") == old._replace(path=str(other))
+    assert KeptSounds(project.folder).of(FIRST, "third") is None
     os.utime(old.path, (0, 0))
-    assert Kept(project.folder).of(FIRST, None) == old._replace(path=str(other)), "the newest"
+    assert KeptSounds(project.folder).of(FIRST, None) == old._replace(path=str(other)), "the newest"
 
 
 def test_one_that_cannot_be_cut(project: Project, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    read = example_sounds.read_clip
+    read = projects.read_clip
 
     def fail(path: str, start: float, *rest: float, **options: object) -> object:
         if start == FIRST.start:
             raise ValueError("damaged")
         return read(path, start, *rest, **options)
 
-    monkeypatch.setattr(example_sounds, "read_clip", fail)
+    monkeypatch.setattr(projects, "read_clip", fail)
     assert project.keep_sounds(store) == 1
-    assert Kept(project.folder).of(SECOND, None) is not None
+    assert KeptSounds(project.folder).of(SECOND, None) is not None
 
 
 def test_a_pack_has_no_voice_that_was_taken_out(
@@ -85,7 +84,7 @@ def test_a_pack_has_no_voice_that_was_taken_out(
     with Project.open(tmp_path / "pack" / "words") as packed:
         assert [file.stem for file in (packed.folder / "sounds").iterdir()] == [kept]
         assert len(list((packed.folder / "examples").iterdir())) == 1
-        assert Kept(packed.folder).of(SECOND, None) is not None
+        assert KeptSounds(packed.folder).of(SECOND, None) is not None
         assert packed.tokens(1) == project.tokens(1)
 
 

@@ -81,7 +81,6 @@ TRUSTED = {
     "export",
     "bench",
     "sweep",
-    "superb",
     "corpus",
     "doctor",
     "demo",

@@ -39,7 +39,6 @@ SIDES = ("duration", "examples", "entropy", "speech", "mean", "deviation", "best
         ("sto", {"alpha": 0.25}),
         ("m-norm", {"deviation": "worse"}),
         ("m-norm", {"deviation": "all"}),
-        ("rank-norm", {"scale": "linear"}),
         ("zt-norm", {"window": 30.0}),
         ("power", {"gamma": 0.5}),
         ("llr", {"weights": "trials", "prior": 0.5}),

@@ -16,9 +16,8 @@ from swsdist.config.search import Search
 from swsdist.core.codes import config as registry_codes
 from swsdist.core.codes import methods as methods_codes
 from swsdist.io.filesystem import Folder
-from swsdist.methods.create import create, identity
 from swsdist.methods.dtw.method import Dtw
-from swsdist.methods.method import Result, Unit
+from swsdist.methods.method import Result, Unit, create, identity
 from swsdist.pipeline.chain import Chain, ChainInputs, Context, Stage, Step, Table
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages

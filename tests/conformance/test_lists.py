@@ -14,7 +14,7 @@ from swsdist.evaluation.writing import ListContext
 from swsdist.registry.entries import ReaderEntry, WriterEntry
 from swsdist.registry.registries import READERS, WRITERS
 from swsdist.testing.conformance import check_reader, check_writer
-from swsdist.testing.conformance.lists import posteriors, rows, written
+from swsdist.testing.conformance.export import list_written, posteriors, rows
 
 #: The reader of what a writer writes.
 READ_BY = {"stdlist": "nist", "kwslist": "nist", "csv": "csv", "parquet": "parquet", "kaldi": "kaldi"}
@@ -24,7 +24,7 @@ MINE = b"#mine\nquery_id,doc_id,start,end,score\nq,d,1,2,0.5\n"
 
 @pytest.mark.parametrize(("writer", "reader"), list(READ_BY.items()))
 def test_reader(tmp_path: Path, writer: str, reader: str) -> None:
-    check_reader(reader, written(writer, posteriors(), tmp_path / "list"))
+    check_reader(reader, list_written(writer, posteriors(), tmp_path / "list"))
 
 
 @pytest.mark.parametrize("name", list(WRITERS))

@@ -190,7 +190,7 @@ class Forgetful(Coarse):
 
 
 def test_a_wrong_first_pass_is_caught(added: Any) -> None:
-    entry = FirstPassEntry(f"{__name__}:Forgetful", 1, "swsdist.methods.first_pass.options:Coarse")
+    entry = FirstPassEntry(f"{__name__}:Forgetful", 1, "swsdist.config.search:CoarseOptions")
     name = added(FIRST_PASSES, "forgetful", entry)
     with pytest.raises(AssertionError, match="the order of documents changes"):
         check_first_pass(name)

@@ -24,7 +24,7 @@ from swsdist.lattices.whisper import (
     RATE,
     Whisper,
     _Hypothesis,
-    _model,
+    _loaded,
     _Recording,
     _Window,
     joined_words,
@@ -232,7 +232,7 @@ def test_what_is_doubted_is_tried_again_in_halves() -> None:
     """It is cut in the pause between two sentences, not in the quiet at its end."""
     samples = np.concatenate([clip(2), np.zeros(RATE // 4, np.float32), clip(8), np.zeros(RATE, np.float32)])
     cuts: list[int] = []
-    recording = _Recording(Whisper(model=str(MODEL), language="en"), _model((str(MODEL), "cpu", "int8")))
+    recording = _Recording(Whisper(model=str(MODEL), language="en"), _loaded(str(MODEL), "cpu", "int8"))
     window = _Window(samples, [(0, 0)])
     doubted = _Hypothesis([264], -1e9)
     with pytest.MonkeyPatch.context() as patch:

@@ -19,7 +19,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.lattices.collection import find_files, read_file
 from swsdist.lattices.formats.subtitles import read as read_subtitles
 from swsdist.lattices.lattice import Lattice, Lattices, Origin, Word, transcript
-from swsdist.methods.create import create
+from swsdist.methods.method import create
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress

@@ -29,7 +29,7 @@ class Block(NamedTuple):
 def pages() -> list[Path]:
     """All pages that are for readers."""
     top = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
-    return [*top, *sorted(DOCS.rglob("*.md"))]
+    return [*top, *sorted(DOCS.rglob("*.md")), *sorted((ROOT / "recipes").rglob("*.md"))]
 
 
 def blocks(page: Path) -> Iterator[Block]:

@@ -23,7 +23,7 @@ from rich.console import Console
 
 import swsdist
 from swsdist import RunResult
-from swsdist.report.headline import print_headline, print_location
+from swsdist.report.summary import print_headline, print_location
 
 #: Settings of runs of configs/mboshi-dev.yaml.
 RUNS = {

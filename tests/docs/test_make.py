@@ -73,11 +73,13 @@ def test_what_one_target_leaves_out_the_other_takes() -> None:
 
 
 def test_a_finished_environment_is_left_alone(tmp_path: Path) -> None:
-    """The stamp is the hash of pyproject.toml and the place of the checkout."""
+    """The stamp is the hash of both pyproject.toml and the place of the checkout."""
     checkout = tmp_path / "checkout"
     (checkout / ".ci").mkdir(parents=True)
     shutil.copy(ROOT / ".ci/environment", checkout / ".ci")
-    (checkout / "pyproject.toml").write_text("one")
+    (checkout / "recipes").mkdir()
+    for place in (checkout, checkout / "recipes"):
+        (place / "pyproject.toml").write_text("one")
     venv = checkout / ".venv"
     (venv / "bin").mkdir(parents=True)
     said = venv / "said"
@@ -95,8 +97,9 @@ def test_a_finished_environment_is_left_alone(tmp_path: Path) -> None:
     assert environment() == ""
     assert ".[dev]" in environment("dev")
     assert environment("dev") == environment() == ""
-    (checkout / "pyproject.toml").write_text("two")
-    assert "pip install" in environment()
+    for place in (checkout, checkout / "recipes"):
+        (place / "pyproject.toml").write_text("two")
+        assert "-e ./recipes" in environment()
 
 
 @pytest.mark.parametrize(

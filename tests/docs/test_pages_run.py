@@ -35,7 +35,7 @@ _INSTALLED = (
 )
 
 #: Libraries of an extra that tests are run without, too.
-_NEEDS = {"use-self-supervised-models.md": ("torch", "transformers")}
+_NEEDS = {"use-self-supervised-models.md": ("torch", "transformers"), "superb/README.md": ("torch", "transformers")}
 
 PAGES = [page for page in pages() if any(block.language in RUN and not block.not_run for block in blocks(page))]
 
@@ -77,7 +77,9 @@ def environment(tmp_path: Path, page: Path, reader: Reader, request: pytest.Fixt
     pip = programs / "pip"
     pip.write_text(f'#!/bin/sh\nshift\nexec "{sys.executable}" -m pip install --target "{site}" --no-deps "$@"\n')
     pip.chmod(0o755)
-    warmed = () if page.name in _INSTALLED else (str(reader.programs),)
+    warmed = (
+        () if page.relative_to(ROOT).as_posix().removeprefix("docs/how-to/") in _INSTALLED else (str(reader.programs),)
+    )
     path = (str(programs), *warmed, str(Path(sys.executable).parent), os.environ["PATH"])
     found = {
         **os.environ,
@@ -103,7 +105,7 @@ def environment(tmp_path: Path, page: Path, reader: Reader, request: pytest.Fixt
 @pytest.mark.docs
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_blocks_run(page: Path, folder: Path, environment: dict[str, str]) -> None:
-    for library in _NEEDS.get(page.name, ()):
+    for library in (*_NEEDS.get(page.name, ()), *_NEEDS.get(f"{page.parent.name}/{page.name}", ())):
         if importlib.util.find_spec(library) is None:
             pytest.skip(f"needs {library}: pip install 'swsdist[ssl]'")
     for block in blocks(page):

@@ -12,7 +12,8 @@ from markdown_pages import DOCS, ROOT, rows, sections
 from pydantic import BaseModel
 
 from swsdist.calibrate.steps.interface import STEPS_SCHEMA
-from swsdist.config import config_from_dict
+from swsdist.config.loader import config_from_dict
+from swsdist.config.search import WindowsOptions
 from swsdist.core.codes import every_code
 from swsdist.features.librosa import Librosa, MfccFingerprint
 from swsdist.features.mfcc import Mfcc
@@ -20,9 +21,8 @@ from swsdist.features.phnrec.extractor import Phnrec
 from swsdist.features.plp import Plp
 from swsdist.features.ssl.extractor import Ssl
 from swsdist.io.filesystem import Folder
-from swsdist.methods.windows.options import WindowsOptions
 from swsdist.pipeline.ledger import Ledger
-from swsdist.registry.registries import CHAINS, DISTANCES, quantities
+from swsdist.registry.registries import CHAINS, DISTANCES, MEASURES
 from swsdist.score.measures.protocol import PROTOCOLS
 from tests.support.pages import PAGES
 from tests.support.pages.commands import all_commands
@@ -31,7 +31,7 @@ from tests.support.pages.tables import SECTIONS, schemas, type_name
 
 def test_every_measure_has_its_row() -> None:
     shown = [tuple(row) for row in rows(sections(DOCS / "reference/metrics.md")["What is registered"])]
-    entries = quantities().values()
+    entries = [each for entry in MEASURES.available.values() for each in entry.gives]
     assert shown == [(f"`{one.key}`", one.name, one.best, str(one.decimals), one.unit) for one in entries]
 
 
@@ -80,7 +80,7 @@ def test_every_option_and_command_has_help() -> None:
 
 def test_every_code_has_a_row() -> None:
     text = (DOCS / "reference/codes.md").read_text(encoding="utf-8")
-    assert sorted(re.findall(r"^- `([\w-]+)` \(", text, re.M)) == list(every_code())
+    assert sorted(re.findall(r"^- `([\w-]+)` \(", text, re.M)) == list(every_code(built_in=True))
 
 
 def test_options_of_mfcc() -> None:

@@ -17,7 +17,7 @@ from swsdist.core.codes import config as codes_of_configs
 from swsdist.core.codes import discovery as codes_of_discovery
 from swsdist.core.codes import methods as codes
 from swsdist.io.filesystem import Folder
-from swsdist.methods.create import create
+from swsdist.methods.method import create
 from swsdist.pipeline.ledger import Ledger
 from tests.support.coded import raises
 from tests.support.gpu import CASES, SYSTEMS, searches

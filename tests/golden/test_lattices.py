@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from swsdist.lattices.formats import confusion, htk, kaldi, pocketsphinx
+from swsdist.lattices.formats import confusion, htk, kaldi
 from swsdist.lattices.lattice import Lattice, Lattices, Origin
 from swsdist.lattices.packed import best, connect, forward_backward
 from tests.support.golden import cases_below, run_case
@@ -153,8 +153,8 @@ def test_htk(name: str) -> None:
 @pytest.mark.parametrize("name", ["goforward", "something", "librivox-0880-phones", "librivox-0930"])
 def test_pocketsphinx(name: str) -> None:
     known = answers(SPHINX / f"{name}.json")
-    flow = only(pocketsphinx.read(Origin(str(SPHINX / f"{name}.slf"))))
-    plain = only(pocketsphinx.read(Origin(str(SPHINX / f"{name}.lat"))))
+    flow = only(htk.read_pocketsphinx(Origin(str(SPHINX / f"{name}.slf"))))
+    plain = only(htk.read_pocketsphinx(Origin(str(SPHINX / f"{name}.lat"))))
     assert flow.key == plain.key == name
     assert (flow.probabilities, plain.probabilities) == (True, False)
     for lattice in (flow, plain):  # a state and an arc more, for the word of the end

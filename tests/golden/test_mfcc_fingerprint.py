@@ -8,8 +8,8 @@ from swsdist.core.codes import features as codes
 from swsdist.features.extractors import create
 from swsdist.features.librosa import MfccFingerprint, fingerprints
 from swsdist.features.mfcc import Mfcc
-from swsdist.kernels.distances.create import create as create_distance
-from swsdist.kernels.query_distances import local_distances
+from swsdist.kernels.distances.interface import create as create_distance
+from swsdist.kernels.products import local_distances
 from swsdist.testing import scenes
 from tests.support.coded import raises
 

@@ -22,8 +22,7 @@ from swsdist.features.phnrec.network import (
     softmax,
 )
 from swsdist.features.phnrec.transcribe import Label, decode, transcribe, transcriber
-from swsdist.io.frames.htk import FBANK, decoded, header, write_parameters
-from swsdist.io.mlf import TimedLabel, label_lines, read_mlf, write_mlf
+from swsdist.io.frames.htk import FBANK, TimedLabel, decoded, header, label_lines, read_mlf, write_mlf, write_parameters
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 GOLDEN, MODELS = SHARED / "golden/phnrec", SHARED / "models/phnrec"

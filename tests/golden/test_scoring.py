@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from swsdist.report.stdeval import stdeval_report
+from swsdist.report.evaluation import stdeval_report
 from tests.support.golden import cases_below, nist, run_case, runner
 from tests.support.golden.nist_answers import Params
 

@@ -23,7 +23,6 @@ STEPS: dict[str, tuple[int, str]] = {
     "q-norm": (1, "c3ac4bee1451de7f0bedeb9f60416e37747687c96b0ea00ed29b3e18f5c80bf4"),
     "m-norm": (1, "a0caa3b3e1bd872208ea89f4c7a10ff4cab84bf905237d62efa8dd0c72b5c477"),
     "speaker-norm": (1, "0e9ebc0631f920b2969ac5e2661e2400c338f8ef5d6cbd9a98e9a248c84c7166"),
-    "rank-norm": (1, "4262f62835f6a2a40bbf473d0b0f6c9fa60dba89111d8f304ed2fc0a9f49b306"),
     "zt-norm": (1, "094561ace411f1a081a3d0eddffcee95343bc04f16277ff80da6da2660b64ec3"),
     "logistic": (1, "2d32afef75eca58b4c92baa26d2a044ce8b414688b694b99c3d20b6dc1d64c40"),
     "fusion": (2, "0e02d8ca1a8e47b78afca5d0fa939c8643d9cd5192c796d547074efae69142cb"),

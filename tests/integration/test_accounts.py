@@ -24,7 +24,7 @@ from swsdist.config import load_config
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.status import load_partial_run
-from swsdist.report.resources import from_numbers, resource_lines
+from swsdist.report.page import from_numbers, resource_lines
 
 
 def test_serial_accounts(scene: Any) -> None:

@@ -12,7 +12,7 @@ import pytest
 from pympi import Eaf, TextGrid
 
 from swsdist.core.types import DETECTIONS
-from swsdist.exports import labels
+from swsdist.exports import lists
 from swsdist.exports.interface import Material
 
 
@@ -85,7 +85,7 @@ def test_labels_of_what_was_decided_or_is_best(tmp_path: Path, cut: int) -> None
         full = [{**dict.fromkeys(DETECTIONS.names, 0), **row} for row in whole]
         table = pa.Table.from_pylist(full, DETECTIONS)
         (tmp_path / name).mkdir()
-        labels.write(
+        lists.write_tracks(
             Material(lambda: iter(table.to_batches(cut)), ["q0", "q1"], "s", undecided=undecided), tmp_path / name
         )
         return labelled(tmp_path / name)

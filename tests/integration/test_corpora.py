@@ -14,7 +14,7 @@ import soundfile
 
 import swsdist
 from swsdist import metrics
-from swsdist.audio import commands
+from swsdist.audio import streams
 from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import pipeline as chains_codes
 from swsdist.core.codes import stages as stages_codes
@@ -189,7 +189,7 @@ def test_a_program_that_is_not_here_yet(piped: Any, monkeypatch: pytest.MonkeyPa
     program.write_text('#!/bin/sh\ncat "$1"\n')
     program.chmod(0o755)
     with monkeypatch.context() as patch:  # the driver looks for it, and what runs it has another PATH
-        patch.setattr(commands.shutil, "which", lambda name: "/bin/bash" if name == "bash" else name)
+        patch.setattr(streams.shutil, "which", lambda name: "/bin/bash" if name == "bash" else name)
         with pytest.raises(UserError, match=r"this worker .* cannot run a command whose program was there"):
             swsdist.run(config, **allowed)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")

@@ -19,8 +19,8 @@ from swsdist.config import Config, config_from_dict
 from swsdist.core.codes import config as registry_codes
 from swsdist.core.codes import discovery as codes
 from swsdist.io.filesystem import Folder
-from swsdist.kernels.local_alignment import align_locally
-from swsdist.kernels.query_distances import local_distances
+from swsdist.kernels.alignment import align_locally
+from swsdist.kernels.products import local_distances
 from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.ledger import Ledger

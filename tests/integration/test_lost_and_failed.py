@@ -215,9 +215,9 @@ def test_a_report_is_of_the_tables_that_are_there(scene: Any, monkeypatch: pytes
 def test_what_only_the_report_shows_makes_it_anew(own_corpus: Any) -> None:
     own_corpus.run()
     assert own_corpus.run("executor.workers=3", "index.shard_hours=2").report is None
-    changed = own_corpus.run("report.pl_lambda=0.5")
+    changed = own_corpus.run("report.exports=[csv]")
     assert changed.outcome.tasks_done == 0
-    assert own_corpus.report()["resources"]["pl_lambda"] == 0.5
+    assert own_corpus.report()["resources"]["pl_lambda"] == 0.1
     table = own_corpus.corpus / "queries.csv"
     header, *rows = table.read_text().splitlines()
     at = header.split(",").index("term") if "term" in header else None
@@ -226,5 +226,5 @@ def test_what_only_the_report_shows_makes_it_anew(own_corpus: Any) -> None:
     else:
         cells = [row.split(",") for row in rows]
         table.write_text("\n".join([header, *(",".join([*row[:at], "word", *row[at + 1 :]]) for row in cells)]) + "\n")
-    assert own_corpus.run("report.pl_lambda=0.5").outcome.tasks_done == 0
+    assert own_corpus.run("report.exports=[csv]").outcome.tasks_done == 0
     assert {row["term"] for row in own_corpus.report()["per_query"]} == {"word"}

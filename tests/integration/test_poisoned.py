@@ -112,7 +112,7 @@ def test_an_inexact_blas_in_a_worker_ends_the_run(scene: Any, tmp_path: Path) ->
     (broken / "sitecustomize.py").write_text(
         "import sys\n"
         "if any('default_worker' in word for word in sys.orig_argv):\n"
-        "    import swsdist.methods.dtw.backends.matrix_product as module\n"
+        "    import swsdist.methods.dtw.backends.cpu as module\n"
         "    from swsdist.core.errors import UserError\n"
         "    def probe(chosen):\n"
         "        raise UserError('not exact', where='BLAS probe', remedy='another BLAS')\n"

@@ -13,8 +13,7 @@ import pytest
 import soundfile
 
 from swsdist.accounts.journal import Journal, last_part
-from swsdist.cli.eventing import events_to
-from swsdist.cli.progress import Bars, Lines, _Pace, with_point_count
+from swsdist.cli.progress import Bars, Lines, _Pace, events_to, with_point_count
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.execution import executor
 from swsdist.pipeline.operation.progress import Progress

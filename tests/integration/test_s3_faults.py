@@ -10,7 +10,7 @@ import pytest
 
 from swsdist.core.errors import StorageError, SwsdistError
 from swsdist.io.filesystem import Folder
-from swsdist.io.remote import retry
+from swsdist.io.remote import client
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.execution import executor
 from tests.support.fault_proxy import Fault, FaultProxy
@@ -26,7 +26,7 @@ def proxy(s3: Any) -> Iterator[FaultProxy]:
 @pytest.fixture
 def disturbed(scene: Any, s3: Any, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The scene with corpus, store and run on S3 behind the proxy, and no pauses before things are done again."""
-    monkeypatch.setattr(retry, "pause", lambda attempt: 0.0)
+    monkeypatch.setattr(client, "pause", lambda attempt: 0.0)
     monkeypatch.setattr(executor, "pause", lambda attempt: 0.0)
     monkeypatch.setattr("botocore.retries.standard.ExponentialBackoff.delay_amount", lambda self, context: 0.0)
     storage = {**s3.storage, "endpoint_url": proxy.endpoint, "config_kwargs": {"read_timeout": 1}}
@@ -118,7 +118,7 @@ def test_credentials_are_rotated(
         file.write_text("[default]\naws_access_key_id=NEWER\naws_secret_access_key=y\n")
         return 0.0
 
-    monkeypatch.setattr(retry, "pause", renew)
+    monkeypatch.setattr(client, "pause", renew)
     fault = Fault("expired", access_keys=("OLD",), first=30)
     assert comes_through(disturbed, s3, proxy, [fault], undisturbed) == "done"
     assert "NEWER" in file.read_text()

@@ -19,10 +19,9 @@ import numpy as np
 import pytest
 import soundfile
 
-from swsdist.audio.commands import permitted
+from swsdist.audio.streams import permitted
 from swsdist.calibrate.likelihood import WORDS
-from swsdist.glossary import example_sounds
-from swsdist.glossary.project import Project
+from swsdist.glossary.project import KeptSounds, Project
 from swsdist.glossary.words import Place
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.lock import locked
@@ -451,9 +450,9 @@ def test_a_pack_elsewhere(scene: Any, service: Service, client: TestClient, tmp_
         other = page.post("/api/recordings-folder", json={"folder": str(elsewhere)})
         assert first.name in other.json()["error"]
         folder, place = colleague.project.folder, Place(**places[0])
-        assert example_sounds.Kept(folder).of(place, None) is not None
+        assert KeptSounds(folder).of(place, None) is not None
         assert colleague.project.forget([places[0]["doc_id"]])["tokens"] == 1
-        assert example_sounds.Kept(folder).of(place, None) is None, "nothing of a document that is forgotten is left"
+        assert KeptSounds(folder).of(place, None) is None, "nothing of a document that is forgotten is left"
     finally:
         colleague.close()
 
@@ -644,7 +643,7 @@ def removed(scene: Any, service: Service, doc_id: str) -> None:
 
 def test_a_removed_recording(scene: Any, service: Service, client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(WORDS, "possible", 0.0)
-    monkeypatch.setattr(example_sounds, "keep", lambda *_: 0)  # judged before sounds were kept
+    monkeypatch.setattr(Project, "keep_sounds", lambda *_: 0)  # judged before sounds were kept
     first, second = (row["doc_id"] for row in client.get("/api/recordings").json()["recordings"][:2])
     entry = client.post("/api/entries", json={"form": "word"}).json()["entry_id"]
     for doc_id in (first, second):

@@ -31,10 +31,9 @@ pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 import uvicorn
 
-from swsdist.audio.clips import as_bytes
+from swsdist.audio.reader import as_bytes
 from swsdist.server import security as connections
-from swsdist.server.app import create_app
-from swsdist.server.requests import Turns
+from swsdist.server.app import Turns, create_app
 from swsdist.server.security import Guard
 from swsdist.server.service import Indexing, Service, Settings
 

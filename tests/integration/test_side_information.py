@@ -199,7 +199,7 @@ def test_a_cohort_that_no_step_asks_for(scene: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_ranks_of_means(scene: Any, tmp_path: Path) -> None:
+def test_m_norm_of_means(scene: Any, tmp_path: Path) -> None:
     """Statistics of a mean over examples are of the means."""
     make_corpus(tmp_path / "corpus", documents=4, queries=4)
     sets = [
@@ -207,11 +207,11 @@ def test_ranks_of_means(scene: Any, tmp_path: Path) -> None:
         for name, table in (("documents", "docs"), ("queries", "queries"), ("references", "refs"))
     ]
     steps = ("corpus.examples=all", "search.examples=mean", "report.exports=[]")
-    ranked = scene.run(*sets, *steps, "calibrate.steps=[rank-norm]").detections()
+    normed = scene.run(*sets, *steps, "calibrate.steps=[m-norm]").detections()
     plain = scene.run(*sets, *steps, "calibrate.steps=[q-norm]").detections()
     key = ["query_id", "doc_id", "start"]
-    both = ranked.merge(plain, on=key, suffixes=("", "_plain"))
-    assert len(both) == len(ranked)
+    both = normed.merge(plain, on=key, suffixes=("", "_plain"))
+    assert len(both) == len(normed)
     for _, group in both.groupby("query_id"):
         order = group.sort_values("score_plain")["score"].to_numpy()
         assert (np.diff(order) >= 0).all()

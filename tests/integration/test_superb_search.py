@@ -17,8 +17,7 @@ from swsdist.core.codes import config as config_codes
 from swsdist.core.codes import methods as codes
 from swsdist.core.fingerprint import stable_hash
 from swsdist.io.filesystem import Folder
-from swsdist.methods.create import create
-from swsdist.methods.method import SPANS
+from swsdist.methods.method import SPANS, create
 from swsdist.methods.query.extraction import GROUP_LEAST
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_plans

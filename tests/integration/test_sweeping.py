@@ -26,7 +26,7 @@ from swsdist.core.errors import ConfigError
 from swsdist.evaluation.comparison import ComparisonRequest, compare_systems, gather_systems
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.ledger import load_plans
-from swsdist.report.comparing.tables import measure_tables
+from swsdist.report.comparing import measure_tables
 from swsdist.report.summary import summary_lines
 from swsdist.score.compare.paired import Settings
 from swsdist.testing.conformance.chain import with_identities

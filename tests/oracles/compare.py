@@ -76,9 +76,9 @@ def holm(p: Sequence[float]) -> list[float]:
 
 def sign_flip(differences: Sequence[Fraction]) -> Fraction:
     """Two-sided p of the mean difference: of all ways to give signs, the part with a mean at least as far from 0."""
-    seen = abs(sum(differences))
+    seen = abs(sum(differences, Fraction()))
     sums = [
-        sum(d * s for d, s in zip(differences, signs, strict=True))
+        sum((d * s for d, s in zip(differences, signs, strict=True)), Fraction())
         for signs in product((1, -1), repeat=len(differences))
     ]
     return Fraction(sum(abs(one) >= seen for one in sums), len(sums))

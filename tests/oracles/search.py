@@ -6,7 +6,7 @@ Python integers and lists only; nothing is blocked, packed or skipped.
 from __future__ import annotations
 
 from swsdist.kernels.recurrences.bounded_slope import cell
-from swsdist.testing.conformance.recurrence import candidates
+from swsdist.testing.conformance.distance import candidates
 
 __all__ = ["best_path", "bounded_slope", "candidates", "keep_best"]
 

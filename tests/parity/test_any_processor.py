@@ -17,7 +17,7 @@ from tests.support.processors import runnable
 SEARCH = """
 import hashlib, sys
 import numpy as np
-from swsdist.kernels.distances.create import create
+from swsdist.kernels.distances.interface import create
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.dtw.search import search
 from swsdist.methods.query.example import Example

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 import swsdist
 from swsdist.config.search import Search
 from swsdist.core.codes import methods as codes
-from swsdist.kernels.distances.create import create
-from swsdist.methods.dtw.backends.pieces import Piece
-from swsdist.methods.dtw.backends.warps import batches
-from swsdist.methods.dtw.matches import pruned
+from swsdist.kernels.distances.interface import create
+from swsdist.methods.dtw.backends.cuda import batches
+from swsdist.methods.dtw.backends.interface import Piece
+from swsdist.methods.dtw.search import pruned
 from swsdist.methods.dtw.shard import engine_settings
 from swsdist.testing.synthesis import make_corpus
 from tests.support.coded import says
@@ -152,7 +152,7 @@ def test_a_budget_that_is_too_small_is_an_error() -> None:
     code = """
 import numpy as np
 from swsdist.core.errors import UserError
-from swsdist.kernels.distances.create import create
+from swsdist.kernels.distances.interface import create
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.dtw.search import search
 from swsdist.methods.query.example import Example

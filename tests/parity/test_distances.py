@@ -16,18 +16,24 @@ from swsdist.core.codes import methods as kernels_codes
 from swsdist.core.errors import ConfigError
 from swsdist.core.types import EXAMPLES
 from swsdist.features.statistics import Statistics
+from swsdist.kernels.arithmetic import weighted
 from swsdist.kernels.distances.cosine import NORM
-from swsdist.kernels.distances.create import create
 from swsdist.kernels.distances.euclidean import default_cap
 from swsdist.kernels.distances.inner_product import OF_ONE
-from swsdist.kernels.distances.interface import LARGEST_COORDINATE, LARGEST_SUM, Distance
-from swsdist.kernels.distances.logarithm import compiled_ln, ln
-from swsdist.kernels.distances.weighted import Part, weighted_sum
-from swsdist.kernels.row_range import LARGEST
-from swsdist.kernels.scales import weighted
-from swsdist.methods.dtw.distance import distance_of, offset_and_scale
+from swsdist.kernels.distances.interface import (
+    LARGEST_COORDINATE,
+    LARGEST_SUM,
+    Distance,
+    Part,
+    compiled_ln,
+    create,
+    ln,
+    weighted_sum,
+)
+from swsdist.kernels.products import LARGEST
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
+from swsdist.methods.dtw.shard import distance_of, offset_and_scale
 from swsdist.methods.query.example import Example
 from swsdist.methods.query.extraction import prepared as prepared_examples
 from swsdist.registry.entries import names_where

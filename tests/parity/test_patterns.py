@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdist.kernels.recurrences import asymmetric, averages, nonsegmental, quotients, segmental
-from swsdist.kernels.recurrences.create import create
-from swsdist.kernels.recurrences.packing import packing
-from swsdist.kernels.scales import MAX_DISTANCE
+from swsdist.kernels.arithmetic import MAX_DISTANCE, packing
+from swsdist.kernels.recurrences import asymmetric, averages, interface, nonsegmental, segmental
+from swsdist.kernels.recurrences.interface import create
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, store
 from tests.oracles import patterns as oracle
 
@@ -164,11 +163,11 @@ def test_types_turn_where_the_packing_says() -> None:
 @numba.njit
 def _quotients(totals, frames, lengths, out, singles):
     total, length = load(totals, 0), load(lengths, 0)
-    store(out, 0, quotients.share(total, frames, length))
-    store(singles, 0, quotients.single(total))
+    store(out, 0, interface.share(total, frames, length))
+    store(singles, 0, interface.single(total))
     for lane in range(WIDTH):
-        out[WIDTH + lane] = quotients.share(totals[lane], frames, lengths[lane])
-        singles[WIDTH + lane] = quotients.single(totals[lane])
+        out[WIDTH + lane] = interface.share(totals[lane], frames, lengths[lane])
+        singles[WIDTH + lane] = interface.single(totals[lane])
 
 
 @settings(max_examples=200, deadline=None)
@@ -187,18 +186,18 @@ def test_shares_and_singles_are_exact(data, frames) -> None:
         for total, length in zip(totals, lengths, strict=True)
     ]
     assert out.tolist() == exact * 2
-    assert exact == [quotients.share(total, frames, length) for total, length in zip(totals, lengths, strict=True)]
+    assert exact == [interface.share(total, frames, length) for total, length in zip(totals, lengths, strict=True)]
     assert singles.tolist() == [np.float32(total) for total in totals] * 2
 
 
 @numba.njit
 def _through(values, out):
     narrow = lanes_of(out)
-    store(out, 0, quotients.narrow(quotients.wide(load(out, 0)) + load(values, 0), narrow))
+    store(out, 0, interface.narrow(interface.wide(load(out, 0)) + load(values, 0), narrow))
 
 
 def test_wide_and_narrow() -> None:
     values, out = np.arange(WIDTH, dtype=np.int64) - 5, np.full(WIDTH, -7, np.int32)
     _through(values, out)
     assert out.tolist() == (np.arange(WIDTH) - 12).tolist()
-    assert (quotients.wide(3), quotients.narrow(4, 0)) == (3, 4)
+    assert (interface.wide(3), interface.narrow(4, 0)) == (3, 4)

@@ -8,13 +8,12 @@ from hypothesis import strategies as st
 
 from swsdist.core.errors import UserError
 from swsdist.kernels import arithmetic, products
-from swsdist.kernels.distances.create import create
-from swsdist.kernels.peaks import COLUMNS, bound, pick
+from swsdist.kernels.arithmetic import MAX_DISTANCE, packing
+from swsdist.kernels.distances.interface import create
 from swsdist.kernels.recurrences import bounded_slope
-from swsdist.kernels.recurrences.packing import packing
-from swsdist.kernels.scales import MAX_DISTANCE
+from swsdist.kernels.scan import COLUMNS, bound, pick
 from swsdist.kernels.vectors import WIDTH, below, load, load_unsigned, spread, store
-from swsdist.methods.dtw.backends.matrix_product import Multiply, by_numpy, probe
+from swsdist.methods.dtw.backends.cpu import Multiply, by_numpy, probe
 from tests.oracles import search as oracle
 
 KINDS = st.sampled_from(["random", "constant", "few-values", "largest"])

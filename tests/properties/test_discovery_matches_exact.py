@@ -15,10 +15,10 @@ from swsdist.chains.discover.inputs import unit_of
 from swsdist.chains.discover.propose_pairs import Collection
 from swsdist.config.search import Search
 from swsdist.discovery.neighbours import Match, Matching, Places, Stretches, best, match
-from swsdist.kernels.distances.create import create
-from swsdist.kernels.query_distances import local_distances
-from swsdist.kernels.scales import MAX_DISTANCE
-from swsdist.methods.dtw.matches import Matches
+from swsdist.kernels.arithmetic import MAX_DISTANCE
+from swsdist.kernels.distances.interface import create
+from swsdist.kernels.products import local_distances
+from swsdist.methods.dtw.search import Matches
 from swsdist.registry.registries import DISTANCES as DISTANCE_NAMES
 from swsdist.testing import scenes
 from tests.oracles import local_alignment as oracle
@@ -143,7 +143,7 @@ def test_a_level_counts_all_streams(weights: tuple[int, ...]) -> None:
 
 
 def _apart(search: Search, streams: int) -> int:
-    from swsdist.methods.dtw.distance import distance_of
+    from swsdist.methods.dtw.shard import distance_of
 
     distance = distance_of(search, 2 * streams)
     left, right = (

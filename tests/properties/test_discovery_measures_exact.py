@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from swsdist.discovery.cells import Block, cells
 from swsdist.discovery.measures import evaluated
-from swsdist.discovery.modes.seed import score
 from swsdist.discovery.results import shuffled
 from swsdist.discovery.scene import Scene
+from swsdist.discovery.seed import score
 from swsdist.discovery.units import Corpus, EvaluationSetup, Fragments, Units
 from swsdist.registry.registries import DISCOVERY_MEASURES
 from tests.oracles import discovery as oracle

@@ -5,17 +5,17 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from swsdist.kernels.distances.create import create
+from swsdist.kernels.distances.interface import create
 from swsdist.kernels.windows import least_sums
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
-from swsdist.methods.first_pass import buffering, rescoring
+from swsdist.methods.first_pass import interface as buffering
+from swsdist.methods.first_pass import search as rescoring
 from swsdist.methods.first_pass.codebook import Codebook, Landmarks, fit
-from swsdist.methods.first_pass.create import create as create_first_pass
 from swsdist.methods.first_pass.interface import Budget, Material, Windows
+from swsdist.methods.first_pass.interface import create as create_first_pass
 from swsdist.methods.first_pass.search import run
-from swsdist.methods.query.averaging import averaged
-from swsdist.methods.query.example import Example
+from swsdist.methods.query.example import Example, averaged
 from swsdist.registry.registries import FIRST_PASSES as REGISTERED
 from tests.oracles import search as oracle
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdist.core.errors import DataError, SwsdistError
-from swsdist.lattices.formats import confusion, htk, kaldi, pocketsphinx
+from swsdist.lattices.formats import confusion, htk, kaldi
 from swsdist.lattices.lattice import Broken, Lattices, Origin
 from swsdist.lattices.packed import connect, forward_backward
 from tests.support.lattices import (
@@ -34,8 +34,8 @@ FORMATS: dict[str, tuple[Callable[[Origin], Lattices], bytes]] = {
     "text": (kaldi.read, TEXT),
     "packed": (kaldi.read, gzip.compress(BINARY, mtime=0)),
     "htk": (htk.read, HTK_TEXT.encode()),
-    "pocketsphinx": (pocketsphinx.read, SPHINX_TEXT.encode()),
-    "pocketsphinx slf": (pocketsphinx.read, SPHINX_SLF.encode()),
+    "pocketsphinx": (htk.read_pocketsphinx, SPHINX_TEXT.encode()),
+    "pocketsphinx slf": (htk.read_pocketsphinx, SPHINX_SLF.encode()),
     "confusion": (confusion.read, CONFUSION_TEXT.encode()),
 }
 
@@ -96,5 +96,5 @@ def test_a_file_that_is_cut_off(name: str, folder: Path) -> None:
 
 @given(content=st.binary(max_size=200) | st.text(alphabet="u1 \n0.,_[];=IJSENL#\t-", max_size=120).map(str.encode))
 def test_any_bytes(folder: Path, content: bytes) -> None:
-    for read in (kaldi.read, htk.read, pocketsphinx.read, confusion.read):
+    for read in (kaldi.read, htk.read, htk.read_pocketsphinx, confusion.read):
         assert len(tried(folder, read, content)) <= len(content) + 2

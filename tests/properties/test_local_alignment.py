@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdist.kernels.local_alignment import align_locally
+from swsdist.kernels.alignment import align_locally
 from tests.oracles import local_alignment as oracle
 
 

@@ -16,11 +16,9 @@ from swsdist.core.codes import config as codes
 from swsdist.core.codes import methods as methods_codes
 from swsdist.core.fingerprint import slot_of
 from swsdist.core.types import CANDIDATES
-from swsdist.methods.create import create
-from swsdist.methods.dtw.joining import joined
-from swsdist.methods.dtw.matches import Matches
-from swsdist.methods.query.example import Example
-from swsdist.methods.query.parts import FIRST, JOINED, LAST, PARTS, UNCUT, in_parts
+from swsdist.methods.dtw.search import Matches, halves_joined
+from swsdist.methods.method import create
+from swsdist.methods.query.example import FIRST, JOINED, LAST, PARTS, UNCUT, Example, in_parts
 from swsdist.reduce.examples import Reduced, reduce_examples
 from tests.oracles import parts as oracle
 from tests.support.coded import raises
@@ -70,7 +68,7 @@ def test_joins_are_the_oracles(matches: dict[Any, list[oracle.Match]], gap: int,
         for first, last, cost in several
     ]
     columns = np.array(rows, np.int64).reshape(-1, 5).T
-    result = joined(Matches(*columns, fill=1.0, saturated=7), parts, np.array(most))
+    result = halves_joined(Matches(*columns, fill=1.0, saturated=7), parts, np.array(most))
     expected = []
     for target in range(len(parts.results)):
         searched = np.flatnonzero(parts.target == target).tolist()

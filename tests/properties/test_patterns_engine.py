@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from swsdist.core.codes import methods as codes
 from swsdist.core.errors import UserError
-from swsdist.kernels.distances.create import create
-from swsdist.kernels.recurrences import create as recurrences
+from swsdist.kernels.distances.interface import create
+from swsdist.kernels.recurrences import interface as recurrences
 from swsdist.methods.dtw import search as search_module
 from swsdist.methods.dtw.backends import cpu
 from swsdist.methods.dtw.search import search

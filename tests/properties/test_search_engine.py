@@ -4,11 +4,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdist.kernels.distances.create import create
+from swsdist.kernels.distances.interface import create
 from swsdist.kernels.products import layout
-from swsdist.methods.dtw.backends.lanes import batches
-from swsdist.methods.dtw.backends.pieces import cut
-from swsdist.methods.dtw.backends.room import Room
+from swsdist.methods.dtw.backends.cpu import batches
+from swsdist.methods.dtw.backends.interface import Room, cut
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.kernels.alignment import Packed, packed
-from swsdist.kernels.distances.create import create
-from swsdist.kernels.query_distances import local_distances
-from swsdist.methods.first_pass import buffering
+from swsdist.kernels.distances.interface import create
+from swsdist.kernels.products import local_distances
+from swsdist.methods.first_pass import interface as buffering
 from swsdist.methods.query.example import Example
 from swsdist.methods.windows.search import Limits, best_in, search
 from swsdist.testing import scenes

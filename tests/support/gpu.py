@@ -26,16 +26,13 @@ from swsdist.config.search import Search
 from swsdist.core.errors import UserError
 from swsdist.core.text import suggestion
 from swsdist.features.ssl.extractor import Ssl
-from swsdist.kernels.distances.create import create
-from swsdist.kernels.distances.interface import Distance, Side
-from swsdist.kernels.distances.weighted import Part, weighted_sum
-from swsdist.kernels.recurrences.create import create as create_recurrence
+from swsdist.kernels.distances.interface import Distance, Part, Side, create, weighted_sum
+from swsdist.kernels.recurrences.interface import create as create_recurrence
 from swsdist.methods.dtw.backends.cpu import int16
 from swsdist.methods.dtw.backends.create import missing
 from swsdist.methods.dtw.backends.cuda import Cuda
 from swsdist.methods.dtw.backends.interface import Backend, Work
-from swsdist.methods.dtw.matches import Matches
-from swsdist.methods.dtw.search import run
+from swsdist.methods.dtw.search import Matches, run
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
 from swsdist.registry.registries import DISTANCES, RECURRENCES

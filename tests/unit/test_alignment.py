@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from swsdist.chains.lattices.recordings import texts_of
 from swsdist.core.codes import io as io_codes
 from swsdist.core.codes import lattices as codes
-from swsdist.lattices.alignment import _edits, _pairs, aligned, placed
 from swsdist.lattices.lattice import LeftOut, Word, transcript
+from swsdist.lattices.recognition import _edits, _pairs, aligned, placed
 from swsdist.lattices.words import written
 from tests.oracles.edits import edits
 from tests.support.coded import raises
@@ -147,7 +147,7 @@ def test_a_long_text_without_anchors_has_places(monkeypatch: pytest.MonkeyPatch)
     text = rng.choices(["one", "two", "three"], k=400)
     said = [word if rng.random() < 0.75 else "uh" for word in text]
     places = placed(text, heard(said))
-    monkeypatch.setattr("swsdist.lattices.alignment._MOST_PAIRS", 1000)
+    monkeypatch.setattr("swsdist.lattices.recognition._MOST_PAIRS", 1000)
     found = placed(text, heard(said))
     assert sum(word is not None for word in found) >= sum(word is not None for word in places) > 300
     right = [word is not None and abs(word.start - k) < 1 for k, word in enumerate(found)]
@@ -159,7 +159,7 @@ def test_halves_are_cut_at_the_fewest_edits(own: str, other: str) -> None:
     letters, others = (np.array(list(map(ord, text)), np.int32) for text in (own, other))
     expected = [edits(list(letters), list(others[:k])) for k in range(len(other) + 1)]
     assert _edits(letters, others).tolist() == expected
-    with mock.patch("swsdist.lattices.alignment._MOST_PAIRS", 4):
+    with mock.patch("swsdist.lattices.recognition._MOST_PAIRS", 4):
         places = [place for place in _pairs(letters, others).tolist() if place >= 0]
     assert places == sorted({*places} & {*range(len(other))})
 

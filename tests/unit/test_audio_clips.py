@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from swsdist.audio.clips import clip_data_uri, write_clip
+from swsdist.audio.reader import PAGE_RATE, data_uri, read_clip, write_clip
 from swsdist.core.codes import audio as codes
 from tests.support.coded import raises
 
@@ -35,8 +35,8 @@ def test_written_clip(recording, tmp_path, start, end, pad, first, last):
 
 
 def test_data_uri(recording):
-    uri = clip_data_uri(recording, 1.0, 2.0, channel=2)
-    assert uri == clip_data_uri(recording, 1.0, 2.0, channel=2)
+    uri = data_uri(read_clip(recording, 1.0, 2.0, channel=2, rate=PAGE_RATE))
+    assert uri == data_uri(read_clip(recording, 1.0, 2.0, channel=2, rate=PAGE_RATE))
     kind, _, data = uri.partition(",")
     assert kind == "data:audio/mpeg;base64"
     samples, rate = soundfile.read(io.BytesIO(base64.b64decode(data)))

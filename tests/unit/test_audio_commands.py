@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 import soundfile
 
-from swsdist.audio import commands
-from swsdist.audio.commands import permitted
+from swsdist.audio import streams as commands
 from swsdist.audio.reader import probe, read_blocks
-from swsdist.audio.streams import only_files, sha256
+from swsdist.audio.streams import only_files, permitted, sha256
 from swsdist.core.codes import audio as codes
 from swsdist.core.errors import StorageError, TransientError
 from tests.support.coded import raises

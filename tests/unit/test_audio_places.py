@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import soundfile
 
-from swsdist.audio import places
 from swsdist.audio.formats import ffmpeg
+from swsdist.audio.formats import ffmpeg as places
 from swsdist.audio.reader import probe, read_blocks
 from swsdist.core.codes import audio as codes
 from swsdist.features.extractors import create

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swsdist.config.search import LatticeOptions
 from swsdist.core.codes import lattices as codes
 from swsdist.kernels.lattice_search import BITS
 from swsdist.lattices.lattice import BREAK
 from swsdist.methods.lattice import automaton as module
 from swsdist.methods.lattice.automaton import Automaton, Written, automaton, possible, written_of
-from swsdist.methods.lattice.options import LatticeOptions
 from swsdist.methods.lattice.places import Prepared
 from swsdist.methods.lattice.search import search_shard
 from tests.support.coded import raises

@@ -18,7 +18,7 @@ from swsdist.features.fitting.interface import BandRounds, Document, Learning, M
 from swsdist.features.interface import Extractor
 from swsdist.features.mfcc import Mfcc
 from swsdist.io.filesystem import Folder
-from swsdist.methods.query.bands import reach
+from swsdist.methods.query.speech_trimming import reach
 from swsdist.testing.conformance import check_extractor
 from tests.support.coded import raises
 

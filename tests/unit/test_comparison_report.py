@@ -7,9 +7,9 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
-from swsdist.report.comparing.tables import p_value, paper_table
-from swsdist.report.plots.comparison import Estimate, differences_svg, forest_svg
-from swsdist.report.plots.svg import Line, Mark, det_svg, shortened
+from swsdist.report.comparing import p_value, paper_table
+from swsdist.report.plots.curves import Estimate, Line, Mark, det_svg, differences_svg, forest_svg
+from swsdist.report.plots.svg import shortened
 from swsdist.report.tables import Table, text_lines
 from swsdist.score.compare.paired import Settings, compare_paired, conditions
 from swsdist.score.compare.results import ComparisonData, Measured

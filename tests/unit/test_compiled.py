@@ -15,7 +15,7 @@ import pytest
 SEARCH = """
 import numpy as np
 from swsdist.kernels import compiled, products
-from swsdist.kernels.distances.create import create
+from swsdist.kernels.distances.interface import create
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.dtw.search import search
 from swsdist.methods.query.example import Example
@@ -147,7 +147,7 @@ def test_a_folder_of_another_user_is_not_taken(tmp_path: Path, chosen: Callable[
 SEVERAL = """
 import sys
 import numpy as np
-from swsdist.kernels.distances.create import create
+from swsdist.kernels.distances.interface import create
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.dtw.search import search
 from swsdist.methods.query.example import Example
@@ -183,7 +183,7 @@ def test_functions_of_one_name_from_different_processes_stay_apart(tmp_path: Pat
 
 def test_what_a_function_encloses_is_in_its_name() -> None:
     from swsdist.kernels import products
-    from swsdist.kernels.distances.create import create
+    from swsdist.kernels.distances.interface import create
     from swsdist.registry.registries import DISTANCES
 
     maps = {create(name, 3).streams[0].from_dot for name in DISTANCES}

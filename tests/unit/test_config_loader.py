@@ -12,11 +12,8 @@ from typing import Any
 import pytest
 
 from swsdist.config import Config, config_from_dict, dump_config, load_config
-from swsdist.config.loader import section_values
 from swsdist.config.model import Index
-from swsdist.config.renamed import KEYS
 from swsdist.config.search import FeatureStream, Search
-from swsdist.config.suggest import keys
 from swsdist.core.codes import Code
 from swsdist.core.codes import config as codes
 from swsdist.core.errors import ConfigError
@@ -173,7 +170,7 @@ def test_an_unknown_key_names_the_one_that_was_meant(load: Load, line: str, key:
         ("storage: 5", "storage", "5", "mapping"),
         ("report: {exports: csv}", "report.exports", "csv", "list of csv | stdlist"),
         ("report: {exports: [csv, lables]}", "report.exports[1]", "lables", "csv"),
-        ("report: {pl_lambda: 2}", "report.pl_lambda", "2", "number >= 0 and <= 1"),
+        ("reduce: {overlap: 2}", "reduce.overlap", "2", "number >= 0 and <= 1"),
         ("index: {store: ''}", "index.store", '""', "path | null"),
         ("calibrate: {fit: 3}", "calibrate.fit", "3", "none | crossfit | oracle | path"),
         ("score: {tolerance: -1}", "score.tolerance", "-1", "number >= 0 | null"),
@@ -467,47 +464,6 @@ def test_errors_of_file_and_sets_come_together(load: Load) -> None:
     assert lines[1].endswith("[unknown-key]")
     assert lines[2].startswith("  --set search.lanes: 0 ")
     assert lines[2].endswith("integer > 0 [invalid-value]")
-
-
-# Old keys
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("search: {proposer: {name: coarse}}", "search.first_pass"),
-        ("search: {first_pass: {name: quantised, factors: [3]}}", "search.first_pass.factor"),
-        ("corpus: {documents: d, talkers: t.csv}", "corpus.speakers"),
-        ("corpus: {documents: d, queries_from: {documents: e, talkers: t}}", "corpus.queries_from.speakers"),
-        ("search: {device: cuda}", "search.backend"),
-        ("search: {product: numpy}", "search.backend"),
-        ("calibrate: {normalise: q-norm}", "calibrate.steps"),
-    ],
-)
-def test_an_old_key_names_the_new_one(load: Load, old: str, new: str) -> None:
-    text = f"run: out\n{old}\n" + ("" if old.startswith("corpus") else "corpus: {documents: d}\n")
-    with raises(codes.RENAMED_KEY, where="my.yaml:2", new=new) as caught:
-        load(text)
-    assert caught.value.values["key"] == caught.value.values["old"]
-
-
-def test_an_old_key_of_a_set_and_of_a_corpus_file(load: Load) -> None:
-    with raises(codes.RENAMED_KEY, where="--set search.proposer.name", new="search.first_pass"):
-        load(LEAST, "search.proposer.name=coarse")
-    Path("corpus.yaml").write_text("documents: d\ntalkers: t.csv\n")
-    with raises(codes.RENAMED_KEY, where="corpus.yaml:2", new="corpus.speakers"):
-        load("run: out\ncorpus: corpus.yaml\n")
-    Path("from.yaml").write_text("documents: d\ntalkers: t.csv\n")
-    with raises(codes.RENAMED_KEY, where="from.yaml:2", new="corpus.queries_from.speakers"):
-        load("run: out\ncorpus: {documents: d, queries_from: from.yaml}\n")
-    with raises(codes.RENAMED_KEY, new="search.first_pass"):
-        section_values(["proposer={name: none}"], "search")
-
-
-def test_the_new_names_are_keys() -> None:
-    names = {key.dotted for key in keys()}
-    assert {entry.new for entry in KEYS} <= names
-    assert not {entry.old for entry in KEYS} & names
 
 
 # One extractor, or several tracks

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 import swsdist
 from swsdist.core.codes import methods as methods_codes
 from swsdist.core.errors import ConfigError, DataError, StoreError, UserError
-from swsdist.kernels.distances.create import create
-from swsdist.kernels.distances.weighted import Part, weighted_sum
-from swsdist.kernels.query_distances import local_distances
+from swsdist.kernels.distances.interface import Part, create, weighted_sum
+from swsdist.kernels.products import local_distances
 from swsdist.methods.curve import curve, path
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings

@@ -12,7 +12,7 @@ import pytest
 import soundfile
 
 import swsdist
-from swsdist.audio.commands import permitted
+from swsdist.audio.streams import permitted
 from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import searcher as searcher_codes
 from swsdist.core.errors import ConfigError, DataError, UserError

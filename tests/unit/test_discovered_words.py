@@ -18,8 +18,7 @@ from swsdist.core.types import QUERIES
 from swsdist.discovery.files import read_classes
 from swsdist.discovery.scene import Stretch, word_list
 from swsdist.io.tables import read_table
-from swsdist.report.answers.sounds import Sounds
-from swsdist.report.classes import MOST_MEMBERS, ClassCounts, render_classes
+from swsdist.report.answers import MOST_MEMBERS, ClassCounts, Sounds, render_classes
 
 TIMES = st.integers(0, 3_000_000)
 

@@ -15,9 +15,8 @@ from swsdist.core.codes import config as codes
 from swsdist.core.codes import methods as methods_codes
 from swsdist.core.codes import searcher as searcher_codes
 from swsdist.io.filesystem import Folder
-from swsdist.methods.create import create
 from swsdist.methods.dtw.shard import search_shard
-from swsdist.methods.method import SPANS
+from swsdist.methods.method import SPANS, create
 from swsdist.methods.query.extraction import extract
 from swsdist.searcher.searcher import Pair
 from swsdist.store.manifest import File, NewTrack, Shard, commit

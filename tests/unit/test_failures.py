@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import swsdist
-from swsdist.audio.clips import write_sound
+from swsdist.audio.reader import write_sound
 from swsdist.core.codes import Code
 from swsdist.core.codes import storage as codes
 from swsdist.core.errors import DamagedTransferError, StorageError, StoreError, TransientError

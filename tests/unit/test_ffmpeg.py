@@ -14,9 +14,8 @@ import scipy.signal
 import soundfile
 
 from swsdist.audio import reader
-from swsdist.audio.clips import write_clip
 from swsdist.audio.formats import ffmpeg
-from swsdist.audio.reader import AudioInfo, probe, read_blocks
+from swsdist.audio.reader import AudioInfo, probe, read_blocks, write_clip
 from swsdist.audio.streams import sha256
 from swsdist.core.codes import audio as codes
 from swsdist.core.errors import AudioError, CutOffError

@@ -12,18 +12,16 @@ from swsdist import api
 from swsdist.config.search import Search
 from swsdist.core.codes import config as registry_codes
 from swsdist.core.codes import methods as methods_codes
-from swsdist.kernels.distances.create import create as distance
+from swsdist.kernels.distances.interface import create as distance
 from swsdist.kernels.lookup import GROUP
-from swsdist.methods.dtw.matches import Matches
+from swsdist.methods.dtw.search import Matches
 from swsdist.methods.first_pass.codebook import Codebook, Landmarks, fit
-from swsdist.methods.first_pass.create import create
-from swsdist.methods.first_pass.interface import Budget, Material, Windows, Work
-from swsdist.methods.first_pass.landmarks import landmark_documents
+from swsdist.methods.first_pass.interface import Budget, Material, Windows, Work, create
 from swsdist.methods.first_pass.quantised import CODES, build, index_of
-from swsdist.methods.query.averaging import averaged
-from swsdist.methods.query.example import Example
+from swsdist.methods.query.example import Example, averaged
+from swsdist.methods.sample import landmark_documents
 from swsdist.registry.registries import FIRST_PASSES
-from swsdist.testing.conformance.first_pass import present, recall
+from swsdist.testing.conformance.entry import present, recall
 from tests.support.coded import raises
 
 

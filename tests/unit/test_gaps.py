@@ -14,7 +14,7 @@ from swsdist.registry.registries import MEASURES
 from swsdist.report.data import Measures, quantity_of
 from swsdist.report.evaluation import measures_table
 from swsdist.report.page import measures_table as of_run
-from swsdist.report.resources import resource_lines
+from swsdist.report.page import resource_lines
 from swsdist.report.summary import NOTHING, undefined_note, undefined_reasons
 from swsdist.report.tables import Table, latex, markdown, text_lines
 from swsdist.score.events import why_undefined

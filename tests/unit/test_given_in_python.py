@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 import swsdist
-from swsdist.config.calibration import Calibrate
 from swsdist.config.loader import section_from
-from swsdist.config.model import Executor
+from swsdist.config.model import Calibrate, Executor
 from swsdist.config.search import Search
 from swsdist.core.codes import Code
 from swsdist.core.codes import cli as api_codes

@@ -13,7 +13,8 @@ import pytest
 import soundfile
 
 from swsdist.core.errors import DataError, UserError
-from swsdist.glossary.archive import as_json
+from swsdist.core.fingerprint import plain
+from swsdist.glossary.exports import as_json
 from swsdist.glossary.importing import Incoming, import_file, take_in
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place, Places, is_same, overlap
@@ -344,7 +345,7 @@ def test_everything_is_json(project) -> None:
     project.undo(person="Bob")
     sound = project.add_sound(wav(), name="x", person="Ann")
     values = [*project.entries(), *project.tokens(one), *project.changes(), sound]
-    assert json.loads(json.dumps([value.as_json() for value in values])) == [value.as_json() for value in values]
+    assert json.loads(json.dumps(plain(values))) == plain(values)
 
 
 def test_threads_at_once(project) -> None:

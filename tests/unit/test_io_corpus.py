@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 import soundfile
 
-from swsdist.audio.clips import MARKER
+from swsdist.audio.reader import MARKER
 from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.codes import io as io_codes
 from swsdist.core.errors import AudioError, TableError

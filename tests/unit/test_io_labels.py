@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from swsdist.core.codes import io as io_codes
 from swsdist.core.types import DETECTIONS
-from swsdist.exports.labels import label_file, write_labels
+from swsdist.exports.lists import label_file, write_labels
 from tests.support.coded import raises
 
 

@@ -14,7 +14,7 @@ import pytest
 from swsdist.core.codes import io as io_codes
 from swsdist.core.errors import UserError
 from swsdist.core.types import DETECTIONS
-from swsdist.io.nist.systemlist_writing import file_id, kwslist, stdlist
+from swsdist.io.nist.systemlist import file_id, kwslist, stdlist
 from tests.support.coded import raises
 
 WRITERS = {"stdlist": (stdlist, "termid"), "kwslist": (kwslist, "kwid")}

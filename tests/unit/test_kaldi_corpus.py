@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from swsdist.audio.commands import permitted
+from swsdist.audio.streams import permitted
 from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.codes import io as io_codes

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from kaldi_decoder import DecodableCtc, LatticeSimpleDecoder, LatticeSimpleDecoderConfig
 
-from swsdist.kernels.phone_string import best_string
+from swsdist.kernels.phone_loop import best_string
 
 
 def loop(phones: int, states: int, entry: float, pairs: np.ndarray | None) -> kaldifst.StdVectorFst:

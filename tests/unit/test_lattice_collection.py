@@ -11,8 +11,17 @@ import pytest
 from swsdist.core.codes import lattices as codes
 from swsdist.io.filesystem import Folder
 from swsdist.lattices import collection
-from swsdist.lattices.beside import files_in, speakers_in, tiers_of
-from swsdist.lattices.collection import LatticeFile, chunks, detect, document_id, find_files, read_file
+from swsdist.lattices.collection import (
+    LatticeFile,
+    chunks,
+    detect,
+    document_id,
+    files_in,
+    find_files,
+    read_file,
+    speakers_in,
+    tiers_of,
+)
 from swsdist.lattices.lattice import Broken, Origin
 from swsdist.registry.entries import LatticeFormatEntry
 from swsdist.registry.registries import LATTICE_FORMATS

@@ -19,9 +19,8 @@ from swsdist.core.codes import methods as codes
 from swsdist.core.errors import SwsdistError
 from swsdist.kernels import lattice_edits as kernel
 from swsdist.lattices.packed import Packed
-from swsdist.methods.create import create
-from swsdist.methods.lattice.query_lattices import MOST_LABELS, QUERY_LATTICES, linear, packed_of, query_row
-from swsdist.methods.method import SPANS
+from swsdist.methods.lattice.places import MOST_LABELS, QUERY_LATTICES, linear, packed_of, query_row
+from swsdist.methods.method import SPANS, create
 from swsdist.store.reading import Store
 from tests.oracles.lattice_edits import Arcs, alignments
 from tests.support.coded import raises

@@ -15,8 +15,7 @@ from swsdist.core.codes import Code
 from swsdist.core.codes import io as io_codes
 from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import SwsdistError
-from swsdist.lattices.formats import confusion, htk, kaldi, pocketsphinx
-from swsdist.lattices.formats import stream as streams
+from swsdist.lattices.formats import confusion, htk, kaldi
 from swsdist.lattices.lattice import BREAK, Broken, Lattice, Lattices, Origin
 from swsdist.lattices.packed import best, costs, forward_backward
 from swsdist.registry.registries import LATTICE_FORMATS
@@ -128,8 +127,8 @@ def test_binary_and_text_in_one_archive(tmp_path: Path) -> None:
 def test_blocks_end_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = (TEXT.encode() + BINARY) * 3
     for block in (1, 7, 100):
-        monkeypatch.setattr(streams, "BLOCK", block)
-        monkeypatch.setattr(streams.Stream.__init__, "__defaults__", (block,))
+        monkeypatch.setattr(kaldi, "BLOCK", block)
+        monkeypatch.setattr(kaldi.Stream.__init__, "__defaults__", (block,))
         results = kaldi_of(tmp_path / "lat", content)
         assert [isinstance(result, Lattice) for result in results] == [True] * 6
 
@@ -239,9 +238,9 @@ def test_places(tmp_path: Path) -> None:
 
 
 def test_no_such_file(tmp_path: Path) -> None:
-    for format_ in (kaldi, htk, pocketsphinx, confusion):
+    for read in (kaldi.read, htk.read, htk.read_pocketsphinx, confusion.read):
         with raises(io_codes.NO_SUCH_FILE):
-            list(format_.read(Origin(str(tmp_path / "none"))))
+            list(read(Origin(str(tmp_path / "none"))))
 
 
 # -- HTK --------------------------------------------------------------------------------------------------------------
@@ -349,7 +348,7 @@ def test_wrong_htk(old: str, new: str, code: Code[SwsdistError], values: dict[st
 
 def sphinx_of(path: Path, text: str) -> Lattice | Broken:
     path.write_text(text, encoding="utf-8")
-    (result,) = pocketsphinx.read(Origin(str(path), frame=0.02))
+    (result,) = htk.read_pocketsphinx(Origin(str(path), frame=0.02))
     return result
 
 
@@ -474,7 +473,12 @@ def test_times_without_networks(tmp_path: Path) -> None:
     ],
 )
 def test_formats_are_detected(name: str, head: bytes, format_: str | None) -> None:
-    modules = {"kaldi": kaldi, "pocketsphinx": pocketsphinx, "htk": htk, "confusion": confusion}
-    in_order = [known for known in LATTICE_FORMATS if known in modules]
+    detect = {
+        "kaldi": kaldi.detect,
+        "pocketsphinx": htk.is_pocketsphinx,
+        "htk": htk.detect,
+        "confusion": confusion.detect,
+    }
+    in_order = [known for known in LATTICE_FORMATS if known in detect]
     assert len(in_order) == 4
-    assert next((known for known in in_order if modules[known].detect(name, head)), None) == format_
+    assert next((known for known in in_order if detect[known](name, head)), None) == format_

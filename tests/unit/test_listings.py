@@ -15,8 +15,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from swsdist.io.filesystem import Folder
-from swsdist.io.remote import retry
-from swsdist.io.remote.pages import objects_below
+from swsdist.io.remote import client
+from swsdist.io.remote.objects import objects_below
 
 
 class Lister:
@@ -71,7 +71,7 @@ class Hashes(Sequence[str]):
 def test_a_million_names_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """And in little more than a request a thousand."""
     lister = Lister(Hashes())
-    monkeypatch.setattr(retry, "connect", lambda storage: lister)
+    monkeypatch.setattr(client, "connect", lambda storage: lister)
     files = Folder("s3://bucket/run").files()
     tracemalloc.start()
     try:

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from swsdist.config.search import Search
-from swsdist.kernels.distances.create import create as distance_named
 from swsdist.kernels.distances.interface import Distance, Side
+from swsdist.kernels.distances.interface import create as distance_named
 from swsdist.kernels.lookup import CHUNK, DISTANCES, GROUP, INFINITE, ROWS, mark_gaps, scanner
-from swsdist.methods.dtw.distance import distance_of
+from swsdist.methods.dtw.shard import distance_of
 from swsdist.methods.first_pass.codebook import CODES, Codebook, Landmarks, fit, tables
 
 

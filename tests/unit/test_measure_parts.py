@@ -16,7 +16,7 @@ from swsdist.core.codes import io as io_codes
 from swsdist.core.codes import score as codes
 from swsdist.core.types import DETECTIONS, REFERENCES
 from swsdist.evaluation.scoring_task import named_paths
-from swsdist.io.nist.speech import read_speech
+from swsdist.io.nist.rttm import read_speech
 from swsdist.registry.registries import PROTOCOLS as NAMES
 from swsdist.score import events as merging
 from swsdist.score.events import Merged, check_part, curve_of, measure_parts, merge_tables, of_table, values

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 import soundfile
 
-from swsdist.audio.clips import read_clip
 from swsdist.audio.formats import ffmpeg
-from swsdist.audio.places import caching
-from swsdist.audio.reader import probe, read_blocks
+from swsdist.audio.formats.ffmpeg import caching
+from swsdist.audio.reader import probe, read_blocks, read_clip
 from swsdist.stages.inputs.corpus_documents import identities
 
 #: Coding and rate by name; and seconds of priming that containers without edit lists do not state.

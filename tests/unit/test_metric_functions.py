@@ -18,7 +18,7 @@ from swsdist import metrics
 from swsdist.core.codes import score as codes
 from swsdist.core.errors import SwsdistError, UserError
 from swsdist.evaluation import evaluate, make_system, make_task, more_values, values
-from swsdist.report.plots.det_file import write_det
+from swsdist.report.evaluation import write_det
 from tests.support.coded import raises
 
 TRUE = {"query_id": ["a", "a", "b"], "doc_id": ["x", "y", "x"], "start": [10.0, 20.0, 30.0], "end": [10.5, 20.5, 30.5]}

@@ -13,7 +13,7 @@ from typing import cast
 import pytest
 
 from swsdist.accounts.hardware import versions
-from swsdist.audio.clips import write_silence
+from swsdist.audio.reader import write_silence
 from swsdist.core.codes import pipeline as pipeline_codes
 from swsdist.core.codes import storage as codes
 from swsdist.core.errors import StorageError

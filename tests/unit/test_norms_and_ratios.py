@@ -1,4 +1,4 @@
-"""Steps of calibration against plain computations: m-norm, rank-norm, zt-norm, power, llr, at-prior, and what they ask for."""
+"""Steps of calibration against plain computations: m-norm, zt-norm, power, llr, at-prior, and what they ask for."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from swsdist.calibrate.statistics import (
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.calibrate.steps.llr import _COVARIATES, Covariate
 from swsdist.calibrate.steps.norms import ALL, COHORT, cohort_of, cohort_sums, cohort_table, deviation_of, mode_of
-from swsdist.config.calibration import Calibrate
+from swsdist.config.model import Calibrate
 from swsdist.core.codes import score as codes
 from swsdist.core.types import CANDIDATES, DETECTIONS, REFERENCES, TRIALS
 from swsdist.kernels.regression import logarithm
@@ -68,7 +68,7 @@ def test_the_logarithm_is_that_of_mathematics(values: list[float]) -> None:
     assert logarithm(1.0) == 0.0
 
 
-# -- m-norm and rank-norm -------------------------------------------------------------------------------------------
+# -- m-norm --------------------------------------------------------------------------------------------------------
 
 
 def test_the_histogram_counts_every_candidate_once() -> None:
@@ -106,28 +106,6 @@ def test_m_norm_by_hand() -> None:
 def test_the_mode_of_one_candidate_is_its_bin() -> None:
     assert mode_of(np.array([7]), np.array([3])) == 7.5 / BINS
     assert deviation_of(np.array([7]), np.array([3]), 7.5 / BINS, "better") == 0.0
-
-
-@given(st.lists(st.integers(-300, 300), min_size=1, max_size=60))
-def test_rank_norm_counts_what_is_better(values: list[int]) -> None:
-    """Of scores at the lower edges of bins all that is better or equal counts as better; order and ties stay."""
-    scores = [value / BINS for value in values]
-    statistics = {"score-histogram": ScoreHistogram().of(candidates({"q": scores}))}
-    table = detections({"q": scores})
-    better = np.array([sum(other >= score for other in scores) for score in scores])
-    part = (better + 0.5) / (len(scores) + 1)
-    found = step("rank-norm").apply(table, None, statistics, None)
-    assert np.allclose(found, -np.log(part), rtol=1e-12)
-    assert np.array_equal(np.argsort(found, kind="stable"), np.argsort(scores, kind="stable"))
-    linear = step("rank-norm", scale="linear").apply(table, None, statistics, None)
-    assert np.allclose(linear, 1 - part)
-
-
-def test_inside_of_a_bin_ranks_rise_evenly() -> None:
-    inside = [0.25 / BINS, 0.5 / BINS, 0.75 / BINS]
-    statistics = {"score-histogram": ScoreHistogram().of(candidates({"q": [*inside, 3 / BINS]}))}
-    found = step("rank-norm", scale="linear").apply(detections({"q": inside}), None, statistics, None)
-    assert found == pytest.approx([1 - (1 + 3 * (1 - part) + 0.5) / 5 for part in (0.25, 0.5, 0.75)])
 
 
 def test_power_before_sto_is_normalisation_with_gamma() -> None:

@@ -21,8 +21,7 @@ from swsdist.features.interface import columns_of, kind_of
 from swsdist.features.phnrec.extractor import Phnrec
 from swsdist.features.phnrec.network import Net, Weights, fexp, read_recogniser, softmax
 from swsdist.features.phnrec.transcribe import decode
-from swsdist.io.frames.htk import decoded, header, write_parameters
-from swsdist.io.mlf import read_mlf
+from swsdist.io.frames.htk import decoded, header, read_mlf, write_parameters
 from swsdist.testing.synthesis.recogniser import PHONES, make_recogniser, write_recogniser
 from tests.support.coded import raises
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from swsdist.core.codes import lattices as codes
-from swsdist.kernels.phone_string import best_string
+from swsdist.kernels.phone_loop import best_string
 from swsdist.lattices import decoding as phone_loop
 from swsdist.lattices.decoding import (
     Columns,

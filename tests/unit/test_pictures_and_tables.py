@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from swsdist.core.codes import discovery as report_codes
 from swsdist.core.errors import UserError
 from swsdist.report.pictures import PICTURES, write_picture
-from swsdist.report.plots.run import Axes, Series, lines_svg, side_by_side
+from swsdist.report.plots.curves import Axes, Series, lines_svg
+from swsdist.report.plots.svg import side_by_side
 from swsdist.report.tables import TABLES, Table, latex, markdown, to_json, write_tables
 from tests.support.coded import raises
 

@@ -21,11 +21,10 @@ from swsdist.features.interface import frame_count
 from swsdist.features.mfcc import Mfcc
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
-from swsdist.kernels.distances.create import create
-from swsdist.kernels.recurrences import create as recurrences
-from swsdist.methods.query import example_frames as queries
-from swsdist.methods.query.example_frames import example_frames
-from swsdist.methods.query.extraction import GROUP_LEAST, GROUP_MOST, extract, groups, prepared
+from swsdist.kernels.distances.interface import create
+from swsdist.kernels.recurrences import interface as recurrences
+from swsdist.methods.query import extraction as queries
+from swsdist.methods.query.extraction import GROUP_LEAST, GROUP_MOST, example_frames, extract, groups, prepared
 from swsdist.methods.query.template import template
 from swsdist.registry.entries import checked
 from swsdist.registry.registries import RECURRENCES

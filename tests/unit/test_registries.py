@@ -19,7 +19,7 @@ from swsdist.core.codes import config as config_codes
 from swsdist.core.codes import config as registry_codes
 from swsdist.core.errors import ConfigError
 from swsdist.features import extractors
-from swsdist.kernels.distances.create import create
+from swsdist.kernels.distances.interface import create
 from swsdist.registry.entries import DistanceEntry, FirstPassEntry, Options, RecurrenceEntry, checked
 from swsdist.registry.registries import (
     CALIBRATION,

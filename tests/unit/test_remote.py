@@ -14,8 +14,8 @@ from swsdist.core.codes import storage as codes
 from swsdist.core.errors import StorageError, TransientError
 from swsdist.io import filesystem
 from swsdist.io.filesystem import Folder
-from swsdist.io.remote import retry
-from swsdist.io.remote.connection import connect
+from swsdist.io.remote import client, objects
+from swsdist.io.remote.client import connect
 from tests.support.coded import raises
 from tests.support.fault_proxy import KINDS, Fault, FaultProxy
 
@@ -28,7 +28,7 @@ QUICK: dict[str, Any] = {"read_timeout": 1, "retries": {"mode": "standard", "tot
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """No pauses, of ours and of botocore."""
-    monkeypatch.setattr(retry, "pause", lambda attempt: 0.0)
+    monkeypatch.setattr(client, "pause", lambda attempt: 0.0)
     monkeypatch.setattr("botocore.retries.standard.ExponentialBackoff.delay_amount", lambda self, context: 0.0)
 
 
@@ -101,7 +101,7 @@ def test_nothing_helps(folder: Folder, proxy: FaultProxy) -> None:
     with raises(codes.S3_TRANSFER_DAMAGED) as caught:
         folder.read_bytes("x")
     assert isinstance(caught.value, TransientError)
-    assert proxy.requests["GET"] == retry.ATTEMPTS
+    assert proxy.requests["GET"] == client.ATTEMPTS
     proxy.faults = [Fault("503", ("GET",))]
     with raises(codes.S3_THROTTLED):
         folder.read_bytes("x")
@@ -112,7 +112,7 @@ def test_an_outage_does_not_multiply_requests(
     folder: Folder, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The budget of a process is used up: what fails then fails at once."""
-    monkeypatch.setattr(retry, "budget", retry.Budget(10))
+    monkeypatch.setattr(client, "budget", client.Budget(10))
     proxy.faults = [Fault("cut", ("GET",))]
     proxy.requests.clear()
     for _ in range(20):
@@ -140,9 +140,8 @@ def test_an_outage_uses_up_botocore_s_budget(s3: Any, tmp_path: Path, proxy: Fau
 
 def test_an_etag_that_is_no_md5(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two equal readings of the right length are believed."""
-    from swsdist.io.remote import reading
 
-    monkeypatch.setattr(reading, "_agrees", lambda answer, data: False)
+    monkeypatch.setattr(objects, "_agrees", lambda answer, data: False)
     assert folder.read_bytes("x") == DATA
 
 
@@ -167,7 +166,7 @@ def test_credentials_in_a_file_that_is_renewed(
                 file.write_text("[default]\naws_access_key_id=NEWER\naws_secret_access_key=y\n")
             return 0.0
 
-        monkeypatch.setattr(retry, "pause", renew)
+        monkeypatch.setattr(client, "pause", renew)
         assert opened.read(1000) == DATA[:1000]
         assert tried == [1, 2]
     assert folder.read_bytes("x") == DATA

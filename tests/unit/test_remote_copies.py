@@ -11,8 +11,7 @@ import pytest
 from swsdist.core.errors import ConfigError
 from swsdist.features.fitting.files import identity_of, read_labels
 from swsdist.features.fitting.interface import Model, read_model
-from swsdist.io.filesystem import Folder
-from swsdist.io.remote.copies import local_file
+from swsdist.io.filesystem import Folder, local_file
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from rich.console import Console
 from test_report_outputs import Elements, a_run, an_oracle_run, an_unscored_run, in_browser
 
 from swsdist.report.data import RejectedRow, ReportData
-from swsdist.report.headline import issues, key_figures, print_headline, print_location, rejections, truncated
 from swsdist.report.page import render_page
+from swsdist.report.summary import issues, key_figures, print_headline, print_location, rejections, truncated
 
 
 def a_whole_run() -> ReportData:

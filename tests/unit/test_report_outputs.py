@@ -31,12 +31,13 @@ from swsdist.report.data import (
     QueryRow,
     RejectedRow,
     ReportData,
+    ReportJson,
     Resources,
     ScoreHistogram,
     StageRow,
+    write_report_json,
 )
 from swsdist.report.page import det_plot, histogram_plot, render_page
-from swsdist.report.schema import ReportJson, write_report_json
 from swsdist.report.summary import fixed, print_summary, short, span, summary_lines, thresholds
 from tests.support.pages.report_json import page as reference_page
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from swsdist.report.data import ScoreHistogram
-from swsdist.report.plots.svg import Line, Mark, det_svg, histogram_svg
+from swsdist.report.plots.curves import Line, Mark, det_svg, histogram_svg
 
 NS = "{http://www.w3.org/2000/svg}"
 PFA = np.geomspace(1e-6, 0.1, 400)

@@ -6,14 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from swsdist.calibrate.procedure import check_sample
-from swsdist.config.calibration import Calibrate
 from swsdist.config.search import Search
-from swsdist.core.codes import score as codes
 from swsdist.core.types import CANDIDATES
 from swsdist.methods.sample import EVERYTHING, in_sample, sample_limit
 from swsdist.reduce.examples import BEST, Bucket, best_found
-from tests.support.coded import raises
 
 RULES = {"tick": 0.01, "overlap": 0.5, "nbest": 50, "system": "", "statistics": ("cost-sums",)}
 
@@ -90,15 +86,6 @@ def test_a_query_without_candidates_there_has_statistics_over_all_that_it_has() 
     found = Bucket(**RULES, sample=limit).all_of([absent, others]).statistics
     expected = Bucket(**RULES).all_of([absent, others.filter(pa.array(in_sample(others, limit)))]).statistics
     assert found.equals(expected)
-
-
-def test_ranks_are_not_taken_of_a_sample() -> None:
-    ranks = Calibrate(steps=["rank-norm"])
-    check_sample(ranks, Search())
-    check_sample(ranks, Search(first_pass={"name": "coarse", "sample": 0}))
-    check_sample(Calibrate(), Search(first_pass={"name": "coarse"}))
-    with raises(codes.RANKS_OF_A_SAMPLE, step="rank-norm"):
-        check_sample(ranks, Search(first_pass={"name": "coarse"}))
 
 
 def test_best_hits_that_were_found() -> None:

@@ -15,7 +15,7 @@ from swsdist.core.errors import ConfigError
 from swsdist.features.ssl import extractor
 from swsdist.features.ssl.extractor import Ssl
 from swsdist.features.ssl.folder import read_encoder, read_head
-from swsdist.io.hub_cache import folder_of
+from swsdist.io.local import folder_of
 from tests.support.coded import raises
 
 CONFIG: dict[str, Any] = {

@@ -26,7 +26,8 @@ from swsdist.evaluation.evaluate import evaluate
 from swsdist.evaluation.reading import protocol_for, read_task
 from swsdist.evaluation.scoring_task import make_system, named_paths, read_system
 from swsdist.io.notices import Notices
-from swsdist.report.plots.run import Axes, Series, bars_svg, dots_svg, lines_svg, side_by_side
+from swsdist.report.plots.curves import Axes, Series, bars_svg, dots_svg, lines_svg
+from swsdist.report.plots.svg import side_by_side
 from swsdist.report.study import captioned_figures, figures, study_files, study_json, study_tables, text_lines
 from swsdist.report.sweep import Ranking, SweepData, render_sweep
 from swsdist.score.compare.paired import paired_t, wilcoxon

@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from swsdist.report.plots.heat import heat_svg
-from swsdist.report.plots.run import log_ticks, spans_decades
+from swsdist.report.plots.curves import spans_decades
+from swsdist.report.plots.maps import heat_svg
+from swsdist.report.plots.svg import ticks_of
 from swsdist.report.sweep import Ranking, SweepData, best_rows, plots, render_sweep, text_lines
 
 NS = "{http://www.w3.org/2000/svg}"
@@ -94,10 +95,10 @@ def test_an_axis_over_decades_is_logarithmic() -> None:
 
 
 def test_ticks_of_a_logarithmic_axis() -> None:
-    places, labels = log_ticks(0, 2)
+    places, labels = ticks_of(0, 2, log=True)
     assert labels == ["1", "2", "5", "10", "20", "50", "100"]
     assert 10.0**places == pytest.approx([1, 2, 5, 10, 20, 50, 100])
-    assert log_ticks(-8, 0)[1] == [f"{10.0**k:g}" for k in range(-8, 1)]
+    assert ticks_of(-8, 0, log=True)[1] == [f"{10.0**k:g}" for k in range(-8, 1)]
     assert [spans_decades(values) for values in ([1, 100], [1, 99], [0, 100], [])] == [True, False, False, False]
 
 

@@ -15,10 +15,17 @@ import soundfile
 from swsdist.core.codes import testing as codes
 from swsdist.features.librosa import library
 from swsdist.testing.synthesis import make_corpus
-from swsdist.testing.synthesis.articulation import STEP, speak
-from swsdist.testing.synthesis.phonology import CONSONANTS, VOWELS, draw_words
-from swsdist.testing.synthesis.signal import RATE, synthesise
-from swsdist.testing.synthesis.voice import Voice, draw_voice
+from swsdist.testing.synthesis.signal import (
+    CONSONANTS,
+    RATE,
+    STEP,
+    VOWELS,
+    Voice,
+    draw_voice,
+    draw_words,
+    speak,
+    synthesise,
+)
 from tests.support.coded import raises
 
 SMALL = {"documents": 8, "queries": 3, "voices": 3}

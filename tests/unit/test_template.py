@@ -11,9 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.kernels.alignment import align
-from swsdist.kernels.distances.create import create
-from swsdist.kernels.distances.interface import Distance
-from swsdist.kernels.distances.weighted import Part, weighted_sum
+from swsdist.kernels.distances.interface import Distance, Part, create, weighted_sum
 from swsdist.methods.query.template import ROUNDS, template
 from tests.oracles import examples as oracle
 

@@ -19,8 +19,8 @@ from swsdist.features.blocks import BLOCK_FRAMES
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.methods.dtw import shard
-from swsdist.methods.dtw.distance import offset_and_scale
-from swsdist.methods.dtw.tracks import tracks_read
+from swsdist.methods.dtw.shard import offset_and_scale
+from swsdist.methods.method import tracks_read
 from swsdist.store.maintaining import check, compact, refit
 from swsdist.store.manifest import File, Manifest, NewTrack, Shard, commit, load
 from swsdist.store.memory import Memory

@@ -9,8 +9,8 @@ import pytest
 import soundfile
 
 from swsdist.audio import reader, streams
-from swsdist.io.byte_count import bytes_read
 from swsdist.io.filesystem import Folder
+from swsdist.io.local import bytes_read
 
 
 def read_by(do) -> int:

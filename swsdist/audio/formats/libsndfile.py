@@ -29,12 +29,12 @@ import numpy as np
 import soundfile
 from numpy.typing import NDArray
 
-from swsdist.audio import places
+from swsdist.audio.formats import ffmpeg as places
 from swsdist.audio.formats.extents import extent, sphere_fields, sphere_lengths
 from swsdist.audio.formats.views import Part, Readable, View, check_extent, check_shape
 from swsdist.core.codes import audio as codes
 from swsdist.core.errors import AudioError, CutOffError, ForeignError, recast
-from swsdist.io.byte_count import uncounted
+from swsdist.io.local import uncounted
 
 #: A line of the decoder, possibly behind the line of a progress bar.
 _LINE = re.compile(rb"(?:\[[^\]\n]*libmpg123[^\]\n]*\] *|(?:Warning|WARNING|Note|Error): )([^\n]*)\n")

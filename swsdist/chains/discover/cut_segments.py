@@ -14,6 +14,7 @@ from swsdist.chains.discover.inputs import DiscoverInputs, stretches
 from swsdist.chains.discover.propose_pairs import PAIRS, Collection, by_slot, collection, files_of, in_groups
 from swsdist.config.search import Search
 from swsdist.core.fingerprint import fingerprint
+from swsdist.core.types import columns
 from swsdist.discovery.neighbours import (
     Neighbours,
     Pairs,
@@ -25,10 +26,9 @@ from swsdist.discovery.neighbours import (
     starts,
     unique,
 )
-from swsdist.methods.create import create, demand_readable
-from swsdist.methods.dtw.matches import Matches
-from swsdist.methods.dtw.search import search
+from swsdist.methods.dtw.search import Matches, search
 from swsdist.methods.dtw.shard import Documents, engine_settings
+from swsdist.methods.method import create, demand_readable
 from swsdist.methods.query.example import Example
 from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.inputs import Inputs
@@ -38,16 +38,7 @@ from swsdist.store.reading import Store
 from swsdist.store.same_sound import WHEN, Key, times
 
 #: Segments: their documents, when these are (`swsdist.store.same_sound.times`), first frames and signatures.
-SEGMENTS = pa.schema(
-    [
-        pa.field("doc_id", pa.string(), False),
-        pa.field("channel", pa.int32(), False),
-        pa.field("recording", pa.string(), False),
-        pa.field("origin", pa.int32(), False),
-        pa.field("first", pa.int32(), False),
-        pa.field("signature", pa.binary(), False),
-    ]
-)
+SEGMENTS = columns("doc_id string, channel int32, recording string, origin int32, first int32, signature binary")
 
 
 class Cutting(NamedTuple):

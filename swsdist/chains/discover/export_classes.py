@@ -13,6 +13,7 @@ import pyarrow as pa
 from swsdist.chains.discover.group_matches import MEMBERS
 from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.chains.discover.propose_pairs import files_of
+from swsdist.core.types import columns
 from swsdist.discovery.files import write_classes
 from swsdist.discovery.scene import WORDS, Stretch, fragments_of, word_list
 from swsdist.exports.tiers import WRITERS, Labelled, Recordings, write_tiers
@@ -48,16 +49,7 @@ def places(tables: Iterable[pa.Table], store: Store) -> list[Stretch]:
 #: Columns of classes.csv and parse.csv.
 STRETCHES = pa.schema([*MEMBERS, pa.field("speaker", pa.string())])
 #: Columns of queries.csv, a table of queries: places in documents.
-_QUERIES = pa.schema(
-    [
-        ("query_id", pa.string()),
-        ("example", pa.int32()),
-        ("doc_id", pa.string()),
-        ("channel", pa.int32()),
-        ("start", pa.float64()),
-        ("end", pa.float64()),
-    ]
-)
+_QUERIES = columns("query_id string?, example int32?, doc_id string?, channel int32?, start float64?, end float64?")
 
 
 #: Columns of classes-names.csv.

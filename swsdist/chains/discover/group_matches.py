@@ -14,6 +14,7 @@ from swsdist.audio.speech import stretches
 from swsdist.chains.discover.inputs import DiscoverInputs, DiscoverOptions, speech, unit_of
 from swsdist.chains.discover.propose_pairs import files_of
 from swsdist.config.search import Search
+from swsdist.core.types import columns
 from swsdist.discovery import clusters
 from swsdist.discovery.clusters import Edge, Side, Token, choose, places, with_rest
 from swsdist.discovery.neighbours import DECIBEL, falls, without_margins
@@ -26,16 +27,7 @@ from swsdist.store.same_sound import WHEN, Key, times
 
 #: Members of classes, or tokens of a parse; `class` is null for a token of no class. Times in s; sure: score per square root of
 #: the frames of its best match within the class, in units of distance.
-MEMBERS = pa.schema(
-    [
-        pa.field("class", pa.int32()),
-        pa.field("doc_id", pa.string(), False),
-        pa.field("channel", pa.int32(), False),
-        pa.field("start", pa.float64(), False),
-        pa.field("end", pa.float64(), False),
-        pa.field("sure", pa.float64()),
-    ]
-)
+MEMBERS = columns("class int32?, doc_id string, channel int32, start float64, end float64, sure float64?")
 
 
 #: Class, place, and how sure: of a token of no class the first and the last are None.
@@ -185,13 +177,7 @@ def _table(members: Sequence[_Token], documents: list[Key], shift: float) -> pa.
 
 
 #: Frames of documents at which syllables may begin.
-BOUNDARIES = pa.schema(
-    [
-        pa.field("doc_id", pa.string(), False),
-        pa.field("channel", pa.int32(), False),
-        pa.field("frame", pa.int32(), False),
-    ]
-)
+BOUNDARIES = columns("doc_id string, channel int32, frame int32")
 
 
 class Finding(NamedTuple):

@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from swsdist.audio.speech import unpack_marks
-from swsdist.config import Config
+from swsdist.config.model import Config
 from swsdist.config.search import Search
 from swsdist.config.section import Section
 from swsdist.core.codes import discovery as codes
 from swsdist.discovery.clusters import Clustering
 from swsdist.discovery.neighbours import Boundaries, Matching, Neighbours, Segments, Stretches
+from swsdist.kernels.arithmetic import MAX_DISTANCE, weighted
 from swsdist.kernels.distances.interface import Distance, Side
-from swsdist.kernels.scales import MAX_DISTANCE, weighted
 from swsdist.methods.dtw.shard import Documents
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.entries import checked

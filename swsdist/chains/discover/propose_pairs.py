@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from swsdist.chains.discover.inputs import DiscoverInputs, stretches, unit_of
 from swsdist.config.search import Search
 from swsdist.core.fingerprint import SLOTS, slot_of
+from swsdist.core.types import columns
 from swsdist.discovery.neighbours import (
     Match,
     Matching,
@@ -31,7 +32,7 @@ from swsdist.discovery.neighbours import (
     ordered,
     unique,
 )
-from swsdist.methods.create import create
+from swsdist.methods.method import create
 from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.task import Part, Task, TaskOutput
@@ -43,14 +44,7 @@ from swsdist.store.same_sound import Key
 _GROUPS = 64
 
 #: Pairs of segments, by number in the order of documents and first frames; the slot is that of the left one's document.
-PAIRS = pa.schema(
-    [
-        pa.field("slot", pa.int32(), False),
-        pa.field("left", pa.int32(), False),
-        pa.field("right", pa.int32(), False),
-        pa.field("unlike", pa.int32(), False),
-    ]
-)
+PAIRS = columns("slot int32, left int32, right int32, unlike int32")
 
 
 class Collection(NamedTuple):
@@ -193,19 +187,9 @@ def pairs_in(files: tuple[str, ...], slots: range, context: Context) -> Pairs:
 
 
 #: Two stretches of frames, the first in the lesser document, whose slot it is, and their score in units of the distance.
-MATCHES = pa.schema(
-    [
-        pa.field("slot", pa.int32(), False),
-        pa.field("doc_id", pa.string(), False),
-        pa.field("channel", pa.int32(), False),
-        pa.field("first", pa.int32(), False),
-        pa.field("stop", pa.int32(), False),
-        pa.field("other_doc_id", pa.string(), False),
-        pa.field("other_channel", pa.int32(), False),
-        pa.field("other_first", pa.int32(), False),
-        pa.field("other_stop", pa.int32(), False),
-        pa.field("score", pa.int64(), False),
-    ]
+MATCHES = columns(
+    "slot int32, doc_id string, channel int32, first int32, stop int32, other_doc_id string, "
+    "other_channel int32, other_first int32, other_stop int32, score int64"
 )
 
 

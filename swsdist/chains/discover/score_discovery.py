@@ -31,7 +31,7 @@ from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.chain_run import ChainRun, Outcome
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.task import Task, TaskOutput
-from swsdist.report.classes import ClassCounts, render_classes
+from swsdist.report.answers import ClassCounts, render_classes
 from swsdist.report.summary import short
 from swsdist.stages.buckets import Bucket, Exported
 from swsdist.store.reading import Store

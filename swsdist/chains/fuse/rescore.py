@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from swsdist.audio.commands import are_permitted
+from swsdist.audio.streams import are_permitted
 from swsdist.calibrate.fusion import KEY, RESCORED, parts_of
 from swsdist.calibrate.procedure import required_statistics
 from swsdist.calibrate.statistics import load_statistics
@@ -21,8 +21,7 @@ from swsdist.core.codes import fuse as codes
 from swsdist.core.numbers import seconds_to_frame
 from swsdist.core.types import DETECTIONS
 from swsdist.features.interface import Precomputed
-from swsdist.methods.create import create, identity
-from swsdist.methods.method import SPANS
+from swsdist.methods.method import SPANS, create, identity
 from swsdist.pipeline.chain import Context, Step, Table
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.in_memory import InMemory, MemoryContext, Way

@@ -18,7 +18,7 @@ from swsdist.features.interface import kind_of
 from swsdist.io.remote.scratch import scratch
 from swsdist.lattices.decoding import Columns, Decoding, FrameDecoder
 from swsdist.lattices.terms import TermReader
-from swsdist.methods.lattice.query_lattices import query_row
+from swsdist.methods.lattice.places import query_row
 from swsdist.pipeline.chain import Context
 from swsdist.registry.registries import METHODS
 from swsdist.stages.inputs.corpus_documents import Row

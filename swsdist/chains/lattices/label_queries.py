@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from swsdist.audio.commands import are_permitted, is_command, permitted, refusal
 from swsdist.audio.formats import ffmpeg
+from swsdist.audio.streams import are_permitted, is_command, permitted, refusal
 from swsdist.chains.lattices.inputs import LatticeInputs
 from swsdist.chains.lattices.options import LatticesOptions, Speech
 from swsdist.config import Config
@@ -18,7 +18,7 @@ from swsdist.core.fingerprint import fingerprint
 from swsdist.core.needs import Needs
 from swsdist.lattices.packed import Recipe
 from swsdist.lattices.terms import WRITTEN, TermReader, Terms, cheapest
-from swsdist.methods.lattice.query_lattices import QUERY_LATTICES, linear, query_row
+from swsdist.methods.lattice.places import QUERY_LATTICES, linear, query_row
 from swsdist.methods.query.extraction import groups
 from swsdist.pipeline.chain import Context, Stage, Table
 from swsdist.pipeline.inputs import Inputs

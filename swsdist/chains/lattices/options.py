@@ -8,8 +8,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
-from swsdist.config.names import NameIn
-from swsdist.config.section import ChainOptions, IsPath, Section
+from swsdist.config.section import ChainOptions, IsPath, NameIn, Section
 from swsdist.core.codes import lattices as codes
 from swsdist.core.needs import LEAST, Needs
 from swsdist.lattices.decoding import Decoding

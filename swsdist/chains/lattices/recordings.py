@@ -16,10 +16,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.audio.commands import are_permitted, is_command, permitted
-from swsdist.audio.places import caching
+from swsdist.audio.formats.ffmpeg import caching
 from swsdist.audio.reader import read_blocks
-from swsdist.audio.streams import sha256
+from swsdist.audio.streams import are_permitted, is_command, permitted, sha256
 from swsdist.chains.lattices.options import Labeller, LatticeInput, LatticesOptions, Part, Source, Speech
 from swsdist.config import Config
 from swsdist.core.codes import corpora as corpora_codes
@@ -36,11 +35,10 @@ from swsdist.io.filesystem import Folder, identify, is_remote, locate
 from swsdist.io.local import is_readable
 from swsdist.io.notices import Notices
 from swsdist.io.tables import names_in, read_table
-from swsdist.lattices.alignment import VERSION, aligned
 from swsdist.lattices.collection import LatticeFile, chunks, document_id, find_files, read_file
 from swsdist.lattices.lattice import Broken, Lattice, Lattices, Origin
 from swsdist.lattices.packed import Packed, Recipe, pack
-from swsdist.lattices.recognition import Recognition
+from swsdist.lattices.recognition import VERSION, Recognition, aligned
 from swsdist.lattices.terms import TermReader, cheapest
 from swsdist.pipeline.chain import Context
 from swsdist.registry.registries import LATTICE_FORMATS

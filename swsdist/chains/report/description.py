@@ -31,7 +31,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.audio import commands, places
+from swsdist.audio import streams
+from swsdist.audio.formats import ffmpeg as places
 from swsdist.audio.reader import probe, read_blocks
 from swsdist.audio.speech import BINS, HOP, WINDOW, Counts, Listener, Meter, signal_to_noise
 from swsdist.config import Config
@@ -163,7 +164,7 @@ def _length(row: Mapping[str, Any], storage: Mapping[str, object] | None) -> flo
     """Seconds of an example; None for text and for commands that are not allowed."""
     if row["start"] is not None and row["end"] is not None:
         return float(row["end"] - row["start"])
-    if not row["path"] or (commands.is_command(row["path"]) and not commands.are_permitted()):
+    if not row["path"] or (streams.is_command(row["path"]) and not streams.are_permitted()):
         return None
     try:
         length = probe(row["path"], storage).duration
@@ -248,7 +249,7 @@ def _duration_of(row: Mapping[str, Any], storage: Mapping[str, object] | None) -
         return Acoustics(row["end"] - row["start"])
     if row["duration"] is not None:
         return Acoustics(row["duration"])
-    if not row["path"] or commands.is_command(row["path"]):
+    if not row["path"] or streams.is_command(row["path"]):
         return None
     return Acoustics(probe(row["path"], storage).duration)
 

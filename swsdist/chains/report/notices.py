@@ -14,7 +14,7 @@ from swsdist.core.codes import pipeline as codes
 from swsdist.core.codes.score import UNJUDGED_DETECTIONS
 from swsdist.io.notices import FEW, MANY, REJECTED, Notices
 from swsdist.lattices.terms import WRITTEN
-from swsdist.methods.query import bands
+from swsdist.methods.query import speech_trimming
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.task import Values
 from swsdist.registry.registries import METHODS
@@ -164,14 +164,14 @@ def _note_bands(chain_run: ChainRun, notices: Notices) -> None:
     inputs: CorpusInputs = chain_run.chain.inputs
     if inputs.store.manifest is None:
         return
-    if not (highest := bands.reach(source.extractor for source in inputs.features.sources)):
+    if not (highest := speech_trimming.reach(source.extractor for source in inputs.features.sources)):
         return
     documents = inputs.store.open().documents(columns=["doc_id", "bandwidth"])
-    if (band := bands.narrow(documents, highest)) is not None:
+    if (band := speech_trimming.narrow(documents, highest)) is not None:
         notices.add(codes.NARROW_BAND, where=str(band), count=band.documents)
     if chain_run.ended("groups") is not None:
         of = documents.num_rows
-        several = bands.apart(bandwidths_in(chain_run), documents, highest)
+        several = speech_trimming.apart(bandwidths_in(chain_run), documents, highest)
         odd = [results for results in several if results.documents > of / 2]
         if odd:
             notices.add(codes.DIFFERENT_BAND, where=str(odd[0]), count=len(odd))

@@ -31,9 +31,8 @@ from swsdist.evaluation.comparison import ScoredSystem
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun, Outcome
 from swsdist.pipeline.status import config_of, load_chain_run, plan_of
-from swsdist.report.data import SCHEMA, ReportData, Resources, StageRow
+from swsdist.report.data import SCHEMA, ReportData, Resources, StageRow, read_report_json, write_report_json
 from swsdist.report.page import render_page
-from swsdist.report.schema import read_report_json, write_report_json
 from swsdist.report.summary import NOTHING, fixed, gpu_figures, short
 from swsdist.report.tables import Table, latex, markdown
 from swsdist.score.compare.results import SystemInfo

@@ -17,8 +17,7 @@ import pyarrow.compute as pc
 from swsdist.accounts.costs import GB, Costs, by_type
 from swsdist.accounts.hardware import versions
 from swsdist.accounts.records import records
-from swsdist.audio.clips import clip_data_uri
-from swsdist.audio.reader import probe
+from swsdist.audio.reader import PAGE_RATE, data_uri, probe, read_clip
 from swsdist.chains.report.notices import heard, makers_of_queries
 from swsdist.config import dump_config, without_secrets
 from swsdist.core.errors import AudioError
@@ -150,7 +149,7 @@ def _sound(
     storage = chain_run.config.storage
     try:
         last = probe(path, storage).duration if end is None else end
-        return clip_data_uri(path, start or 0.0, last, channel=channel, pad=pad, storage=storage)
+        return data_uri(read_clip(path, start, last, channel=channel, pad=pad, rate=PAGE_RATE, storage=storage))
     except AudioError:
         return None
 
@@ -359,7 +358,6 @@ def _resources(
         search_gpu_s=_gpu(all_spent.search),
         gpu_index_gb=accounts.gpu_peak("index"),
         gpu_search_gb=accounts.gpu_peak("search"),
-        pl_lambda=chain_run.config.report.pl_lambda,
         wall_s=time.time() - outcome.began,
         phase_wall_s=wall,
         executor_start_s=outcome.executor_start,

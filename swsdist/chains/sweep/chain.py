@@ -34,10 +34,10 @@ from swsdist.calibrate.rescoring import (
 from swsdist.calibrate.statistics import CandidatePosteriors, from_table, posterior_sums
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.config import Config
-from swsdist.config.calibration import Calibrate
+from swsdist.config.model import Calibrate
 from swsdist.core.codes import fuse as codes
 from swsdist.core.fingerprint import fingerprint
-from swsdist.core.types import TRIALS
+from swsdist.core.types import TRIALS, columns
 from swsdist.pipeline.chain import Chain, ChainInputs, Context, ExternalTable, Stage, Step, Table
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.ledger import Ledger
@@ -123,21 +123,10 @@ Ints = NDArray[np.int64]
 
 #: One row per point: its id (`point_id`), ATWV and mean rates, for a fitted threshold MTWV too; and by query with references
 #: (by id) hits and false alarms of the decisions, and of the maximum.
-RESCORED = pa.schema(
-    [
-        pa.field("point", pa.string(), False),
-        pa.field("atwv", pa.float64(), False),
-        pa.field("atwv_pmiss", pa.float64(), False),
-        pa.field("atwv_pfa", pa.float64(), False),
-        pa.field("mtwv", pa.float64()),
-        pa.field("mtwv_pmiss", pa.float64()),
-        pa.field("mtwv_pfa", pa.float64()),
-        pa.field("mtwv_threshold", pa.float64()),
-        pa.field("hits", pa.list_(pa.int32()), False),
-        pa.field("false_alarms", pa.list_(pa.int32()), False),
-        pa.field("best_hits", pa.list_(pa.int32())),
-        pa.field("best_false_alarms", pa.list_(pa.int32())),
-    ]
+RESCORED = columns(
+    "point string, atwv float64, atwv_pmiss float64, atwv_pfa float64, mtwv float64?, mtwv_pmiss float64?, "
+    "mtwv_pfa float64?, mtwv_threshold float64?, hits int32[], false_alarms int32[], best_hits int32[]?, "
+    "best_false_alarms int32[]?"
 )
 #: Queries with references, by id, and their number of references.
 QUERIES_OF = pa.schema([pa.field("query_id", pa.string(), False), pa.field("ntrue", pa.int64(), False)])

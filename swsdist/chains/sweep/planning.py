@@ -22,10 +22,9 @@ from swsdist.calibrate.procedure import first_takes_sums, required_statistics
 from swsdist.calibrate.steps.by_term import Method
 from swsdist.chains.sweep.reading import CONFIG, Keys, SweepSpec, refuse_unused_sets
 from swsdist.config import Config, config_from_dict, load_config
-from swsdist.config.calibration import Calibrate
-from swsdist.config.files import folder_of
 from swsdist.config.loader import Assignment, FileAssignment
-from swsdist.config.model import Features
+from swsdist.config.model import Calibrate, Features
+from swsdist.config.reading import folder_of
 from swsdist.config.suggest import shown
 from swsdist.core.codes import fuse as codes
 from swsdist.core.errors import ConfigError, StoreError, UserError, recast

@@ -39,8 +39,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, ValidationError, field_validator
 
-from swsdist.config.files import absolute, folder_of, text_of
-from swsdist.config.reading import Draft, Origin, read
+from swsdist.config.reading import Draft, Origin, absolute, folder_of, read, text_of
 from swsdist.config.section import Section
 from swsdist.config.suggest import Place, dotted, shown
 from swsdist.core.codes import config as config_codes

@@ -33,9 +33,8 @@ from swsdist.chains.sweep.publishing import RankedPoints, alphas_of, data_of, pl
 from swsdist.chains.sweep.reading import CONFIG, Keys, SweepSpec, read_sweep
 from swsdist.chains.sweep.running import PointResult, run_sweep, values_by_query
 from swsdist.config import Config
-from swsdist.config.calibration import Calibrate
 from swsdist.config.loader import section_from, section_values
-from swsdist.config.model import Score
+from swsdist.config.model import Calibrate, Score
 from swsdist.config.suggest import shown
 from swsdist.core.codes import fuse as codes
 from swsdist.core.errors import UserError

@@ -12,8 +12,10 @@ import importlib
 import pkgutil
 import shlex
 import string
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic
 
 from swsdist.core.errors import E, OddError, SwsdistError, UnusableError
@@ -76,13 +78,34 @@ class _Fill(string.Formatter):
 _FILL = _Fill()
 
 
-def codes_by_area() -> dict[str, list[Code[SwsdistError]]]:
-    """The codes of each module of this package, in alphabetical order; both by name."""
+def codes_by_area(*, built_in: bool = False) -> dict[str, list[Code[SwsdistError]]]:
+    """The codes of each module of this package, then of those that other packages name; in alphabetical order.
+
+    Another package names a module of codes in its `pyproject.toml`, as registries' entries
+    (`swsdist.registry.registry`)::
+
+        [project.entry-points."swsdist.codes"]
+        mine = "my_package.codes"
+
+    Args:
+        built_in: leave other packages out.
+    """
     areas = sorted(module.name for module in pkgutil.iter_modules(__path__))
     modules = {area: importlib.import_module(f"{__name__}.{area}") for area in areas}
+    if not built_in:
+        modules |= dict(_modules_of_others())
     return {
         area: sorted(codes_of(vars(module).values()), key=lambda code: code.name) for area, module in modules.items()
     }
+
+
+def _modules_of_others() -> Iterator[tuple[str, ModuleType]]:
+    from importlib.metadata import entry_points
+
+    for point in sorted(entry_points(group="swsdist.codes"), key=lambda point: point.name):
+        # One that cannot be imported is left out: whatever needs it says why.
+        with suppress(Exception):
+            yield f"{point.name} ({point.dist.name if point.dist else point.value})", point.load()
 
 
 def error_of(problem: Mapping[str, Any], where: str | None, place: str = "") -> SwsdistError | None:
@@ -96,7 +119,8 @@ def error_of(problem: Mapping[str, Any], where: str | None, place: str = "") -> 
     context = problem.get("ctx", {})
     if "parts" not in context:
         return None  # by name too: `missing` is one of both
-    (message, remedy), code = context["parts"], every_code()[problem["type"]]
+    (message, remedy), name = context["parts"], problem["type"]
+    code = every_code(built_in=True).get(name) or every_code()[name]
     return code.error(f"{place}{message}", where=where, remedy=remedy or None, code=code.name, values=context["values"])
 
 
@@ -127,9 +151,9 @@ def one_line(message: str, remedy: str, name: str) -> str:
     return f"{message}{remedy and '; '}{remedy} [{name}]"
 
 
-def every_code() -> dict[str, Code[SwsdistError]]:
-    """All codes by name, in alphabetical order."""
-    codes = [code for members in codes_by_area().values() for code in members]
+def every_code(*, built_in: bool = False) -> dict[str, Code[SwsdistError]]:
+    """All codes by name, in alphabetical order; see `codes_by_area`."""
+    codes = [code for members in codes_by_area(built_in=built_in).values() for code in members]
     return {code.name: code for code in sorted(codes, key=lambda code: code.name)}
 
 

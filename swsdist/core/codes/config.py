@@ -47,7 +47,6 @@ SECTION_NOT_MAPPING = Code(
 # Keys and values
 
 UNKNOWN_KEY = Code("unknown-key", ConfigError, "unknown key{meant}", "use one of the keys {keys}")
-RENAMED_KEY = Code("renamed-key", ConfigError, "the key {old} is now {new}", "write {new}{note}")
 MISSING_KEY = Code("missing-key", ConfigError, "missing key", "give it: {allowed}{meaning}")
 INVALID_VALUE = Code("invalid-value", ConfigError, "{value} is not allowed{meant}", "write {allowed}{quote}")
 INFINITE_VALUE = Code(

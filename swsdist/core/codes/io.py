@@ -328,12 +328,6 @@ UNUSUAL_CHANNEL = Code(
     "write 1, 2, ... in all lists",
 )
 
-DUPLICATE_EXCERPT = Code(
-    "duplicate-excerpt",
-    DataError,
-    "excerpts {first!r} and {second!r} are one document, {document!r}",
-    "list each document once",
-)
 
 QUESST_FIELD_COUNT = Code(
     "quesst-field-count",
@@ -342,7 +336,6 @@ QUESST_FIELD_COUNT = Code(
     "give nine, separated by one blank: LEXEME document 1 begin duration query-id lex speaker <NA>",
 )
 
-UNLISTED_DOCUMENT = Code("unlisted-document", DataError, "document {document!r} is not listed", "give its duration")
 
 MIXED_SEPARATORS = Code(
     "mixed-separators",

@@ -299,7 +299,7 @@ RUN_WITHOUT_QUERIES = Code(
     "run-without-queries", UserError, "the run had no queries", "forecast from a run that searched"
 )
 INVALID_PL_WEIGHT = Code(
-    "invalid-pl-weight", UserError, "the weight lambda of PL is {weight}", "set report.pl_lambda between 0 and 1"
+    "invalid-pl-weight", UserError, "the weight lambda of PL is {weight}", "give a number between 0 and 1"
 )
 INVALID_COST = Code("invalid-cost", UserError, "the {quantity} is {value}", "give a finite number that is not negative")
 

@@ -363,12 +363,6 @@ NEGATIVE_SLOPE = Code(
     "{count} fit{s} of {step} with slope {slope:.4g}: higher scores are not more likely hits",
     "check that higher scores are better, and the references",
 )
-RANKS_OF_A_SAMPLE = Code(
-    "ranks-of-a-sample",
-    ConfigError,
-    "{step} ranks among all candidates, and a first pass has only those of a sample: the best would tie",
-    "use another step, or set search.first_pass.name: none",
-)
 NO_QUERIES_TO_FIT = Code(
     "no-queries-to-fit", UserError, "no query has a true occurrence to fit on", "give references, or a fitted file"
 )

@@ -25,11 +25,11 @@ from swsdist.core.codes import io as io_codes
 from swsdist.features.fitting.interface import Document, Totals, added
 from swsdist.features.interface import Framed
 from swsdist.io.failures import as_file_fault
+from swsdist.io.filesystem import local_file
+from swsdist.io.frames.htk import read_mlf
 from swsdist.io.frames.numpy_files import bounded_arrays, write_array
 from swsdist.io.local import retry_local
-from swsdist.io.mlf import read_mlf
 from swsdist.io.nist.ctm import read_ctm
-from swsdist.io.remote.copies import local_file
 
 #: Bytes of a whole number of any size, of those that are added up: 2^511 is more than any sum of frames.
 _BYTES = 64

@@ -33,9 +33,8 @@ from swsdist.core.arrays import Ints, Singles
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError, DataError, recast
 from swsdist.io.failures import as_file_fault
-from swsdist.io.filesystem import Folder, locate
+from swsdist.io.filesystem import Folder, local_file, locate
 from swsdist.io.frames.numpy_files import bounded_arrays
-from swsdist.io.remote.copies import local_file
 
 T = TypeVar("T")
 

@@ -24,7 +24,7 @@ from swsdist.features.fitting.interface import Model, Rounds, read_model
 from swsdist.features.fitting.moments import OfMean
 from swsdist.features.interface import Kind, one_thread
 from swsdist.features.phnrec.network import REACH, STATES, Networks, Recogniser, log_energies, read_recogniser, softmax
-from swsdist.io.remote.copies import local_file
+from swsdist.io.filesystem import local_file
 
 #: The column that non-speech phones are merged into.
 NON_SPEECH = "non-speech"

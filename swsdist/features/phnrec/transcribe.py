@@ -68,7 +68,7 @@ def decode(
             local = np.log(np.maximum(block[:, : STATES * count].astype(np.float64), _FLOOR)) + _HALF
             yield -local.reshape(-1, count, STATES)
 
-    from swsdist.kernels.phone_string import best_string  # compiles
+    from swsdist.kernels.phone_loop import best_string  # compiles
 
     segments = best_string(costs(), (count, STATES), -penalty)
     return [Label(first, stop, phones[phone], -cost) for first, stop, phone, cost in segments]

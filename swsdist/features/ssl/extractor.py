@@ -31,8 +31,7 @@ from swsdist.features.interface import Kind
 from swsdist.features.ssl.folder import ENCODER_FILES, WHISPER, Encoder, Head, read_encoder, read_head
 from swsdist.features.ssl.network import Network
 from swsdist.io.failures import as_file_fault
-from swsdist.io.hub_cache import folder_of, way_to
-from swsdist.io.local import retry_local
+from swsdist.io.local import folder_of, retry_local, way_to
 from swsdist.registry.entries import Options
 
 if TYPE_CHECKING:

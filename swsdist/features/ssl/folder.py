@@ -28,8 +28,7 @@ from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError, SwsdistError
 from swsdist.core.fingerprint import parse_json
 from swsdist.io.failures import as_file_fault
-from swsdist.io.hub_cache import cached_repositories, way_to
-from swsdist.io.local import retry_local
+from swsdist.io.local import cached_repositories, retry_local, way_to
 
 CONFIG, FRONT, PROCESSOR = "config.json", "preprocessor_config.json", "processor_config.json"
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"

@@ -38,8 +38,8 @@ from swsdist.features.interface import (
     kind_of,
     tracks_of,
 )
+from swsdist.io.filesystem import local_file
 from swsdist.io.frames.item import Item
-from swsdist.io.remote.copies import local_file
 from swsdist.registry.entries import Options
 
 #: Frames of a chunk of a long recording, if a transform needs complete recordings.

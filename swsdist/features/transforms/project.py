@@ -23,7 +23,7 @@ from swsdist.core.arrays import Floats, Singles
 from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import FEWER, Model, read_model
 from swsdist.features.transforms.interface import FittedTransform, Shape, TransformOptions, check_columns, model_place
-from swsdist.io.remote.copies import local_file
+from swsdist.io.filesystem import local_file
 
 #: Most columns for which a sum of products is exact.
 MOST_COLUMNS = 2048

@@ -20,9 +20,9 @@ from typing import IO, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.io.byte_count import count
 from swsdist.io.filesystem import is_remote
 from swsdist.io.frames.item import Format, Item, RawFrames, damage_errors, damaged, open_file
+from swsdist.io.local import count
 
 _BROKEN = (ValueError, EOFError, OSError, zipfile.BadZipFile, KeyError)
 

@@ -17,13 +17,15 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from swsdist.core.codes import io as codes
-from swsdist.core.types import LEXEMES
+from swsdist.core.types import LEXEMES, REFERENCES, columns
 from swsdist.io.compressed import LONGEST_LINE, lines, opened, short
 from swsdist.io.fields import LATEST
 from swsdist.io.nist.xml import channel_number, note_channels, seconds
 from swsdist.io.notices import Notices
+from swsdist.io.tables import read_table
 
 _BLOCK = 4 << 20
+_NINE = 9  # fields of a complete line
 _LEAST = 6  # fields of a LEXEME: the token is the last required field
 
 
@@ -194,3 +196,65 @@ def _lines(kind: str, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
                     raise codes.INVALID_RTTM_NAME(name=name)
             file, token, sub, speaker = names
             yield f"{kind} {file} {row['channel']} {row['start']!r} {row['duration']!r} {token} {sub} {speaker} <NA>\n"
+
+
+SPEECH = columns("doc_id string, channel int32, start float64, end float64")
+
+
+def read_speech(path: str, storage: Mapping[str, object] | None = None) -> pa.Table:
+    """Stretches of speech, recognised by content: a Parquet file, a CSV whose first line names `doc_id`, or an RTTM.
+
+    Args:
+        path: plain or packed, local or `s3://`.
+        storage: options for s3fs.
+
+    Returns:
+        A table of schema SPEECH; ends of an RTTM's records are rounded to 4 decimals, as in KWSEval.
+
+    Raises:
+        UserError: there is no such file.
+        DataError: it is broken, or an RTTM without SPEAKER records.
+    """
+    with opened(path, storage) as stream:
+        head = stream.read(4096)
+    if head.startswith(b"PAR1") or b"doc_id" in head.partition(b"\n")[0]:
+        return read_table(path, SPEECH, storage=storage)
+    turns = read_rttm(path, storage).speakers
+    if not turns.num_rows:
+        raise codes.NO_SPEAKER_RECORDS(where=path)
+    ends = np.array([round(end, 4) for end in (turns["start"].to_numpy() + turns["duration"].to_numpy()).tolist()])
+    columns = [turns["doc_id"].cast(pa.string()), turns["channel"], turns["start"], pa.array(ends, pa.float64())]
+    return pa.table(columns, schema=SPEECH)
+
+
+def read_query_documents(path: str, storage: Mapping[str, object] | None = None) -> pa.Table:
+    """The pairs of a query and a document of an RTTM of QUESST (MediaEval 2014, 2015), once each, in the order of the file.
+
+    A line has exactly nine fields, separated by **single** blanks; field 2 is the document, field 6 the **id** of the query,
+    not its text. Type, channel and times are ignored. Empty lines are skipped.
+
+    Args:
+        path: plain or packed, local or `s3://`.
+        storage: options for s3fs.
+
+    Returns:
+        table REFERENCES, of channel 1, without times.
+
+    Raises:
+        UserError: there is no such file.
+        DataError: a line has not nine fields separated by single blanks.
+    """
+    targets: dict[tuple[str, str], None] = {}
+    for number, line in lines(path, storage):
+        if not line:
+            continue
+        fields = line.split(" ")
+        if len(fields) != _NINE or "" in fields:
+            raise codes.QUESST_FIELD_COUNT(
+                where=f"{path}, line {number}",
+                fields=len(line.split()),
+                separators=", not separated by single blanks" if "" in fields else "",
+            )
+        targets[fields[5], fields[1]] = None
+    rows = [(query, document, 1, 0.0, 0.0) for query, document in targets]
+    return pa.Table.from_pylist([dict(zip(REFERENCES.names, row, strict=True)) for row in rows], REFERENCES)

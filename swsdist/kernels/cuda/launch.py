@@ -20,13 +20,12 @@ from numba import cuda
 from numba.cuda.core import config
 from numpy.typing import NDArray
 
+from swsdist.kernels.arithmetic import State
 from swsdist.kernels.compiled import Function
 from swsdist.kernels.cuda import threads
-from swsdist.kernels.cuda.rows import FRAMES
-from swsdist.kernels.cuda.threads import WARP
+from swsdist.kernels.cuda.threads import FRAMES, WARP
 from swsdist.kernels.distances.interface import Map
 from swsdist.kernels.recurrences.interface import Recurrence
-from swsdist.kernels.recurrences.packing import State
 from swsdist.kernels.vectors import WIDTH
 
 # A small search has small launches, which is no error.

@@ -1,4 +1,6 @@
-"""Cosine distance, 1 - cosine of the angle between two frames, and its square, its exponential, and -ln of the cosine.
+"""Distances that are a cosine of something: of frames, of square roots of posteriors, of logarithms of posteriors.
+
+**Cosine**: 1 - cosine of the angle between two frames, and its square, its exponential, and -ln of the cosine.
 
 A frame is divided by its norm, multiplied by 2^11.5 and rounded. A partial sum of a product of two such frames is at
 most the product of their norms (Cauchy-Schwarz), so at most (2^11.5 + sqrt(D)/2)^2. The product of the two scales is
@@ -8,18 +10,37 @@ most the product of their norms (Cauchy-Schwarz), so at most (2^11.5 + sqrt(D)/2
 A zero vector has distance 1 to everything. Error of a distance: at most sqrt(D) / 2^11.5 from the rounding of the
 frames, and 1/4096 from that of d.
 
-`cosine-exp` is exp(1 - cos) - 1, 512 for 1, as SUPERB's query-by-example task takes it: at most e^2 - 1, 3271. With
-x = 1 - cos, e^x = 2^k 2^f, and 2^f ~ 1 + f (c1 + f (c2 + f (c3 + f c4))), the polynomial of that form that is nearest at
-worst and right at both ends; so the map never rises with the cosine. Error of the map: at most 0.71/512.
+`cosine-exp` is exp(1 - cos) - 1, 512 for 1, as SUPERB's query-by-example task takes it: at most e^2 - 1, 3271. With x
+= 1 - cos, e^x = 2^k 2^f, and 2^f ~ 1 + f (c1 + f (c2 + f (c3 + f c4))), the polynomial of that form that is nearest
+at worst and right at both ends; so the map never rises with the cosine. Error of the map: at most 0.71/512.
 
 `cosine-neg-log` is -ln cos, 512 for one nat; a cosine below 4e-4 counts as 4e-4, since smaller ones are rounding. It is
 the map of `inner-product` with another factor. Error of the map: at most 0.58/512.
 
 `unit_norm`, `from_dot` and `from_dot_squared` serve all distances that are a cosine of something.
+
+**Bhattacharyya**, between posteriors: 1 - the cosine of their square roots.
+
+The cosine of the square roots of two distributions is Bhattacharyya's coefficient, the sum of sqrt(q x): the square
+roots have norm 1, but for what a frame's sum is away from 1, which is divided out. Fixed point, bound, map and error
+are those of the cosine; since no product is negative, d is at most the unit. A frame that is all zero has distance 1 to
+everything.
+
+Source: Bhattacharyya 1943; as a local distance, Asaei et al. 2014 among others.
+
+**Logarithms** of posteriors, ln(p + floor), minus each frame's mean, and its square.
+
+After subtracting the mean, a frame's logarithms do not depend on a factor of the probabilities (Aitchison's centred
+log-ratios), and the many classes at the floor do not make all frames similar. Fixed point, bound, map and error are
+those of the cosine. A frame of equal or zero probabilities becomes a zero vector: distance 1 to everything.
+
+The mean of a *document* or speaker cannot be subtracted here, because the store's statistics are those of p, not of ln
+p. To subtract it (a large gain for short queries), store ln p and use `cosine` with `normalise: mean`.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from math import floor, sqrt
 
 import numba
@@ -28,8 +49,7 @@ from numpy.typing import NDArray
 
 from swsdist.kernels.arithmetic import Value, least, most
 from swsdist.kernels.compiled import compiled
-from swsdist.kernels.distances.interface import Distance, Prepared, Side, single
-from swsdist.kernels.distances.logarithm import below_24_bits
+from swsdist.kernels.distances.interface import Distance, Prepared, Side, below_24_bits, compiled_ln, single, totals
 
 #: Norm of a prepared frame, 2^11.5.
 NORM = 2.0**11.5
@@ -163,3 +183,63 @@ def negative_log(name: str, unit: int, dimension: int) -> Distance:
     return single(
         name, dimension, unit, dimension, bound(dimension), _fill, from_dot=from_dot_log, fine=from_dot_log_fine
     )
+
+
+def _bhattacharyya_fill(name: str, values: NDArray[np.float64], side: Side, where: str | None) -> Prepared:
+    totals(values, name, where)
+    out = np.empty(values.shape, np.float32)
+    unit_norm(np.sqrt(values), 0.0, out)
+    return Prepared(out, 0)
+
+
+def bhattacharyya(name: str, unit: int, dimension: int) -> Distance:
+    """1 - the cosine of square roots."""
+    return single(
+        name,
+        dimension,
+        unit,
+        dimension,
+        bound(dimension),
+        partial(_bhattacharyya_fill, name),
+        from_dot=from_dot,
+        fine=from_dot_fine,
+    )
+
+
+#: Centred logarithms of no larger norm are rounding errors of equal probabilities.
+NOTHING = 1e-6
+
+
+@compiled("void(float64[:,::1], float64)")
+def _centred_logarithms(values: NDArray[np.float64], floor: float) -> None:
+    frames, dimension = values.shape
+    for t in range(frames):
+        total = 0.0
+        for k in range(dimension):
+            values[t, k] = compiled_ln(values[t, k] + floor)
+            total = total + values[t, k]
+        mean = total / dimension
+        for k in range(dimension):
+            values[t, k] = values[t, k] - mean
+
+
+def _log_posterior_fill(
+    name: str, floor: float, values: NDArray[np.float64], side: Side, where: str | None
+) -> Prepared:
+    totals(values, name, where)
+    _centred_logarithms(values, floor)
+    out = np.empty(values.shape, np.float32)
+    unit_norm(values, NOTHING, out)
+    return Prepared(out, 0)
+
+
+def log_posterior(name: str, unit: int, dimension: int, floor: float) -> Distance:
+    """1 - cosine of centred logarithms."""
+    fill = partial(_log_posterior_fill, name, floor)
+    return single(name, dimension, unit, dimension, bound(dimension), fill, from_dot=from_dot, fine=from_dot_fine)
+
+
+def log_posterior_squared(name: str, unit: int, dimension: int, floor: float) -> Distance:
+    """The square of `log_posterior`."""
+    fill = partial(_log_posterior_fill, name, floor)
+    return single(name, dimension, unit, dimension, bound(dimension), fill, from_dot=from_dot_squared)

@@ -27,9 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.kernels.arithmetic import Value, least, most
-from swsdist.kernels.distances.interface import Distance, Prepared, Side, single
-from swsdist.kernels.distances.logarithm import below_24_bits
-from swsdist.kernels.distances.probabilities import totals
+from swsdist.kernels.distances.interface import Distance, Prepared, Side, below_24_bits, single, totals
 
 #: The integer for a probability of 1.
 OF_ONE = 3840

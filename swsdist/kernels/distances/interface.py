@@ -12,14 +12,30 @@ A distance is a weighted sum of one or more streams of columns::
 
 A map is a plain Python function of a product, `from_dot`, that uses only ``+ - * << >> &`` and `least`, `most`, and
 whose intermediate values fit 32 bits. It means the same for Python integers, vector lanes and GPU threads.
+
+**Logarithm**, with + - * / alone, so that it is the same on every CPU; and that of an integer, for maps.
+
+Logarithms of the C libraries and of numpy's vector code differ in their last bit between CPUs; IEEE 754 fixes the four
+operations. With x = m 2^e, m within sqrt(1/2)..sqrt(2), and s = (m - 1)/(m + 1)::
+
+    ln x = e ln 2 + 2 (s + s^3/3 + s^5/5 + ...)          |s| <= 0.172: the first term left out is below 2^-60 of the sum
+
+Error: at most some 2^-50 of max(1, |ln x|).
+
+**Weighted sums** of distances over streams of columns: two nets side by side, or posteriors beside cepstra.
+
+The value of the sum is the sum of weight * distance, each distance in its own terms (1 is 1 whatever its unit). All
+units are powers of two, so it is exact in integers: see `kernels.arithmetic.weighted`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache, partial
 from itertools import pairwise
+from math import frexp
 from typing import Literal, NamedTuple, Protocol
 
 import numba
@@ -28,8 +44,10 @@ from numpy.typing import NDArray
 
 from swsdist.core.codes import methods as codes
 from swsdist.core.errors import DataError
-from swsdist.kernels.arithmetic import Value
+from swsdist.kernels.arithmetic import Value, weighted
 from swsdist.kernels.compiled import compiled
+from swsdist.registry.entries import checked
+from swsdist.registry.registries import DISTANCES
 
 #: The side of the product a frame is for; asymmetric distances prepare the two sides differently.
 Side = Literal["query", "document"]
@@ -68,7 +86,7 @@ class Stream(NamedTuple):
         from_dot: map of a product to 0..4095.
         weight: of this stream's distance in the sum.
         bound: upper bound of all partial sums of the product.
-        fine: map of a product to 0..32767, eight times as fine, for the row range (`kernels.row_range`); None: there is none,
+        fine: map of a product to 0..32767, eight times as fine, for the row range (`kernels.products`); None: there is none,
             and `from_dot` serves.
     """
 
@@ -220,3 +238,157 @@ def single(
         raise codes.DIMENSION_TOO_LARGE(dimension=dimension, name=name)
     stream = Stream(0, columns, from_dot, 1, bound, fine)
     return Distance(name, dimension, unit, columns, (stream,), 0, fill)
+
+
+_LN_2 = 0.6931471805599453
+_ROOT_HALF = 0.7071067811865476
+#: 1/23, 1/21, ... 1/3, 1: Horner's scheme begins with the smallest.
+_SERIES = tuple(1.0 / odd for odd in range(23, 0, -2))
+
+
+def ln(x: float) -> float:
+    """The natural logarithm of a positive float64.
+
+    A plain function: the tests hold it against decimals, the kernels compile it as `compiled_ln`.
+    """
+    mantissa, exponent = frexp(x)
+    if mantissa < _ROOT_HALF:
+        mantissa = mantissa * 2.0
+        exponent = exponent - 1
+    s = (mantissa - 1.0) / (mantissa + 1.0)
+    square = s * s
+    total = 0.0
+    for term in _SERIES:
+        total = total * square + term
+    return exponent * _LN_2 + 2.0 * s * total
+
+
+compiled_ln = compiled("float64(float64)")(ln)
+
+
+def below_24_bits(x: Value) -> Value:
+    """24 ln 2 - ln x, 2^20 for 1, of an integer 1..2^24, in 32 bits.
+
+    With x = m 2^e, m within 1..2, ln(1 + u) ~ u (c1 + u (c2 + u (c3 + u c4))): c is the polynomial of that form that is
+    nearest to the logarithm within 0..1 at worst, and equal to it at both ends, so the value never rises with x. Error: at
+    most 0.05 / 2^8.
+    """
+    shifted = x & 0
+    for step in (16, 8, 4, 2, 1):  # until 2^24 <= x < 2^25
+        by = ((x - (1 << (25 - step))) >> 31) & step
+        x = x << by
+        shifted = shifted + by
+    u = (x - 16777216) >> 10
+    series = 14590 + ((-3731 * u) >> 14)
+    series = -30789 + ((series * u) >> 14)
+    series = 65356 + ((series * u) >> 14)
+    return 726817 * shifted - ((series * u) >> 10)  # 2^20 ln 2
+
+
+numba.extending.register_jitable(below_24_bits)
+
+
+#: How far the sum of a frame's probabilities may be from 1.
+TOLERANCE = 0.01
+
+
+@compiled("int64(float64[:,::1], float64[::1])")
+def _totals(values: NDArray[np.float64], out: NDArray[np.float64]) -> int:
+    frames, dimension = values.shape
+    for t in range(frames):
+        total = 0.0
+        for k in range(dimension):
+            if not values[t, k] >= 0.0:
+                return int(t)
+            total = total + values[t, k]
+        if total != 0.0 and abs(total - 1.0) > TOLERANCE:
+            return int(t)
+        out[t] = total
+    return -1
+
+
+def totals(values: NDArray[np.float64], name: str, where: str | None) -> NDArray[np.float64]:
+    """Sums of the frames, in the order of the index; 0 for a frame that is all zero.
+
+    Args:
+        values: float64 (frames, D).
+        name: of the distance, for errors.
+        where: whose features they are, for errors.
+
+    Raises:
+        DataError: a value is negative, or a frame's sum is not 1.
+    """
+    out = np.empty(len(values))
+    bad = _totals(values, out)
+    if bad >= 0:
+        frame = values[bad]
+        problem = f"it contains {frame.min():g}" if frame.min() < 0 else f"its sum is {frame.sum():g}"
+        raise codes.NEEDS_POSTERIORS(where=where, name=name, frame=bad, problem=problem)
+    return out
+
+
+class Part(NamedTuple):
+    """A distance over the feature columns first <= column < stop, and its weight, at least 1."""
+
+    distance: Distance
+    first: int
+    stop: int
+    weight: int
+
+
+def weighted_sum(parts: Sequence[Part], dimension: int, where: str = "streams") -> Distance:
+    """The distance that is a weighted sum of others. Columns may be in several parts, or in none.
+
+    Args:
+        parts: at least one; their distances are single, not sums.
+        dimension: of the features.
+        where: what errors call the parts.
+
+    Raises:
+        ConfigError: a part has columns that the features lack.
+    """
+    for k, part in enumerate(parts):
+        if not 0 <= part.first < part.stop <= dimension:
+            raise codes.STREAM_COLUMNS_OUTSIDE(
+                where=f"{where}[{k}].columns", dimension=dimension, first=part.first, stop=part.stop
+            )
+    total = weighted([(part.distance.name, part.weight) for part in parts])
+    streams = []
+    columns = 0
+    for part, weight in zip(parts, total.weights, strict=True):
+        (stream,) = part.distance.streams
+        streams.append(stream._replace(first=columns, stop=columns + stream.stop, weight=weight))
+        columns += part.distance.columns
+    name = " + ".join(f"{part.weight} {part.distance.name}" for part in parts)
+    return Distance(name, dimension, total.unit, columns, tuple(streams), total.shift, partial(_fill, tuple(parts)))
+
+
+def _fill(parts: tuple[Part, ...], values: NDArray[np.float64], side: Side, where: str | None) -> Prepared:
+    prepared = [
+        part.distance.fill(np.array(values[:, part.first : part.stop], order="C"), side, where) for part in parts
+    ]
+    return Prepared(
+        np.concatenate([item.frames for item in prepared], axis=1), sum(item.saturated for item in prepared)
+    )
+
+
+def create(name: str, dimension: int, options: Mapping[str, object] | None = None) -> Distance:
+    """The distance of that name for features of that dimension.
+
+    Args:
+        name: registered.
+        dimension: at least 1.
+        options: those that are not as they are by default, such as `floor` or `cap`.
+
+    Raises:
+        ConfigError: there is no such distance, or it does not take such an option.
+        UserError: the dimension is too large for it.
+    """
+    return _made(name, dimension, tuple(sorted(checked(DISTANCES, name, options or {}).items())))
+
+
+@cache
+def _made(name: str, dimension: int, options: tuple[tuple[str, object], ...]) -> Distance:
+    entry = DISTANCES[name]
+    distance: Distance = entry.load()(name, entry.unit, dimension, **dict(options))
+    return distance

@@ -31,9 +31,17 @@ from numpy.typing import NDArray
 
 from swsdist.kernels.arithmetic import Value, least, most
 from swsdist.kernels.compiled import compiled
-from swsdist.kernels.distances.interface import LARGEST_COORDINATE, LARGEST_SUM, Distance, Prepared, Side, single
-from swsdist.kernels.distances.logarithm import compiled_ln, ln
-from swsdist.kernels.distances.probabilities import totals
+from swsdist.kernels.distances.interface import (
+    LARGEST_COORDINATE,
+    LARGEST_SUM,
+    Distance,
+    Prepared,
+    Side,
+    compiled_ln,
+    ln,
+    single,
+    totals,
+)
 
 #: The integers for a probability of 1, and for one nat of a logarithm.
 OF_ONE, OF_NAT, OF_NAT_SYMMETRIC = 4096.0, 128.0, 64.0

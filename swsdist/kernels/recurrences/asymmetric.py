@@ -13,8 +13,8 @@ the steps of Itakura 1975, "Minimum prediction residual principle applied to spe
 against two of those together; `asymmetric` of Giorgino 2009, "Computing and visualizing dynamic time warping alignments
 in R".) A path takes at most 2 N - 1 document frames, and a result depends on nothing further back.
 
-State of a cell and layout: as in `kernels.recurrences.bounded_slope`, ``cost << frame_bits | document frames`` in three columns
-that rotate; of equal costs the shorter path wins.
+State of a cell and layout: as in `kernels.recurrences.bounded_slope`, ``cost << frame_bits | document frames`` in
+three columns that rotate; of equal costs the shorter path wins.
 """
 
 from __future__ import annotations
@@ -25,10 +25,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.kernels.arithmetic import Value, least
-from swsdist.kernels.recurrences.interface import Recurrence
-from swsdist.kernels.recurrences.packing import State, packing
-from swsdist.kernels.recurrences.tracing import (
+from swsdist.kernels.arithmetic import State, Value, least, packing
+from swsdist.kernels.recurrences.interface import (
     BEGIN,
     BITS,
     DIAGONAL,
@@ -37,6 +35,7 @@ from swsdist.kernels.recurrences.tracing import (
     STAY,
     Codes,
     Numbers,
+    Recurrence,
     Table,
     unpacked,
 )
@@ -84,7 +83,7 @@ def restart(columns: State, at: int, n: int, infinity: int, option: int) -> None
 
 
 def trace(distances: Table, option: int, cost: Numbers, frames: Numbers, steps: Codes) -> None:
-    """The plain version, see `kernels.recurrences.tracing`."""
+    """The plain version, see `kernels.recurrences.interface`."""
     n, length = distances.shape
     states = np.full((3, n), NO_PATH)
     for t in range(length):

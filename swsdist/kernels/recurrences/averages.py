@@ -32,11 +32,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.core.codes import methods as codes
-from swsdist.kernels.arithmetic import Value, choose
-from swsdist.kernels.recurrences.interface import Recurrence
-from swsdist.kernels.recurrences.packing import Packing, State
-from swsdist.kernels.recurrences.quotients import share, single, wide
-from swsdist.kernels.recurrences.tracing import BEGIN, DIAGONAL, LEFT, STAY, Codes, Numbers, Table
+from swsdist.kernels.arithmetic import Packing, State, Value, choose
+from swsdist.kernels.recurrences.interface import (
+    BEGIN,
+    DIAGONAL,
+    LEFT,
+    STAY,
+    Codes,
+    Numbers,
+    Recurrence,
+    Table,
+    share,
+    single,
+    wide,
+)
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
 from swsdist.registry.registries import RECURRENCES
 
@@ -130,7 +139,7 @@ def restart(columns: State, at: int, n: int, infinity: int, option: int) -> None
 
 
 def trace(distances: Table, option: int, cost: Numbers, frames: Numbers, steps: Codes) -> None:
-    """The plain version, see `kernels.recurrences.tracing`."""
+    """The plain version, see `kernels.recurrences.interface`."""
     n, length = distances.shape
     column = np.zeros((n, 3), np.int64)
     column[:, 0] = NOWHERE

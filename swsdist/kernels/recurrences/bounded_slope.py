@@ -14,11 +14,11 @@ back. The step set is that of Sakoe and Chiba (1978), type P=1, made asymmetric.
 
 State of a cell: ``cost << frame_bits | document frames``. Adding ``d << frame_bits | n`` extends a path; the smaller
 integer is the lower cost, and of equal costs the shorter path. The state is int32 where the query fits (see
-`kernels.recurrences.packing`), else int64.
+`kernels.arithmetic`), else int64.
 
-Layout: sixteen pieces of documents side by side, each row of a column one vector (`kernels.vectors`). The three columns
-rotate: that of frame t is number t mod 3. Two of a cell's five inputs stay in registers from the row before. No fast-math flag
-anywhere: all is integer.
+Layout: sixteen pieces of documents side by side, each row of a column one vector (`kernels.vectors`). The three
+columns rotate: that of frame t is number t mod 3. Two of a cell's five inputs stay in registers from the row before.
+No fast-math flag anywhere: all is integer.
 """
 
 from __future__ import annotations
@@ -29,10 +29,19 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.kernels.arithmetic import Value, least
-from swsdist.kernels.recurrences.interface import Recurrence
-from swsdist.kernels.recurrences.packing import State, packing
-from swsdist.kernels.recurrences.tracing import BITS, DIAGONAL, FAST, NO_PATH, SKIP, Codes, Numbers, Table, unpacked
+from swsdist.kernels.arithmetic import State, Value, least, packing
+from swsdist.kernels.recurrences.interface import (
+    BITS,
+    DIAGONAL,
+    FAST,
+    NO_PATH,
+    SKIP,
+    Codes,
+    Numbers,
+    Recurrence,
+    Table,
+    unpacked,
+)
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
 
 

@@ -32,12 +32,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.core.codes import methods as codes
-from swsdist.kernels.arithmetic import Value, choose
-from swsdist.kernels.recurrences import packing as packed
-from swsdist.kernels.recurrences.interface import Recurrence
-from swsdist.kernels.recurrences.packing import State
-from swsdist.kernels.recurrences.quotients import share, wide
-from swsdist.kernels.recurrences.tracing import BEGIN, DIAGONAL, SKIP, STAY, Codes, Numbers, Table
+from swsdist.kernels import arithmetic as packed
+from swsdist.kernels.arithmetic import State, Value, choose
+from swsdist.kernels.recurrences.interface import (
+    BEGIN,
+    DIAGONAL,
+    SKIP,
+    STAY,
+    Codes,
+    Numbers,
+    Recurrence,
+    Table,
+    share,
+    wide,
+)
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
 from swsdist.registry.registries import RECURRENCES
 
@@ -119,7 +127,7 @@ def restart(columns: State, at: int, n: int, infinity: int, option: int) -> None
 
 
 def trace(distances: Table, option: int, cost: Numbers, frames: Numbers, steps: Codes) -> None:
-    """The plain version, see `kernels.recurrences.tracing`."""
+    """The plain version, see `kernels.recurrences.interface`."""
     n, length = distances.shape
     sums = np.full((3, n), NOWHERE)
     shapes = np.full((3, n), 1 << SHIFT)

@@ -30,12 +30,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.core.codes import methods as codes
-from swsdist.kernels.arithmetic import Value, choose, least
-from swsdist.kernels.recurrences.interface import Recurrence
-from swsdist.kernels.recurrences.packing import Packing, State
-from swsdist.kernels.recurrences.quotients import narrow, share, wide
-from swsdist.kernels.recurrences.tracing import BEGIN, BITS, DIAGONAL, LEFT, NO_PATH, STAY, Codes, Numbers, Table
-from swsdist.kernels.scales import MAX_DISTANCE
+from swsdist.kernels.arithmetic import MAX_DISTANCE, Packing, State, Value, choose, least
+from swsdist.kernels.recurrences.interface import (
+    BEGIN,
+    BITS,
+    DIAGONAL,
+    LEFT,
+    NO_PATH,
+    STAY,
+    Codes,
+    Numbers,
+    Recurrence,
+    Table,
+    narrow,
+    share,
+    wide,
+)
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
 from swsdist.registry.registries import RECURRENCES
 

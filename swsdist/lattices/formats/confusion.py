@@ -23,8 +23,17 @@ from swsdist.core.errors import DataError
 from swsdist.io.compressed import lines
 from swsdist.io.fields import integer, number, split, time
 from swsdist.io.filesystem import locate
-from swsdist.lattices.formats.parts import stem, text_of
-from swsdist.lattices.lattice import BREAK, MILLISECOND, Broken, Lattice, Lattices, Origin, of_probabilities
+from swsdist.lattices.lattice import (
+    BREAK,
+    MILLISECOND,
+    Broken,
+    Lattice,
+    Lattices,
+    Origin,
+    of_probabilities,
+    stem,
+    text_of,
+)
 
 _HEAD = re.compile(rb"\s*\S+(?:[ \t]+\[(?:[ \t]+[0-9]+[ \t]+[0-9.eE+-]+)+[ \t]+\])*[ \t]+\[[ \t]+[0-9]+[ \t]+[0-9]")
 #: Greatest difference of a bin's sum from 1.

@@ -15,14 +15,11 @@ from numpy.typing import NDArray
 from swsdist.config.search import Search
 from swsdist.core.codes import methods as codes
 from swsdist.core.fingerprint import fingerprint
-from swsdist.methods.dtw.tracks import tracks_read
-from swsdist.methods.first_pass.landmarks import codebook_file, landmark_documents
-from swsdist.methods.method import Result, Unit
-from swsdist.methods.query.dropping import without_dropped
-from swsdist.methods.query.example import Example
+from swsdist.methods.method import Result, Unit, tracks_read
+from swsdist.methods.query.example import Example, in_parts
 from swsdist.methods.query.extraction import prepared
-from swsdist.methods.query.parts import in_parts
-from swsdist.methods.sample import sample_limit
+from swsdist.methods.query.speech_trimming import without_dropped
+from swsdist.methods.sample import codebook_file, landmark_documents, sample_limit
 from swsdist.methods.spans import best_in_spans
 from swsdist.registry.registries import FIRST_PASSES
 from swsdist.store.manifest import Shard
@@ -94,15 +91,14 @@ class Dtw:
 
     def warm(self) -> None:
         """Load the compiled kernels, and reject an inexact matrix product."""
-        from swsdist.methods.dtw.distance import distance_of
         from swsdist.methods.dtw.search import warm
-        from swsdist.methods.dtw.shard import engine_settings
+        from swsdist.methods.dtw.shard import distance_of, engine_settings
 
         settings, dimension = self.any_columns()
         distance = distance_of(settings, dimension)
         warm(engine_settings(settings, distance, 0.01))
         if self._first_pass:
-            rescoring = importlib.import_module("swsdist.methods.first_pass.rescoring")
+            rescoring = importlib.import_module("swsdist.methods.first_pass.search")
             rescoring.warm(distance, settings.candidate_window)
             importlib.import_module("swsdist.methods.first_pass.search")
             importlib.import_module("swsdist.kernels.lookup").scanner()
@@ -135,8 +131,11 @@ class Dtw:
 
     def search(self, queries: Queries, store: Store, shards: tuple[str, ...], buckets: int) -> Result:
         """The exact search, everywhere or in the windows of the first pass."""
-        from swsdist.methods.dtw.distance import unit_of  # loads numba
-        from swsdist.methods.dtw.shard import candidate_tables, search_shard
+        from swsdist.methods.dtw.shard import (
+            candidate_tables,
+            search_shard,
+            unit_of,  # loads numba
+        )
 
         examples = queries(1)
         if self._first_pass:
@@ -164,8 +163,8 @@ class Dtw:
 
     def rescore(self, queries: Queries, store: Store, spans: pa.Table) -> pa.Table:
         """The best path of a query's examples inside each span; the first example, and then the first end, wins ties."""
-        from swsdist.kernels.query_distances import local_distances
-        from swsdist.kernels.recurrences.create import create
+        from swsdist.kernels.products import local_distances
+        from swsdist.kernels.recurrences.interface import create
         from swsdist.methods.curve import traced
 
         settings = self._settings

@@ -21,7 +21,7 @@ class Settings(NamedTuple):
         backend: implementation of the search, see `methods.dtw.backends`.
         threads: that search at once.
         options: of the recurrence, those that are not as they are by default.
-        row_range: map the distances of a query frame to a document to their range (`kernels.row_range`).
+        row_range: map the distances of a query frame to a document to their range (`kernels.products`).
         device_memory: bytes of a GPU's memory at most; None: half of what is free, or 4 GB.
     """
 

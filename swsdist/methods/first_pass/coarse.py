@@ -6,9 +6,9 @@ estimated cost is the sum of the least values of the columns of the distance mat
 
     estimate(n) = sum of min over i of d(i, t), n <= t < n + N
 
-Of an utterance the max(100, its seconds) windows of least estimate are searched properly. (The sum in the paper runs to n + N
-inclusive, one frame more than the window has; here it has N.) All distances are computed, so a window costs the product,
-only the recurrence is saved: at 39 dimensions about half.
+Of an utterance the max(100, its seconds) windows of least estimate are searched properly. (The sum in the paper runs
+to n + N inclusive, one frame more than the window has; here it has N.) All distances are computed, so a window costs
+the product, only the recurrence is saved: at 39 dimensions about half.
 
 Ours: a last window where the document's end is not reached otherwise, and end frames from N / 2 before the window's end
 to N / 2 after it, of the first window from the document's beginning, since a path takes from half to twice the query's
@@ -22,11 +22,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.kernels.query_distances import QueryDistances, Room
+from swsdist.kernels.products import QueryDistances, Room
 from swsdist.kernels.vectors import WIDTH
 from swsdist.kernels.windows import column_minima, least_sums
-from swsdist.methods.first_pass.buffering import buffered, stretches
-from swsdist.methods.first_pass.interface import Budget, Material, Proposals, Windows, Work
+from swsdist.methods.first_pass.interface import Budget, Material, Proposals, Windows, Work, buffered, stretches
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """Product quantisation of prepared frames: 16 codes in each part of a stream's columns, and a query's tables of bytes.
 
-Jégou, Douze and Schmid (2011), "Product quantization for nearest neighbor search": a stream's columns are cut into parts, and
-a part of a frame is represented by the nearest of 16 centroids, which are means. Its product with a query is then a sum
-of numbers that a table gives (asymmetric distance computation). Here all of it is integers until the tables, so codebook
-and codes have the same bytes on any processor.
+Jégou, Douze and Schmid (2011), "Product quantization for nearest neighbor search": a stream's columns are cut into
+parts, and a part of a frame is represented by the nearest of 16 centroids, which are means. Its product with a query
+is then a sum of numbers that a table gives (asymmetric distance computation). Here all of it is integers until the
+tables, so codebook and codes have the same bytes on any processor.
 
 Columns count by how large they are on the side of the query, because an error there is multiplied by that.
 """

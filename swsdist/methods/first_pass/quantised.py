@@ -1,13 +1,14 @@
 """An index of product-quantised frames, whose distances are looked up in tables, for a search of all documents.
 
-Frames are averaged in groups of `factor` and coded with 4 bits in each part of a stream (`codebook`); the index of a shard
-has the codes of its documents as they are searched (`kernels.lookup`). A query looks its distances up, a path costs their sum,
-and the chunks of 8 averages in which the cheapest paths end are proposed, but none that lies in the window of a cheaper one.
-Nothing else is left out before the budget: a word that is said twice in a second is proposed twice.
+Frames are averaged in groups of `factor` and coded with 4 bits in each part of a stream (`codebook`); the index of a
+shard has the codes of its documents as they are searched (`kernels.lookup`). A query looks its distances up, a path
+costs their sum, and the chunks of 8 averages in which the cheapest paths end are proposed, but none that lies in the
+window of a cheaper one. Nothing else is left out before the budget: a word that is said twice in a second is proposed
+twice.
 
-What a proposed window costs is no bound of its exact cost: a distance differs by what quantisation leaves (a third of the
-variance of MFCC), by at most half a 255th of the tables' reach a part from rounding, and where it is farther than their
-reach. `verify` measures what that loses.
+What a proposed window costs is no bound of its exact cost: a distance differs by what quantisation leaves (a third of
+the variance of MFCC), by at most half a 255th of the tables' reach a part from rounding, and where it is farther than
+their reach. `verify` measures what that loses.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 
 from swsdist.core.codes import methods as codes
 from swsdist.core.threads import in_threads
+from swsdist.core.types import columns
 from swsdist.kernels.lookup import CHUNK, DISTANCES, GROUP, ROWS, Scan, interleave, mark_gaps, scanner
 from swsdist.kernels.suppression import separated
 from swsdist.methods.first_pass.codebook import Codebook, Tables, tables
@@ -32,13 +34,7 @@ from swsdist.methods.first_pass.interface import Budget, Material, Proposals, Wi
 
 #: A row per document, in the order of its shard: averaged frames, their codes as `kernels.lookup` has them, and of sampled
 #: documents all features of all tracks, float32 (frames, dimension).
-CODES = pa.schema(
-    [
-        pa.field("frames", pa.int64(), False),
-        pa.field("codes", pa.large_binary(), False),
-        pa.field("features", pa.large_binary()),
-    ]
-)
+CODES = columns("frames int64, codes large_binary, features large_binary?")
 
 #: Averaged frames behind a document that no path crosses.
 _GAP = 2

@@ -1,7 +1,7 @@
 """All terms of a search as one deterministic automaton over the labels of a shard, by subset construction.
 
-A path through a lattice meets each node of the automaton at most once from a start, so a place of a term is counted once, also
-where several of the term's alternatives or patterns match the same labels.
+A path through a lattice meets each node of the automaton at most once from a start, so a place of a term is counted
+once, also where several of the term's alternatives or patterns match the same labels.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The method lattice-edits: every path of a query's lattice against every path of the documents', edits allowed.
 
-The score of a match is -(least cost) / (labels of the query's path). A cost of 1 is a factor of 1/e of the chance of both
-paths, and an edit costs `edit`. A match begins and ends with a label of the document that stands for one of the query's, so
-silence at the edges of either lasts no part of it. Source: the system P1L-STD of ELiRF (Albayzin 2012), see docs/sources.md.
+The score of a match is -(least cost) / (labels of the query's path). A cost of 1 is a factor of 1/e of the chance of
+both paths, and an edit costs `edit`. A match begins and ends with a label of the document that stands for one of the
+query's, so silence at the edges of either lasts no part of it. Source: the system P1L-STD of ELiRF (Albayzin 2012),
+see docs/sources.md.
 """
 
 from __future__ import annotations
@@ -22,9 +23,7 @@ from swsdist.core.types import CANDIDATES
 from swsdist.io.compressed import lines
 from swsdist.io.fields import number, split
 from swsdist.lattices.packed import TICK, Packed
-from swsdist.methods.lattice.places import by_buckets, span_columns
-from swsdist.methods.lattice.query_lattices import packed_of
-from swsdist.methods.lattice.shared import demand_unset, shard_units
+from swsdist.methods.lattice.places import by_buckets, demand_unset, packed_of, shard_units, span_columns
 from swsdist.methods.method import Result, Unit
 from swsdist.registry.entries import Options, checked
 from swsdist.registry.registries import METHODS

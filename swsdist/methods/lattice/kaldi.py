@@ -1,24 +1,25 @@
 """Kaldi's keyword search: the hits of `lattice-to-kws-index --max-states-scale=-1 | kws-index-union | kws-search`.
 
-A hit is not a place but a sequence of clusters. The arcs of a word are clustered: the heads are arcs that follow each other
-without overlap, from the first on, and an arc belongs to the head that it overlaps most. All chains of arcs through the same
-clusters are one hit: the posteriors add, the start is the earliest, the end the latest. So a hit's times can be those of no
-single path, and its score can be more than 1. Silence (label 0) stands between words only, and no arc of it is longer than
-a limit.
+A hit is not a place but a sequence of clusters. The arcs of a word are clustered: the heads are arcs that follow each
+other without overlap, from the first on, and an arc belongs to the head that it overlaps most. All chains of arcs
+through the same clusters are one hit: the posteriors add, the start is the earliest, the end the latest. So a hit's
+times can be those of no single path, and its score can be more than 1. Silence (label 0) stands between words only,
+and no arc of it is longer than a limit.
 
-Of the sequences of clusters that end alike the program reports the best alone. The disambiguation symbols that replace the
-clusters name states of the determinised index, and two sequences that end in the same states of the lattice, with the same
-shares of their posteriors and the same differences of start among them, end in the same state of the index. That loses hits,
-and is done here because the program does it. Detections that keep them are made elsewhere.
+Of the sequences of clusters that end alike the program reports the best alone. The disambiguation symbols that
+replace the clusters name states of the determinised index, and two sequences that end in the same states of the
+lattice, with the same shares of their posteriors and the same differences of start among them, end in the same state
+of the index. That loses hits, and is done here because the program does it. Detections that keep them are made
+elsewhere.
 
-The program rounds weights to 1/1024, so its costs differ by up to 0.0015. It aborts at lattices with states that no path
-reaches or leaves; here such states have no hits.
+The program rounds weights to 1/1024, so its costs differ by up to 0.0015. It aborts at lattices with states that no
+path reaches or leaves; here such states have no hits.
 
-The end of a hit is exclusive. Nothing depends on other lattices: hits of parts of a collection are together those of the
-collection.
+The end of a hit is exclusive. Nothing depends on other lattices: hits of parts of a collection are together those of
+the collection.
 
-Sources: Can and Saraclar 2011, "Lattice indexing for spoken term detection"; Kaldi (lattice-to-kws-index.cc, kws-search.cc,
-kws-functions.cc, by reading them).
+Sources: Can and Saraclar 2011, "Lattice indexing for spoken term detection"; Kaldi (lattice-to-kws-index.cc,
+kws-search.cc, kws-functions.cc, by reading them).
 """
 
 from __future__ import annotations

@@ -7,11 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from swsdist.config.search import Search
+from swsdist.config.search import LatticeOptions, Search
 from swsdist.core.types import CANDIDATES
-from swsdist.methods.lattice.options import LatticeOptions
-from swsdist.methods.lattice.places import Prepared, by_buckets
-from swsdist.methods.lattice.shared import demand_unset, shard_units
+from swsdist.methods.lattice.places import Prepared, by_buckets, demand_unset, shard_units
 from swsdist.methods.method import Result, Unit
 from swsdist.registry.entries import checked
 from swsdist.registry.registries import METHODS

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from swsdist.config.search import LatticeOptions
 from swsdist.core.types import CANDIDATES
 from swsdist.kernels.lattice_search import closures, label_masks, search
 from swsdist.lattices.lattice import BREAK
 from swsdist.methods.lattice.automaton import Automaton, Choice, Written, automata, is_pattern, possible, written_of
 from swsdist.methods.lattice.kaldi import kaldi_places
-from swsdist.methods.lattice.options import LatticeOptions
 from swsdist.methods.lattice.places import Places, Prepared, candidates, gap_ticks
 from swsdist.store.lattice_shards import Lattices, Postings, postings_of, read_lattices, shard_rows
 from swsdist.store.reading import Store

@@ -1,7 +1,19 @@
-"""A query example, prepared for the search."""
+"""A query example, prepared for the search.
+
+Parts of a query example, which the engine searches as examples: for documents with other words between, or another
+ending.
+
+A query of N frames is cut into halves of N // 2 frames and the rest, and into its first and its last ceil(2 N / 3)
+frames.
+
+**Averages.** Frames are averaged before they are prepared, for whatever distance. A mean is taken of features, and
+the distance then prepares it as any frame: under a cosine its norm is that of all others, and a mean of posteriors is
+a posterior.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,3 +34,89 @@ class Example(NamedTuple):
     example: int
     frames: NDArray[np.float32]
     saturated: int = 0
+
+
+#: What candidates are of, by number: the uncut query, its joined halves, its first two thirds, its last two thirds.
+UNCUT, JOINED, FIRST, LAST = range(4)
+#: A candidate's example is the number of the example times this, plus that of the part.
+PARTS = 4
+#: Frames that are searched, for each frame of a query.
+WORK = 1 + 1 + 2 * 2 / 3
+
+
+class Parts(NamedTuple):
+    """Examples in parts.
+
+    Attributes:
+        searched: what the engine searches.
+        target: int64 (searched,), ascending: the index in `results` of what each is or, as a half, is joined to.
+        results: what candidates are of; joined halves are as long as the whole.
+        gap: greatest number of document frames between two halves.
+    """
+
+    searched: list[Example]
+    target: NDArray[np.int64]
+    results: list[Example]
+    gap: int
+
+
+def in_parts(examples: Sequence[Example], least: int, gap: int) -> Parts:
+    """All examples with their parts; parts of fewer than `least` frames, or of none, are left out."""
+    least = max(least, 1)
+    searched: list[Example] = []
+    results: list[Example] = []
+    target: list[int] = []
+
+    def add(example: Example, part: int, *cuts: slice) -> None:
+        result = example._replace(example=example.example * PARTS + part)
+        pieces = [result._replace(frames=np.ascontiguousarray(example.frames[cut])) for cut in cuts]
+        target.extend([len(results)] * len(pieces))
+        searched.extend(pieces)
+        results.append(pieces[0] if len(pieces) == 1 else result)
+
+    for example in examples:
+        n = len(example.frames)
+        half, long = n // 2, -(-2 * n // 3)
+        add(example, UNCUT, slice(0, n))
+        part = example._replace(saturated=0)  # counted once
+        if half >= least:
+            add(part, JOINED, slice(0, half), slice(half, n))
+        if least <= long < n:
+            add(part, FIRST, slice(0, long))
+            add(part, LAST, slice(n - long, n))
+    return Parts(searched, np.array(target, np.int64), results, gap)
+
+
+Frames = NDArray[np.float32]
+
+
+def averaged(blocks: Iterable[Frames], factor: int) -> Iterator[Frames]:
+    """Means of each `factor` consecutive frames; the last ones of a document are the mean of what is left.
+
+    Args:
+        blocks: consecutive, float32 (frames, dimension); not prepared.
+        factor: r.
+
+    Yields:
+        float32 blocks.
+    """
+    if factor == 1:
+        yield from blocks
+        return
+    rest: Frames | None = None
+    for block in blocks:
+        frames = block if rest is None else np.concatenate([rest, block])
+        complete = len(frames) // factor * factor
+        if complete:
+            yield _means(frames[:complete], factor)
+        rest = frames[complete:]
+    if rest is not None and len(rest):
+        yield _means(rest, factor)
+
+
+def _means(frames: Frames, factor: int) -> Frames:
+    out = np.empty((-(-len(frames) // factor), frames.shape[1]), np.float32)
+    from swsdist.kernels.windows import means  # loads numba: planning does without
+
+    means(np.ascontiguousarray(frames), factor, out)
+    return out

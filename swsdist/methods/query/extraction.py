@@ -4,50 +4,283 @@ Documents and examples share the same code (`store.writing.write_tracks`) and re
 
 An example that is a place in a recording is computed with the context the extractor needs, and then cut, so its edge
 frames equal those of running speech. A file that was cut before has no context; the extractor repeats its edges.
+
+**Statistics** of recordings: means and variances for queries that are places in them. They apply with
+`search.documents_by: document`. They come from the store if it contains the recording, otherwise from up to six
+minutes around the place.
 """
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from swsdist.audio.reader import probe, read_blocks
 from swsdist.audio.speech import bandwidth_of
-from swsdist.config.dropping import Dropping
-from swsdist.config.search import Search
+from swsdist.config.search import Dropping, Search
 from swsdist.core.codes import methods as codes
+from swsdist.core.errors import AudioError, CutOffError
 from swsdist.core.fingerprint import stable_hash
 from swsdist.core.types import EXAMPLES, REJECTED
-from swsdist.features.blocks import regrouped
+from swsdist.features.blocks import in_blocks, regrouped
 from swsdist.features.extractors import Source, recipe, recipe_fingerprint
 from swsdist.features.interface import (
     Extractor,
     Precomputed,
     dtype_of,
+    for_speaker,
+    frame_count,
     frame_shift,
     frames_seconds,
     kind_of,
+    surroundings,
     tracks_of,
 )
 from swsdist.features.statistics import Statistics
-from swsdist.io.filesystem import Folder
+from swsdist.io.filesystem import Folder, is_remote
 from swsdist.io.remote.scratch import scratch
-from swsdist.methods.query.averaging import averaged
-from swsdist.methods.query.dropping import demand_kept
-from swsdist.methods.query.example import Example
-from swsdist.methods.query.example_frames import bounded, example_frames
-from swsdist.methods.query.recording_statistics import with_recording_statistics
-from swsdist.methods.query.speech_trimming import trim_to_speech
-from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, Shard, Track
+from swsdist.kernels.arithmetic import LONGEST_QUERY
+from swsdist.methods.query.example import Example, averaged
+from swsdist.methods.query.speech_trimming import demand_kept, trim_to_speech
+from swsdist.registry.registries import RECURRENCES
+from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, Shard, Track, relocated_paths
 from swsdist.store.parquet import Output, numbers, publish
 from swsdist.store.reading import Store, Tracks
 from swsdist.store.writing import Reading, ReadResult, precomputed_example, shard_name, write_tracks
+
+#: Length of a stretch, and least length of a recording, in s. Without a store, statistics cover the stretch where a place
+#: begins, and its neighbours.
+_STRETCH, _LEAST = 120.0, 10.0
+
+_COLUMNS = ["doc_id", "channel", "path", "recording", "start", "duration", "shard"]
+
+
+#: A shard's track means and variances, and the row of each document and channel.
+_Means = tuple[pa.Table, dict[tuple[str, int], int]]
+
+
+def uses_recording_statistics(search: Search) -> bool:
+    """Whether documents, and queries that are places in recordings, are normalised by their recording."""
+    return search.documents_by == "document" and any(term.normalise != "none" for term in search.terms())
+
+
+def with_statistics(rows: Sequence[dict[str, Any]], store: Store, tracks: Sequence[str]) -> list[dict[str, Any]]:
+    """Add `statistics` to rows of QUERIES that are places: mean and variance of each track, [] if the store has none.
+
+    Args:
+        rows: of QUERIES.
+        store: the searched store.
+        tracks: names, in column order.
+    """
+    marked = [k for k, row in enumerate(rows) if row["start"] is not None or row["end"] is not None]
+    if not marked:
+        return list(rows)
+    matches = [dict(row) for row in rows]
+    documents = _documents(store, [rows[k] for k in marked])
+    loaded: dict[tuple[str, str], _Means] = {}
+    for k in marked:
+        document = _holding(rows[k], documents)
+        matches[k]["statistics"] = [] if document is None else _of(document, store, tracks, loaded)
+    return matches
+
+
+#: Documents by name, or by the real path of their file, and channel.
+_Places = dict[tuple[str, int], list[dict[str, Any]]]
+
+
+def _documents(store: Store, rows: Sequence[dict[str, Any]]) -> _Places:
+    """Documents of the store that may contain some places."""
+    table = store.documents(columns=_COLUMNS)
+    now = relocated_paths(store.folder, store.manifest.recordings, table["path"], table["path"])
+    table = table.set_column(table.column_names.index("path"), "path", now)
+    ids = pa.array({row["doc_id"] for row in rows if row["doc_id"] is not None}, pa.string())
+    meant = pc.or_kleene(pc.is_in(table["doc_id"], ids), pc.is_in(table["recording"], ids))
+    files = {row["path"] for row in rows if row["doc_id"] is None and row["path"] is not None}
+    if files:  # a link may differ in name from its file
+        ends = pa.array({path.rsplit("/", 1)[-1] for file in files for path in (file, _real(file))}, pa.string())
+        end = pc.replace_substring_regex(table["path"], "^.*/", "")
+        meant = pc.or_kleene(meant, pc.is_in(end, ends))
+    documents: _Places = {}
+    for row in table.filter(meant).to_pylist():
+        for name in {row["doc_id"], row["recording"] or row["doc_id"], f"\0{_real(row['path'])}"}:
+            documents.setdefault((name, row["channel"]), []).append(row)
+    return documents
+
+
+def _real(path: str) -> str:
+    return path if is_remote(path) else os.path.realpath(path)
+
+
+def _holding(row: dict[str, Any], documents: _Places) -> dict[str, Any] | None:
+    """The document that contains the middle of a place."""
+    name = row["doc_id"] if row["doc_id"] is not None else f"\0{_real(row['path'] or '')}"
+    start = row["start"] or 0.0
+    middle = start if row["end"] is None else (start + row["end"]) / 2
+    for document in documents.get((name, row["channel"]), ()):
+        first = document["start"] or 0.0
+        if first <= middle <= first + document["duration"]:
+            return document
+    return None
+
+
+def _of(
+    document: dict[str, Any], store: Store, tracks: Sequence[str], loaded: dict[tuple[str, str], _Means]
+) -> list[Any]:
+    """Mean and variance of each track of a document; each shard is read once."""
+    moments = []
+    for track in tracks:
+        key = document["shard"], track
+        if key not in loaded:
+            table = store.documents(document["shard"], ["doc_id", "channel", "mean", "variance"], track)
+            keys = zip(table["doc_id"].to_pylist(), table["channel"].to_pylist(), strict=True)
+            loaded[key] = table.select(["mean", "variance"]), {item: k for k, item in enumerate(keys)}
+        values, rows = loaded[key]
+        if (k := rows.get((document["doc_id"], document["channel"]))) is not None:
+            moments.append([values["mean"][k].as_py(), values["variance"][k].as_py()])
+    return moments if len(moments) == len(tracks) else []  # a track may lack the document
+
+
+def with_recording_statistics(
+    read: ReadResult, document: dict[str, Any], extractor: Extractor | Precomputed, folder: Folder
+) -> ReadResult:
+    """Add the statistics of the recording that contains a place, if they normalise the place.
+
+    Args:
+        read: of the place.
+        document: `example`, a row of QUERIES; `statistics` of the extractor's tracks, as `with_statistics` gives them.
+        extractor: of the store.
+        folder: gives the storage options.
+
+    Raises:
+        AudioError: the recording cannot be read.
+    """
+    loaded = document.get("statistics")
+    if loaded is None:
+        return read
+    if loaded:
+        statistics = [Statistics.from_variance(1, mean, variance) for mean, variance in loaded]
+    elif isinstance(extractor, Precomputed) or (taken := _around(document["example"], extractor, folder)) is None:
+        return read
+    else:
+        statistics = taken
+    return read._replace(recording=document["path"] or document["doc_id"], statistics=statistics)
+
+
+def _around(row: dict[str, Any], extractor: Extractor, folder: Folder) -> list[Statistics] | None:
+    """Statistics of each track of an extractor, over the minutes around a place; None if a recording is too short.
+
+    Raises:
+        AudioError: the recording cannot be read.
+    """
+    length = probe(row["path"], folder.storage).duration
+    if length < _LEAST:
+        return None
+    stretch = (row["start"] or 0.0) // _STRETCH
+    start, end = max(0.0, (stretch - 1) * _STRETCH), min(length, (stretch + 2) * _STRETCH)
+    extractor, tracks = for_speaker(extractor, row["speaker"]), tracks_of(extractor)
+    total = [Statistics.zero(track.stop - track.first) for track in tracks]
+    samples: Iterator[NDArray[np.float32]] = read_blocks(
+        row["path"],
+        channel=row["channel"],
+        rate=extractor.sample_rate,
+        start=start,
+        end=end,
+        storage=folder.storage,
+    )
+    with suppress(CutOffError):  # the readable part is enough
+        for frames in in_blocks(extractor, samples):
+            parts = [Statistics.of(frames[:, track.first : track.stop]) for track in tracks]
+            total = [sums + part for sums, part in zip(total, parts, strict=True)]
+    return total
+
+
+#: Frames of an example that is averaged with others: a table of two such has 2^24 places.
+LONGEST_AVERAGED = 1 << 12
+
+
+def example_frames(row: dict[str, Any], extractor: Extractor, folder: Folder) -> NDArray[np.float32]:
+    """Frames of one example, float32 (frames, dimension).
+
+    Raises:
+        AudioError: the recording or the place cannot be used.
+    """
+    extractor = for_speaker(extractor, row["speaker"])
+    rate, shift = extractor.sample_rate, frame_shift(extractor)
+    start, end = row["start"], row["end"]
+    context = surroundings(extractor)
+    around = context * shift
+    # Context to the left is a whole number of frames, so that the place begins on a frame.
+    before = 0 if start is None else min(context, int(start / shift + 1e-6))
+    parts = read_blocks(
+        row["path"],
+        channel=row["channel"],
+        rate=rate,
+        start=None if start is None else max(0.0, start - before * shift),  # that may be -2e-16
+        end=None,
+        storage=folder.storage,
+    )
+    if end is None:
+        frames = np.concatenate(list(in_blocks(extractor, parts)))[before:]
+        if len(frames) == 0:
+            raise _too_short(row, extractor)
+        return frames
+    # Checked against the recording before the context is added to it.
+    inside = sum(
+        len(block)
+        for block in read_blocks(
+            row["path"], channel=row["channel"], rate=rate, start=start or 0.0, end=end, storage=folder.storage
+        )
+    )
+    count = frame_count(extractor, inside)
+    if count == 0:
+        raise _too_short(row, extractor)
+    need = round((before * shift + end - (start or 0.0) + around) * rate) + extractor.frame_length
+    samples = np.concatenate(list(_first(parts, need)))
+    return np.concatenate(list(in_blocks(extractor, [samples])))[before : before + count]
+
+
+def _too_short(row: dict[str, Any], extractor: Extractor) -> AudioError:
+    return codes.PLACE_TOO_SHORT(where=row["path"], seconds=extractor.frame_length / extractor.sample_rate)
+
+
+def bounded(frames: NDArray[np.float32], row: dict[str, Any], search: Search, average: bool) -> NDArray[np.float32]:
+    """Check the number of frames of an example.
+
+    Raises:
+        AudioError: the recurrence does not hold them, or `average` cannot.
+    """
+    options = search.recurrence_settings()
+    longest = RECURRENCES[search.recurrence].longest(options)
+    use, fix = "searched", "cut it into shorter queries"
+    if longest != LONGEST_QUERY:
+        use += f" with search.recurrence: {search.recurrence}"
+        use += "".join(f" and {name}: {value}" for name, value in options.items())
+        fix += f", or set search.recurrence: bounded-slope, which takes {LONGEST_QUERY}"
+    if average and longest > LONGEST_AVERAGED:
+        longest, use, fix = LONGEST_AVERAGED, "averaged (search.examples: template)", "cut it into shorter queries"
+    if len(frames) > longest:
+        raise codes.TOO_LONG(where=row["path"], frames=len(frames), longest=longest, use=use, fix=fix)
+    return frames
+
+
+def _first(blocks: Any, samples: int) -> Any:
+    """The first samples of a stream."""
+    for block in blocks:
+        yield block[:samples]
+        samples -= len(block)
+        if samples <= 0:
+            return
+
 
 #: Least (except in the last group) and most queries of a group.
 GROUP_LEAST, GROUP_MOST = 64, 512
@@ -357,7 +590,7 @@ def prepared(
     Raises:
         DataError: the distance compares posteriors, and the features of a query are none.
     """
-    from swsdist.methods.dtw.distance import distance_of, offset_and_scale  # loads numba, which planning does not need
+    from swsdist.methods.dtw.shard import distance_of, offset_and_scale  # loads numba, which planning does not need
 
     distance = distance_of(search, dimension)
     collection = statistics["pooled" if search.queries_by == "pooled" else "collection", ""]

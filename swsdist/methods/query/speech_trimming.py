@@ -1,16 +1,29 @@
-"""Trim a recorded query to its speech."""
+"""What of queries and documents is searched: speech, frames of wanted classes, a common band.
+
+`search.drop` drops frames of documents and queries that are of some classes, such as silence. A frame is judged
+alone, so neither blocks nor shards matter.
+
+Queries and documents of different bandwidths are found, up to the highest frequency of the features. Features differ
+in a band that only one of them has, whatever was said.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.audio.reader import read_blocks
 from swsdist.audio.speech import find_speech
+from swsdist.config.search import Dropping
 from swsdist.core.codes import methods as codes
+from swsdist.core.types import EXAMPLES
+from swsdist.features.interface import Extractor, Precomputed, upper_edge_of
+from swsdist.features.transforms.interface import Transformed
 
 #: Seconds of a query that are examined for speech, far more than can be searched.
 _EXAMINED_SECONDS = 600.0
@@ -86,3 +99,105 @@ def _beginning(row: Mapping[str, Any], rate: int, storage: Mapping[str, object])
         left -= len(block)
         if left <= 0:
             return
+
+
+def kept(features: NDArray[np.float32], dropping: Dropping) -> NDArray[np.bool_]:
+    """Which frames are not dropped.
+
+    Args:
+        features: float32 (frames, columns of all tracks side by side).
+        dropping: the rule.
+
+    Returns:
+        bool (frames,).
+    """
+    classes = features[:, slice(*dropping.columns)]
+    if dropping.above is None:
+        return np.asarray(classes.max(1) < features[:, slice(*dropping.track)].max(1))
+    # Column by column: numpy's sum of a row may depend on the CPU.
+    return np.asarray(reduce(np.add, classes.T.astype(np.float64)) <= dropping.above)
+
+
+def demand_kept(frames: NDArray[np.float32], row: Mapping[str, Any], dropping: Dropping | None, least: int) -> None:
+    """Demand that enough frames of a query are kept.
+
+    Raises:
+        AudioError: fewer than `least` are.
+    """
+    if dropping is not None and (count := int(kept(frames, dropping).sum())) < least:
+        raise codes.TOO_FEW_KEPT(where=row["path"], kept=count, frames=len(frames), least=least)
+
+
+def without_dropped(examples: pa.Table, dropping: Dropping, dimension: int) -> pa.Table:
+    """Examples with the frames that are kept.
+
+    Args:
+        examples: EXAMPLES, each with such a frame.
+        dropping: the rule.
+        dimension: columns of a frame.
+    """
+    rows: list[dict[str, Any]] = []
+    for row in examples.to_pylist():
+        features = np.frombuffer(row["features"], "<f4").reshape(-1, dimension)
+        features = features[kept(features, dropping)]
+        rows.append({**row, "frames": len(features), "features": features.tobytes()})
+    return pa.Table.from_pylist(rows, EXAMPLES)
+
+
+#: Bandwidths differ if the ratio of the smaller to the larger is at most this: 4 or 5 kHz to 8.
+_RATIO = 0.65
+
+
+class Apart(NamedTuple):
+    """Number of documents of another bandwidth, the first name, and both bandwidths (Hz)."""
+
+    documents: int
+    first: str
+    hz: float
+    other: float
+
+    def __str__(self) -> str:
+        return f"{self.first}: up to {self.hz / 1000:g} kHz, others up to {self.other / 1000:g} kHz"
+
+
+def reach(extractors: Iterable[Extractor | Precomputed]) -> float:
+    """Highest frequency of the features, Hz; 0 where all are precomputed.
+
+    Raises:
+        ConfigError: one is not fitted, or its model is unusable.
+    """
+    return max(
+        (
+            upper_edge_of(extractor.inner if isinstance(extractor, Transformed) else extractor)
+            for extractor in extractors
+            if isinstance(extractor, Extractor)
+        ),
+        default=0.0,
+    )
+
+
+def _seen(table: pa.Table, highest: float) -> NDArray[np.float64]:
+    """Bandwidths, at most the highest frequency of the features; NaN where unknown."""
+    hz: NDArray[np.float64] = np.minimum(table["bandwidth"].to_numpy(zero_copy_only=False).astype(np.float64), highest)
+    return hz
+
+
+def narrow(documents: pa.Table, highest: float) -> Apart | None:
+    """Documents (`doc_id`, `bandwidth`) of a narrower band than the widest."""
+    hz = _seen(documents, highest)
+    if not np.isfinite(hz).any():
+        return None
+    widest = float(np.nanmax(hz))
+    odd = np.flatnonzero(hz <= widest * _RATIO)
+    if not len(odd):
+        return None
+    return Apart(len(odd), documents["doc_id"][int(odd[0])].as_py(), float(hz[odd[0]]), widest)
+
+
+def apart(examples: pa.Table, documents: pa.Table, highest: float) -> Iterator[Apart]:
+    """Of each example of a query (`query_id`, `bandwidth`) the documents of another band."""
+    hz = _seen(documents, highest)
+    for name, left in zip(examples["query_id"].to_pylist(), _seen(examples, highest).tolist(), strict=True):
+        odd = np.flatnonzero(np.minimum(hz, left) <= np.maximum(hz, left) * _RATIO)
+        if len(odd):
+            yield Apart(len(odd), name, left, float(hz[odd[0]]))

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from swsdist.kernels.alignment import aligned, average
 from swsdist.kernels.distances.interface import Distance, Side
-from swsdist.kernels.query_distances import local_distances
+from swsdist.kernels.products import local_distances
 
 #: Number of alignments of the examples with the average.
 ROUNDS = 3

@@ -27,13 +27,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.config.search import PARTS_KEYS, Search
+from swsdist.config.search import PARTS_KEYS, Search, WindowsOptions
 from swsdist.core.codes import methods as codes
 from swsdist.methods.dtw.method import Dtw
 from swsdist.methods.method import Result, Unit
 from swsdist.methods.query.example import Example
 from swsdist.methods.spans import best_in_spans
-from swsdist.methods.windows.options import WindowsOptions
 from swsdist.registry.entries import checked
 from swsdist.registry.registries import METHODS
 from swsdist.store.reading import Store
@@ -81,7 +80,7 @@ class Windows:
 
     def warm(self) -> None:
         """Load the compiled kernels."""
-        from swsdist.methods.dtw.distance import distance_of
+        from swsdist.methods.dtw.shard import distance_of
         from swsdist.methods.windows.search import warm
 
         warm(distance_of(*self._dtw.any_columns()))

@@ -1,6 +1,6 @@
 """Coarse and fine search of a group of queries in documents: arrays in, candidates out.
 
-Documents arrive in stretches (`methods.first_pass.buffering`), so memory does not grow with a document. The distances
+Documents arrive in stretches (`methods.first_pass.interface`), so memory does not grow with a document. The distances
 of a stretch to a query are computed once, for both searches. If a document is longer than a stretch, its best windows
 are known only at its end; until then the fine search covers all windows that may still be kept.
 """
@@ -13,16 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.kernels.alignment import in_windows, packed
+from swsdist.kernels.arithmetic import State
 from swsdist.kernels.distances.interface import Distance
-from swsdist.kernels.products import aligned
-from swsdist.kernels.query_distances import QueryDistances, Room
-from swsdist.kernels.recurrences.packing import State
+from swsdist.kernels.products import QueryDistances, Room, aligned
 from swsdist.kernels.suppression import separated
 from swsdist.kernels.vectors import WIDTH
 from swsdist.kernels.windows import column_minima, least_sums
-from swsdist.methods.dtw.matches import Matches, best_matches, pruned
-from swsdist.methods.first_pass.buffering import FrameBuffer, Stretch, buffered, stretches
-from swsdist.methods.first_pass.interface import Documents
+from swsdist.methods.dtw.search import Matches, best_matches, pruned
+from swsdist.methods.first_pass.interface import Documents, FrameBuffer, Stretch, buffered, stretches
 from swsdist.methods.query.example import Example
 
 #: Upper bound of all sums of distances.
@@ -127,7 +125,7 @@ def settled(rows: _Rows, limits: Limits) -> _Rows:
         limits: what to keep.
 
     Returns:
-        int64 (candidates, 5), columns as in `kernels.peaks`, by example, document, last frame.
+        int64 (candidates, 5), columns as in `kernels.scan`, by example, document, last frame.
     """
     group = _groups(rows, limits)
     chosen = _of_least_estimate(rows, limits)

@@ -35,9 +35,9 @@ from swsdist.core.codes.storage import MISSING_FILE
 from swsdist.core.errors import DamagedTransferError, DataError, StorageError, TransientError, UserError
 from swsdist.core.needs import Needs
 from swsdist.core.text import redacted
-from swsdist.io.byte_count import bytes_read
 from swsdist.io.failures import explain
 from swsdist.io.filesystem import Folder
+from swsdist.io.local import bytes_read
 from swsdist.pipeline.chain import Context, Stage
 from swsdist.pipeline.execution.policy import pause
 from swsdist.pipeline.ledger import receipt_name

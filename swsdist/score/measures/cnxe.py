@@ -337,7 +337,7 @@ def cnxe_pav(trials: Trials, prior: float) -> float:
     """Least Cnxe over all rising maps of the scores, by pool adjacent violators; equal scores stay equal.
 
     A block with t of T targets and f of F non-targets gets llr = ln(t/f) - ln(T/F). The QUESST program pools equal
-    scores in the order of its file instead, which is lower (`swsdist.score.measures.quesst`).
+    scores in the order of its file instead, which is lower (the recipe quesst).
 
     Raises:
         UserError: as of `cross_entropy`.

@@ -63,7 +63,7 @@ class Protocol:
         trials: unit of trials: a stretch of time, a segment (KWSEval's `-g`), or a document.
         cost, value: C and V, needed separately for STDEval's occurrence-weighted "Value".
         cnxe_prior: effective prior of Cnxe; None: that implied by beta.
-        default_score: of trials that a list lacks, for QUESST's measures; None: the least score of the list.
+        default_score: of trials that a list lacks, for measures of all trials; None: the least score of the list.
     """
 
     name: str
@@ -307,7 +307,7 @@ class OperatingPoint:
         cost, value: C and V.
         include_refless: Pfa is a mean over all queries (KWSEval's -inc).
         cnxe_prior: effective prior of Cnxe; None: that implied by beta.
-        default_score: of trials that a list lacks, for QUESST's measures; None: the least score of the list.
+        default_score: of trials that a list lacks, for measures of all trials; None: the least score of the list.
     """
 
     protocol: str

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from swsdist.audio.synthesis import spoken_rows
 from swsdist.config import Config
-from swsdist.config.corpus import Corpus as Section
+from swsdist.config.model import Corpus as Section
 from swsdist.config.search import Search
 from swsdist.core.codes import stages as codes
 from swsdist.core.errors import TermError, UserError
@@ -51,7 +51,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.io.nist.ecf import read_ecf
 from swsdist.io.nist.termlist import read_termlist
 from swsdist.io.notices import Notices, sample
-from swsdist.lattices.beside import speakers_of
+from swsdist.lattices.collection import speakers_of
 from swsdist.reduce.spans import SourcePlaces, outside_places, source_places
 from swsdist.registry.registries import METHODS
 from swsdist.score.measures.protocol import Protocol, protocol_of
@@ -119,7 +119,7 @@ def renormalise(
     Returns:
         EXAMPLES without speakers, so that a method uses the collection's statistics.
     """
-    from swsdist.methods.dtw.distance import offset_and_scale  # loads numba
+    from swsdist.methods.dtw.shard import offset_and_scale  # loads numba
 
     collection = statistics["collection", ""]
     to, stretch = offset_and_scale(search, ours)

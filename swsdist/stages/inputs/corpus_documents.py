@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.audio import commands
+from swsdist.audio import streams
 from swsdist.audio.formats import ffmpeg, views
 from swsdist.audio.reader import AudioInfo, probe_all
 from swsdist.config import Config
@@ -54,7 +54,7 @@ def identities(paths: list[str], storage: Any, listed: dict[str, dict[str, Info]
     """
     once = list(dict.fromkeys(paths))  # a recording may contain many places
     listed = {} if listed is None else listed
-    far = [path for path in once if not commands.is_command(path) and is_remote(path)]
+    far = [path for path in once if not streams.is_command(path) and is_remote(path)]
     folders = sorted({locate(path, storage)[0].root for path in far})
     for root in folders if len(folders) * 8 < len(once) else ():
         if root not in listed:
@@ -68,8 +68,8 @@ def identities(paths: list[str], storage: Any, listed: dict[str, dict[str, Info]
 
 def _identity(path: str, storage: Any, listed: Mapping[str, Mapping[str, Info]], reader: str) -> str:
     """The identity of a command, a file or a place in an archive; `reader` ends that of what only ffmpeg decodes."""
-    if commands.is_command(path):
-        identity = commands.identity(path)
+    if streams.is_command(path):
+        identity = streams.identity(path)
     else:
         place, byte = views.split(path)
         identity = _of_file(place, storage, listed)
@@ -126,7 +126,7 @@ def document_seconds(rows: list[dict[str, Any]], storage: Any) -> list[float]:
     """
 
     def is_probed(row: dict[str, Any]) -> bool:
-        return row["duration"] is None and bool(row["path"]) and not commands.is_command(row["path"])
+        return row["duration"] is None and bool(row["path"]) and not streams.is_command(row["path"])
 
     headers = probe_all((row["path"] for row in rows if is_probed(row)), storage)
 

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from swsdist.config import Config
-from swsdist.config.corpus import Corpus
-from swsdist.config.model import Features, Transforming
+from swsdist.config.model import Corpus, Features, Transforming
 from swsdist.core.codes import stages as codes
 from swsdist.core.errors import ConfigError, UserError
 from swsdist.core.fingerprint import fingerprint

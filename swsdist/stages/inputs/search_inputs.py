@@ -19,7 +19,7 @@ from swsdist.features.interface import frame_shift
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
 from swsdist.methods.dtw.backends.create import missing
-from swsdist.methods.query.parts import WORK
+from swsdist.methods.query.example import WORK
 from swsdist.pipeline.chain import ChainInputs
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.registries import BACKENDS, DISTANCES, METHODS

@@ -23,9 +23,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from swsdist.audio.commands import is_command
 from swsdist.audio.formats import ffmpeg, views
-from swsdist.audio.streams import sha256
+from swsdist.audio.streams import is_command, sha256
 from swsdist.config import Config, config_from_dict
 from swsdist.core.codes import stages as codes
 from swsdist.core.errors import StoreError, SwsdistError, recast

@@ -19,7 +19,7 @@ from swsdist.audio.speech import SHORTEST
 from swsdist.calibrate.procedure import check_folds, fold_of, procedures
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.config import Config
-from swsdist.config.calibration import Calibrate
+from swsdist.config.model import Calibrate
 from swsdist.core.codes import stages as codes
 from swsdist.core.types import CORPUS, DOCUMENTS
 from swsdist.corpora.documents import ENDINGS, kind_of

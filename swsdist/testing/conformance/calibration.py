@@ -5,10 +5,10 @@
     def test_mine():
         check_step(Mine(MyOptions(some_option=3)), ENTRY)
 
-It checks the requirements of a run (`swsdist.calibrate.steps.interface`): there is a finite score wherever there was one, and
-nowhere else; a query's scores depend on that query alone and not on the order of rows, so queries may be cut into parts; what
-the entry says of the step is so; what is fitted adds, is plain JSON, and does not depend on the order of lists. It needs no
-test framework: a failure is an AssertionError with its cause.
+It checks the requirements of a run (`swsdist.calibrate.steps.interface`): there is a finite score wherever there was
+one, and nowhere else; a query's scores depend on that query alone and not on the order of rows, so queries may be cut
+into parts; what the entry says of the step is so; what is fitted adds, is plain JSON, and does not depend on the
+order of lists. It needs no test framework: a failure is an AssertionError with its cause.
 """
 
 from __future__ import annotations

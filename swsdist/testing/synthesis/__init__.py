@@ -1,7 +1,7 @@
 """Synthetic speech in an invented language, with several voices, for demonstrations and tests.
 
-`phonology` defines sounds and words, `voice` draws speakers, `articulation` converts a sentence to control tracks (one
-point per 5 ms), `signal` synthesises sound from the tracks, and `corpus` writes the folder. All random choices come
+`signal` has sounds and words, speakers, control tracks of a sentence (one point per 5 ms), and sound from the tracks;
+`corpus` writes the folder. All random choices come
 from one seed. For the reasons against an existing synthesiser see docs/decisions/0004-demo-corpus.md.
 
 Sources: Klatt, "Software for a cascade/parallel formant synthesizer", JASA 67 (1980), for the filters and the order of

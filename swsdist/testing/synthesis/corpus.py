@@ -18,12 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
-from swsdist.audio.clips import write_sound
+from swsdist.audio.reader import write_sound
 from swsdist.core.codes import testing as codes
-from swsdist.testing.synthesis.articulation import STEP, Speech, speak
-from swsdist.testing.synthesis.phonology import draw_words
-from swsdist.testing.synthesis.signal import RATE, synthesise
-from swsdist.testing.synthesis.voice import Voice, draw_voice
+from swsdist.testing.synthesis.signal import RATE, STEP, Speech, Voice, draw_voice, draw_words, speak, synthesise
 
 # One random stream per purpose: adding a query does not change the documents' voices.
 _LEXICON, _VOICE, _TEXT, _DOCUMENT, _EXAMPLE, _CAST = range(6)

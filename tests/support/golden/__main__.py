@@ -12,6 +12,7 @@ from pathlib import Path
 
 from swsdist.core.errors import UserError
 from tests.support.golden.runner import Case, cases_below, run_case
+from tests.support.recipes import find_recipes
 
 _SHOWN = 3  # differences on a group's line
 
@@ -32,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("-v", "--verbose", action="store_true", help="a line a case")
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args(arguments)
+    find_recipes()  # some cases are of recipes
     try:
         found = [case for folder in options.folders for case in cases_below(folder)]
     except UserError as error:

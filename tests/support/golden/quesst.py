@@ -21,8 +21,8 @@ from swsdist.io.compressed import lines
 from swsdist.score.events import measure_parts, merge_tables
 from swsdist.score.measures.curve import Curve
 from swsdist.score.measures.protocol import protocol
-from swsdist.score.measures.quesst import Quesst, Values
-from swsdist.score.registered.quesst import measured
+from swsdist_recipes.quesst.measure import measured
+from swsdist_recipes.quesst.program import Quesst, Values
 from tests.support.golden.runner import Case, needed, place, text, values
 
 NAME = "QUESST program"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from swsdist.config.template import reference
-from tests.support.pages import api, architecture, codes, commands, renamed, report_json, tables
+from tests.support.pages import api, architecture, codes, commands, report_json, tables
 
 FOLDER = Path(__file__).parents[3] / "docs" / "reference"
 
@@ -18,7 +18,6 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "codes.md": codes.page,
     "commands.md": commands.page,
     "config.md": reference,
-    "renamed.md": renamed.page,
     "report-json.md": report_json.page,
     "tables.md": tables.page,
 }

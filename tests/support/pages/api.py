@@ -103,6 +103,7 @@ USES = {
     "CHAINS": "chain",
     "METHODS": "search.method",
     "DISCOVERY_MEASURES": "swsdist score-discovery",
+    "DISCOVERY_MODES": "swsdist score-discovery --mode",
     "DISTANCES": "search.distance",
     "RECURRENCES": "search.recurrence",
     "BACKENDS": "search.backend",

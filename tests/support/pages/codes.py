@@ -21,7 +21,7 @@ leaves one input out; with `--strict` exit code 4. `<name>` stands for a value.
 def page() -> str:
     """The text of the page: a list for each area."""
     lines = [_HEAD.rstrip()]
-    for area, codes in codes_by_area().items():
+    for area, codes in codes_by_area(built_in=True).items():
         if codes:
             lines += ["", f"## {area}", ""]
         for code in codes:

@@ -1,12 +1,11 @@
-"""docs/reference/report-json.md, as the models of `swsdist.report.schema` have it."""
+"""docs/reference/report-json.md, as the models of `swsdist.report.data` have it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import TypedDict, cast
 
-from swsdist.report.data import SCHEMA
-from swsdist.report.schema import ReportJson
+from swsdist.report.data import SCHEMA, ReportJson
 
 _PREFACE = """\
 # report.json
@@ -20,7 +19,7 @@ GB are 1e9 bytes. The block `measures` does not depend on shards, workers or exe
 The JSON Schema, for a validator:
 
 ```python
-from swsdist.report.schema import ReportJson
+from swsdist.report.data import ReportJson
 
 schema = ReportJson.model_json_schema()
 print(schema["properties"]["ssf"]["description"])

@@ -124,7 +124,7 @@ SECTIONS = {
     "REFERENCES": Section("References", "`corpus.references`: true occurrences."),
     "JUDGEMENTS": Section(
         "Judgements",
-        "`corpus.references`, too: places that people judged, as a [glossary](../how-to/collect-scene.md) has them. A table "
+        "`corpus.references`, too: places that people judged, as a [glossary](../how-to/collect-words.md) has them. A table "
         "with the column `verdict` is read so; the columns after it may be absent. What nobody judged is not scored.",
         base="REFERENCES",
         columns={

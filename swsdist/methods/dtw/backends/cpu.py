@@ -2,11 +2,17 @@
 
 One call of the compiled inner loop (`kernels.scan`) computes distances, recurrence and candidates of a batch of sixteen
 pieces and a group of queries. Threads process batches.
+
+A library's float32 matrix product may take the place of the int16 product of `kernels.products`. Prepared frames are
+integers whose sums float32 holds exactly, so both give the same bytes, and the choice affects only speed: the int16
+product (in registers, fused with the map) is fastest on CPUs with 512-bit vectors; see docs/concepts/engine.md. A
+library is used only after it multiplied known integers of the largest size without error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
@@ -16,15 +22,139 @@ from numpy.typing import NDArray
 from swsdist.core.codes import methods as codes
 from swsdist.core.threads import in_threads
 from swsdist.kernels import products
-from swsdist.kernels.peaks import COLUMNS
-from swsdist.kernels.recurrences.packing import StateType
-from swsdist.kernels.scan import Scan, room_for_candidates, room_for_distances, room_for_ranges
+from swsdist.kernels.arithmetic import StateType
+from swsdist.kernels.products import STRIDE, Layout, interleave
+from swsdist.kernels.scan import COLUMNS, Scan, room_for_candidates, room_for_distances, room_for_ranges
 from swsdist.kernels.vectors import WIDTH
-from swsdist.methods.dtw.backends.interface import Scanned, Work
-from swsdist.methods.dtw.backends.lanes import LaneBatch, batches
-from swsdist.methods.dtw.backends.matrix_product import Multiply, by_numpy
-from swsdist.methods.dtw.backends.pieces import Piece
-from swsdist.methods.dtw.backends.room import Room
+from swsdist.methods.dtw.backends.interface import Piece, Room, Scanned, Work
+
+
+class Multiply(NamedTuple):
+    """A library's float32 product.
+
+    Attributes:
+        name: of the library.
+        into: (left, right, out): writes left @ right.
+        frames: frames of a segment per product with a group of queries.
+    """
+
+    name: str
+    into: Callable[[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]], None]
+    frames: int = 64
+
+    def blocks(self, source: NDArray[np.int16], layout: Layout) -> list[NDArray[np.float32]]:
+        """The streams of a segment as right-hand sides, float32 (columns, frames x 16)."""
+        by_pair = source.reshape(-1, layout.pairs, WIDTH, 2)
+        return [
+            np.ascontiguousarray(
+                by_pair[:, first : first + pairs].transpose(1, 3, 0, 2).reshape(2 * pairs, -1), np.float32
+            )
+            for first, pairs, *_ in layout.shape.tolist()
+        ]
+
+    def __call__(
+        self, queries: list[NDArray[np.float32]], blocks: list[NDArray[np.float32]], room: Room
+    ) -> tuple[NDArray[np.int16], ...]:
+        """Products of a group of queries and a segment, one per stream: float32 (rows, frames, 16), their bytes as
+        int16.
+        """
+        products = []
+        for k, (left, right) in enumerate(zip(queries, blocks, strict=True)):
+            size = len(left) * right.shape[1]
+            out = room(f"products {k}", size, np.float32)[:size]
+            self.into(left, right, out.reshape(len(left), -1))
+            products.append(out.view(np.int16))
+        return tuple(products)
+
+
+@cache
+def by_numpy() -> Multiply:
+    """numpy's BLAS, one product for a group of queries and a segment of frames.
+
+    Raises:
+        UserError: its float32 product is not exact on integers below 2^24.
+    """
+    chosen = Multiply("numpy", _numpy)
+    probe(chosen)
+    return chosen
+
+
+def probe(chosen: Multiply) -> None:
+    """Multiply known integers of the largest size that search uses.
+
+    Raises:
+        UserError: a product came out wrong (reduced precision, or a broken BLAS).
+    """
+    k = np.arange(39 * 64, dtype=np.int64).reshape(64, 39)
+    left, right = k * 2654435761 % 927 - 463, k * 40503 % 925 - 462
+    out = np.empty((64, 64), np.float32)
+    chosen.into(left.astype(np.float32), np.ascontiguousarray(right.T, np.float32), out)
+    if not np.array_equal(out, (left @ right.T).astype(np.float64)):
+        raise codes.INEXACT_PRODUCT(where="search.backend", library=chosen.name)
+
+
+def _numpy(left: NDArray[np.float32], right: NDArray[np.float32], out: NDArray[np.float32]) -> None:
+    np.matmul(left, right, out=out)
+
+
+#: Pieces wait for others of their length until they are so large together: one batch of long ones, several of short ones.
+_WAITING_BYTES = 16_000_000
+
+#: And are searched with empty lanes beside them rather than wait longer than this.
+_MOST_BYTES = 64_000_000
+
+
+class LaneBatch:
+    """At most sixteen pieces in lanes. Padding is zero frames, which end no candidate.
+
+    Attributes:
+        pieces: by length, longest first.
+        frames: of the longest, and on to a multiple of `STRIDE`.
+        numbers: int64 (16, 5), of each lane's piece: frames, first, stop, document, offset; zeros for an empty lane.
+    """
+
+    def __init__(self, pieces: list[Piece], order: NDArray[np.int64]) -> None:
+        self.pieces = pieces
+        self.frames = -(-len(pieces[0].frames) // STRIDE) * STRIDE
+        self.numbers = np.zeros((WIDTH, 5), np.int64)
+        self.numbers[: len(pieces)] = [(len(p.frames), p.first, p.stop, p.document, p.offset) for p in pieces]
+        self._order = order
+
+    def segment(self, start: int, stop: int, room: Room) -> NDArray[np.int16]:
+        """Frames start <= t < stop of all lanes, int16 (frames, pairs, 16, 2), flat: see `kernels.products`."""
+        parts = [piece.frames[start:stop] for piece in self.pieces]
+        size = (stop - start) * len(self._order) * WIDTH
+        out = room("segment", size, np.int16)[:size]
+        interleave((*parts, *[parts[0][:0]] * (WIDTH - len(parts))), self._order, out)
+        return out
+
+
+def batches(pieces: Iterable[Piece], lanes: int, order: NDArray[np.int64]) -> Iterator[LaneBatch]:
+    """Lay pieces into lanes, sorted by length among those that wait together, so that little is padding.
+
+    Args:
+        pieces: none of them empty.
+        lanes: pieces side by side; more than 16 are taken in turns.
+        order: columns of a frame in pairs, see `kernels.products.interleave`.
+    """
+    lanes = min(lanes, WIDTH)
+    waiting: list[Piece] = []
+    held = 0
+    for piece in pieces:
+        waiting.append(piece)
+        held += piece.frames.nbytes
+        full = len(waiting) % lanes == 0 and held >= _WAITING_BYTES
+        if full or len(waiting) == 64 * lanes or held >= _MOST_BYTES:
+            yield from _laid_out(waiting, lanes, order)
+            waiting, held = [], 0
+    yield from _laid_out(waiting, lanes, order)
+
+
+def _laid_out(pieces: list[Piece], lanes: int, order: NDArray[np.int64]) -> Iterator[LaneBatch]:
+    ordered = sorted(pieces, key=lambda p: -len(p.frames))
+    for k in range(0, len(ordered), lanes):
+        yield LaneBatch(ordered[k : k + lanes], order)
+
 
 #: Queries per call of the inner loop; one, if a library multiplies complete documents for each.
 _GROUP = 32
@@ -148,7 +278,7 @@ def _scan(
     multiply: Multiply | None,
     room: Room,
 ) -> Iterator[NDArray[np.int64]]:
-    """Candidates of all groups in a batch: int64 (candidates, 5), see `kernels.peaks`."""
+    """Candidates of all groups in a batch: int64 (candidates, 5), see `kernels.scan`."""
     settings, most = work.settings, work.most
     lanes = np.zeros((WIDTH, 6), np.int64)
     lanes[:, :5] = batch.numbers

@@ -1,0 +1,141 @@
+"""`swsdist superb`, as a user types it, on a made database and with a tiny random encoder."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from swsdist.config import load_config
+from swsdist.testing.synthesis.encoder import make_encoder
+from swsdist_recipes.quesst import codes as quesst_codes
+from swsdist_recipes.quesst.made import make_quesst
+from swsdist_recipes.superb import codes
+from tests.commands import Command, Ended
+from tests.support.coded import says
+
+pytest.importorskip("transformers", reason="the extra `ssl` is not installed: pip install 'swsdist[ssl]'")
+
+pytestmark = pytest.mark.xdist_group("ssl")
+
+SUPERB = ("superb", "--upstream", "models/tiny", "--data", "quesst14Database", "--set", "executor.kind=serial")
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("superb")
+    make_quesst(place / "quesst14Database", documents=6, queries=2)
+    make_encoder(str(place / "models/tiny"), "hubert", layers=2)
+    return place
+
+
+@pytest.fixture(scope="module")
+def first(here: Path, swsdist: Command) -> Ended:
+    return swsdist(*SUPERB, cwd=here)
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_layers_of_dev_and_the_best_on_eval(here: Path, first: Ended) -> None:
+    folder = here / "superb-tiny/superb"
+    values = json.loads((folder / "superb.json").read_text())
+    assert [row["layer"] for row in values["dev"]] == [0, 1, 2]
+    best = max(values["dev"], key=lambda row: (row["mtwv"], -row["layer"]))
+    assert values["best_layer"] == best["layer"]
+    assert f"MTWV {values['eval']['mtwv']:.4f} on eval with layer {best['layer']}" in first.out
+    rows = _rows(folder / "layers.csv")
+    assert [float(row["dev_mtwv"]) for row in rows] == [row["mtwv"] for row in values["dev"]]
+    assert [row["layer"] for row in rows if row["eval_mtwv"]] == [str(best["layer"])]
+    assert (folder / "mtwv.svg").read_text().startswith("<svg")
+    assert "index: 1 tasks" in first.err  # one pass over the encoder for all layers
+    assert set(values["cpu_s"]) >= {"index", "queries", "search"}
+
+
+@pytest.mark.slow
+def test_again_does_nothing(here: Path, first: Ended, swsdist: Command) -> None:
+    again = swsdist(*SUPERB, "--json", cwd=here)
+    assert "tasks" not in again.err
+    assert json.loads(again.out) == json.loads((here / "superb-tiny/superb/superb.json").read_text())
+
+
+def test_its_list_scores_by_hand(here: Path, first: Ended, swsdist: Command) -> None:
+    values = json.loads((here / "superb-tiny/superb/superb.json").read_text())
+    truth = "quesst14Database/scoring/groundtruth_quesst14_eval/quesst14_eval"
+    files = ("-e", f"{truth}.ecf.xml", "-r", f"{truth}.rttm", "-t", f"{truth}.tlist.xml")
+    options = ("-s", "superb-tiny/superb/eval.stdlist.xml", "--protocol", "quesst", "--default-score", "-10", "--json")
+    ended = json.loads(swsdist("score", *files, *options, cwd=here).out)
+    assert ended["measures"]["quesst_mtwv"] == pytest.approx(values["eval"]["mtwv"], abs=1e-12)
+    assert ended["measures"]["quesst_atwv"] == pytest.approx(values["eval"]["atwv"], abs=1e-12)
+    assert ended["trials"] == 12  # of both languages
+
+
+def test_its_configs_run_by_hand(here: Path, first: Ended, swsdist: Command) -> None:
+    ended = swsdist("run", "superb-tiny/superb/configs/dev-layer1.yaml", cwd=here)
+    assert "MTWV" in ended.out
+    assert "search: " not in ended.err
+    assert "queries: " not in ended.err
+    again = swsdist(*SUPERB, cwd=here)
+    assert again.out == first.out
+    assert "tasks" not in again.err
+
+
+def test_some_layers_and_a_variant(here: Path, swsdist: Command) -> None:
+    half = "--set", "features.options.dtype=float16"
+    ended = swsdist(*SUPERB, *half, "--layers", "2,1", "--variant", "cosine", "--run", "some", "--json", cwd=here)
+    assert "dtype: float16" in (here / "some/superb/configs/dev-layer1.yaml").read_text()
+    values = json.loads(ended.out)
+    assert [row["layer"] for row in values["dev"]] == [1, 2]
+    assert values["variant"] == "cosine"
+
+
+@pytest.mark.slow
+def test_whisper_is_given_windows_of_30_s(here: Path, swsdist: Command) -> None:
+    make_encoder(str(here / "models/whisper"), "whisper", layers=2)
+    ended = swsdist(*SUPERB, "--upstream", "models/whisper", "--layers", "1,2", "--json", cwd=here)
+    assert [row["layer"] for row in json.loads(ended.out)["dev"]] == [1, 2]
+    options = load_config(here / "superb-whisper/superb/configs/dev-layer1.yaml").features[0].options
+    assert options["short_seconds"] == options["window_seconds"] == 30
+
+
+def test_recordings_that_cannot_be_read_are_named(here: Path, swsdist: Command) -> None:
+    shutil.copytree(here / "quesst14Database", here / "broken")
+    (query, *_) = sorted((here / "broken/dev_queries").iterdir())
+    query.write_bytes(b"no audio")
+    ended = swsdist(*SUPERB, "--data", "broken", "--run", "broken-run", "--layers", "1", "--json", cwd=here)
+    (notice,) = json.loads(ended.out)["notices"]
+    assert notice.startswith("1 query(s) rejected")
+    assert query.name in notice
+    assert notice in ended.err
+
+
+def test_a_layer_without_the_frames_of_a_class(here: Path, first: Ended, swsdist: Command) -> None:
+    options = ("--layers", "1,2", "--variant", "neg-log", "--json")
+    of_all, without = (
+        json.loads(swsdist(*SUPERB, *options, *more, cwd=here).out)["dev"]
+        for more in (("--run", "all"), ("--run", "dropped", "--set", "search.drop={columns: [3, 6]}"))
+    )
+    assert [row["layer"] for row in without] == [1, 2]
+    assert all(row["min_cnxe"] != other["min_cnxe"] for row, other in zip(of_all, without, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "exit_code"),
+    [
+        (("--upstream", "nobody/nothing"), codes.NO_SUCH_UPSTREAM, 2),
+        (("--upstream", "not an id"), codes.NO_SUCH_UPSTREAM, 2),
+        (("--layers", "0,3"), codes.NO_SUCH_LAYERS, 2),
+        (("--layers", "some"), codes.NO_SUCH_LAYERS, 2),
+        (("--data", "models"), quesst_codes.NO_QUESST_DATABASE, 2),
+    ],
+)
+def test_mistakes(here: Path, swsdist: Command, options: tuple[str, ...], code: object, exit_code: int) -> None:
+    ended = swsdist(*SUPERB, *options, "--run", "wrong", cwd=here, code=exit_code)
+    assert says(ended.err, code)  # type: ignore[arg-type]
+    assert "remedy: " in ended.err
+    assert not (here / "wrong").exists()

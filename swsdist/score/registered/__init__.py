@@ -1,1 +1,0 @@
-"""The measures registered in `swsdist.registry.registries.MEASURES`."""
