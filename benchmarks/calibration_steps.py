@@ -26,8 +26,9 @@ from benchmarks.rows import Row, at_most, say, show
 from swsdist import api
 from swsdist.config import load_config
 from swsdist.pipeline.chain_run import StepSelection
-from swsdist.score import Counts, mtwv, per_term, twv_curve
 from swsdist.score.compare.bootstrap import bootstrap_terms
+from swsdist.score.measures.curve import Counts
+from swsdist.score.measures.twv import mtwv, per_term, twv_curve
 from swsdist.stages.buckets import Measured as Told
 
 _SIDES = "duration, length-ratio, mean, deviation, best, gap"

@@ -38,11 +38,10 @@ from swsdist import api
 from swsdist.accounts.records import records
 from swsdist.chains.discover.inputs import DiscoverOptions, stretches, unit_of
 from swsdist.config import Config, config_from_dict, dump_config, load_config
-from swsdist.discovery.measures import Value, evaluated
-from swsdist.discovery.reading import Files, read_evaluation
+from swsdist.discovery.evaluate import Files, read_evaluation
+from swsdist.discovery.measures import Value, evaluated, restricted
 from swsdist.discovery.results import halves
 from swsdist.discovery.scene import Scene
-from swsdist.discovery.summary import restricted
 from swsdist.discovery.units import Given
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices

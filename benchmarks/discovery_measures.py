@@ -27,7 +27,7 @@ _LARGE = ("m01_english_sample", "m02_mandarin")
 _SCORE = """
 import importlib, json, resource, sys, time
 from swsdist.discovery.evaluate import score_files
-from swsdist.discovery.reading import Files
+from swsdist.discovery.evaluate import Files
 from swsdist.io.notices import Notices
 from swsdist.registry.registries import DISCOVERY_MODES
 mode, *names = json.loads(sys.argv[1])

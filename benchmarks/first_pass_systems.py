@@ -27,8 +27,9 @@ from swsdist.chains.report.publish import from_run
 from swsdist.core.types import DETECTIONS
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.status import load_chain_run
-from swsdist.score import Counts, align, mtwv, twv_curve
-from swsdist.score.align import score_limits
+from swsdist.score.align import align, score_limits
+from swsdist.score.measures.curve import Counts
+from swsdist.score.measures.twv import mtwv, twv_curve
 
 CONDITIONS = ("clean", *CHANGES)
 _BEST = 20

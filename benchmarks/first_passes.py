@@ -33,7 +33,7 @@ from benchmarks.rows import Row, at_least, say, show
 from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.statistics import from_table
 from swsdist.calibrate.steps.norms import moments
-from swsdist.config import load_config
+from swsdist.config.loader import load_config
 from swsdist.config.model import Reduce
 from swsdist.config.search import Search
 from swsdist.methods.dtw.search import Matches, search
@@ -50,7 +50,10 @@ from swsdist.reduce.examples import Bucket
 from swsdist.report.pictures import write_picture
 from swsdist.report.plots.curves import Axes, Series, lines_svg
 from swsdist.report.plots.svg import side_by_side
-from swsdist.score import Counts, align, beta, mtwv, number_of_trials, protocol, twv_curve
+from swsdist.score.align import align
+from swsdist.score.measures.curve import Counts
+from swsdist.score.measures.protocol import beta, number_of_trials, protocol
+from swsdist.score.measures.twv import mtwv, twv_curve
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.queries import examples_in
 from swsdist.testing.conformance.entry import recall

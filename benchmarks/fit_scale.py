@@ -18,14 +18,26 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.rows import Row, at_most, show
-from swsdist.calibrate.fitting import Examples, count, counted_for, finished, gather, threshold_of, with_models
-from swsdist.calibrate.procedure import Procedure, decide, make_steps
+from swsdist.calibrate.procedure import (
+    Examples,
+    Procedure,
+    count,
+    counted_for,
+    decide,
+    finished,
+    gather,
+    make_steps,
+    threshold_of,
+    with_models,
+)
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.core.types import TRIALS
 from swsdist.kernels.regression import BITS, MOST
-from swsdist.score import Counts, atwv, total
 from swsdist.score.events import Source, of_table
-from swsdist.score.measures.cnxe import Trials, cnxe, prior_of_beta
+from swsdist.score.measures.cnxe import Trials, cnxe
+from swsdist.score.measures.curve import Counts, total
+from swsdist.score.measures.protocol import prior_of_beta
+from swsdist.score.measures.twv import atwv
 
 FOLDS, POINT = 5, TwvParameters(1_080_000, 66.66)
 _QUERIES, _ROWS, _TRUE = 2, 100_000, 0.003

@@ -26,11 +26,11 @@ from swsdist import api
 from swsdist.chains.report.publish import from_run
 from swsdist.config import load_config
 from swsdist.evaluation.comparison import finite_threshold, values_at
-from swsdist.score import Counts, twv_curve
 from swsdist.score.compare.bootstrap import Interval, bootstrap_terms
 from swsdist.score.compare.cross_entropy import compare_entropies
-from swsdist.score.measures.cnxe import prior_of_beta
-from swsdist.score.measures.twv import mtwv
+from swsdist.score.measures.curve import Counts
+from swsdist.score.measures.protocol import prior_of_beta
+from swsdist.score.measures.twv import mtwv, twv_curve
 
 SYSTEMS = ("mboshi-dev", "systems/phnrec-tracks")
 CONDITIONS = ("clean", *CHANGES)

@@ -34,8 +34,8 @@ from benchmarks.perturbations import Change, changed
 from benchmarks.rows import Row, at_least, say, show
 from benchmarks.systems import SYSTEMS, report_in, row, run_of
 from swsdist.chains.report.publish import from_run
-from swsdist.score import Counts, twv_curve
-from swsdist.score.measures.curve import Curve
+from swsdist.score.measures.curve import Counts, Curve
+from swsdist.score.measures.twv import twv_curve
 
 CHANGES: dict[str, Change] = {
     "voice+15": lambda sound, rate, _: perturbations.warped(sound, rate, 1.15),

@@ -42,19 +42,10 @@ from swsdist.pipeline.chain_run import ChainRun, StepSelection, prepare_chain_ru
 from swsdist.pipeline.execution.ray_executor import RayExecutor
 from swsdist.pipeline.ledger import ONLY, Ledger, StepOutcome
 from swsdist.pipeline.task import Cost, Part, Receipt
-from swsdist.score import (
-    PER_TERM,
-    Counts,
-    atwv,
-    beta,
-    mtwv,
-    number_of_trials,
-    per_term,
-    protocol,
-    score_limits,
-    total,
-    twv_curve,
-)
+from swsdist.score.align import score_limits
+from swsdist.score.measures.curve import Counts, total
+from swsdist.score.measures.protocol import beta, number_of_trials, protocol
+from swsdist.score.measures.twv import PER_TERM, atwv, mtwv, per_term, twv_curve
 from swsdist.stages.buckets import Bucket
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.store import parquet

@@ -20,9 +20,11 @@ from numpy.typing import NDArray
 
 from benchmarks.rows import Row, at_most, main, say
 from swsdist.calibrate.rescoring import Rescoring, compact_list, rescore_fitted
-from swsdist.calibrate.thresholding import Method, Thresholding
+from swsdist.calibrate.steps.by_term import Method, Thresholding
 from swsdist.core.types import TRIALS
-from swsdist.score import Counts, align, atwv, score_limits
+from swsdist.score.align import align, score_limits
+from swsdist.score.measures.curve import Counts
+from swsdist.score.measures.twv import atwv
 
 Floats = NDArray[np.float64]
 

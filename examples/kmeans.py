@@ -75,7 +75,7 @@ class Dividing(NamedTuple):
 def pin_of(inputs: Inputs) -> tuple[str, str | None]:
     """Name under which the model of this recipe is pinned in the store, and its file."""
     own = inputs.chain_inputs(SearchInputs)
-    name = f"kmeans.{fingerprint(Fit.version, own.features.extractor_fingerprint, inputs.config.options)}"
+    name = f"kmeans.{fingerprint(Fit.version, own.features.sources[0].fingerprint, inputs.config.options)}"
     return name, own.store.manifest.models.get(name) if own.store.manifest is not None else None
 
 

@@ -83,9 +83,10 @@ class RunResult:
         return self._read("scored", DETECTIONS, ["query_id", "score"])
 
     def terms(self) -> pd.DataFrame:
-        """Each query's counts, rates and value at the decisions, and its best value: columns of `swsdist.score.PER_TERM`, by
+        """Each query's counts, rates and value at the decisions, and its best value: columns of
+        `swsdist.score.measures.twv.PER_TERM`, by
         query. Empty where nothing was scored."""
-        from swsdist.score import PER_TERM
+        from swsdist.score.measures.twv import PER_TERM
 
         return self._read("terms", PER_TERM, ["query_id"])
 
@@ -578,8 +579,7 @@ def score_discovery(
         UserError: a file is missing, or one that the mode needs.
         DataError: a file is not valid, or the files do not fit.
     """
-    from swsdist.discovery.evaluate import score_files
-    from swsdist.discovery.reading import Files
+    from swsdist.discovery.evaluate import Files, score_files
     from swsdist.io.notices import Notices
 
     parts = folds if isinstance(folds, int) else None

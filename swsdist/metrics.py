@@ -19,7 +19,7 @@ All functions take the same:
 - **documents**: number of documents, for measures of query and document pairs, and for trials that are documents.
 
 A table is a pandas data frame, an Arrow table, or a mapping of names to arrays, all of one length n. Detections and references
-are paired one to one by the protocol (`swsdist.score.align`). A value is a float, or None where it is not defined;
+are paired one to one by the protocol (`swsdist.score.align.align`). A value is a float, or None where it is not defined;
 `value` has every registered measure by its key. They are the numbers of `swsdist score` and of runs, made by the same code.
 
 All raise UserError for an unknown protocol, too few seconds for trials, or a number out of bounds; and TableError for a
@@ -160,7 +160,7 @@ def det(references: object, detections: object, total_seconds: float, **options:
 
 
 def terms(references: object, detections: object, total_seconds: float, **options: Unpack[Options]) -> pd.DataFrame:
-    """A row a query, in their order: counts, rates, value at the decisions, and best value (`swsdist.score.PER_TERM`)."""
+    """A row a query, in their order: counts, rates, value at the decisions, and best value (`score.measures.twv.PER_TERM`)."""
     frame: pd.DataFrame = _evaluated(references, detections, total_seconds, **options).overall.per_term.to_pandas()
     return frame
 

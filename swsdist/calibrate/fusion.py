@@ -66,25 +66,19 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Bools, Floats, Ints
 from swsdist.core.codes import fuse as codes
-from swsdist.core.types import DETECTIONS, JOINED, JOINED_TRIALS, PARTS
+from swsdist.core.types import DETECTIONS, JOINED, JOINED_TRIALS, PARTS, columns, with_values
 from swsdist.io.notices import Notices
 from swsdist.kernels.coding import coded
 from swsdist.kernels.regression import Fitted as Coefficients
 from swsdist.kernels.regression import Labelled, linear, log_odds, maximise, prior_weights, total
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-
-Flags = NDArray[np.bool_]
 
 #: Total order of a list, as of reduce.
 _ORDER = [("query_id", "ascending"), ("score", "descending")] + [
@@ -94,7 +88,7 @@ _ORDER = [("query_id", "ascending"), ("score", "descending")] + [
 KEY = ("query_id", "doc_id", "channel", "start", "end")
 
 
-def with_parts(table: pa.Table, systems: Sequence[str], scores: Floats, detected: Flags) -> pa.Table:
+def with_parts(table: pa.Table, systems: Sequence[str], scores: Floats, detected: Bools) -> pa.Table:
     """A table as JOINED, with null for missing columns of DETECTIONS.
 
     Args:
@@ -123,7 +117,7 @@ def with_parts(table: pa.Table, systems: Sequence[str], scores: Floats, detected
     return pa.table({**columns, "parts": parts}).cast(JOINED)
 
 
-def parts_of(table: pa.Table) -> tuple[tuple[str, ...], Floats, Flags]:
+def parts_of(table: pa.Table) -> tuple[tuple[str, ...], Floats, Bools]:
     """Names of the systems, their scores, and whether each detected the row, from the column `parts`.
 
     Returns:
@@ -207,18 +201,13 @@ def warn_disjoint_systems(common: Mapping[tuple[str, str], int], notices: Notice
     notices.add(codes.DISJOINT_SYSTEMS, where=", ".join(disjoint), count=len(disjoint))
 
 
-Floats = NDArray[np.float64]
-
 #: Imputation of missing scores.
 Missing = Literal["average", "least"]
 
 
 #: Statistics of a system's scores for a query: least score, in the fused scale, and mean and standard deviation that
 #: convert the system's scale to it; 0 and 1 if it is the same.
-KNOWN = pa.schema(
-    [pa.field("system", pa.string(), False), pa.field("query_id", pa.string(), False)]
-    + [pa.field(name, pa.float64(), False) for name in ("mean", "deviation", "least")]
-)
+KNOWN = columns("system string, query_id string, mean float64, deviation float64, least float64")
 
 #: Score of a system at a place without a detection of its own.
 RESCORED = pa.schema(
@@ -253,8 +242,7 @@ def standardise_lists(lists: Mapping[str, pa.Table], *, standardise: bool) -> tu
                 scores[query_rows] = (scores[query_rows] - mean) / deviation
             row = {"mean": mean, "deviation": deviation, "least": float(scores[query_rows[0]])}
             rows.append({"system": name, "query_id": names[code[query_rows[0]]], **row})
-        place = table.schema.get_field_index("score")
-        scaled[name] = table.set_column(place, table.schema.field(place), pa.array(scores))
+        scaled[name] = with_values(table, "score", pa.array(scores))
     order_of = [("system", "ascending"), ("query_id", "ascending")]
     return scaled, pa.Table.from_pylist(rows, KNOWN).sort_by(order_of)
 
@@ -322,8 +310,7 @@ def impute_scores(table: pa.Table, missing: Missing, statistics: pa.Table) -> Im
         by_least = int(lacking.sum() - np.isnan(scores).sum())
     undetected = np.isnan(scores)
     scores = np.where(undetected, mean_of_rows(np.where(detected, scores, np.nan))[:, None], scores)
-    place = table.schema.get_field_index("score")
-    table = table.set_column(place, table.schema.field(place), pa.array(mean_of_rows(scores)))
+    table = with_values(table, "score", pa.array(mean_of_rows(scores)))
     return ImputedList(sort_list(with_parts(table, systems, scores, detected)), int(undetected.sum()), by_least)
 
 
@@ -427,8 +414,6 @@ def fit_fusion(parts: Iterable[Labelled], *, trials: int | None = None, prior: f
     return Fusion(rows.systems, fitted.slopes[:many], fitted.offset - shift, fitted.slopes[many:])
 
 
-Ints = NDArray[np.int64]
-
 #: Criterion for joining detections of different systems.
 Meeting = Literal["overlap", "middle"]
 
@@ -491,7 +476,7 @@ def without_overlaps(table: pa.Table, overlap: float, *, between_queries: bool =
     return table.filter(pa.array(best_of_overlaps(table, overlap, between_queries=between_queries)))
 
 
-def best_of_overlaps(table: pa.Table, overlap: float, *, between_queries: bool = False) -> NDArray[np.bool_]:
+def best_of_overlaps(table: pa.Table, overlap: float, *, between_queries: bool = False) -> Bools:
     """Whether `without_overlaps` keeps each row, bool (rows,)."""
     if not table.num_rows:
         return np.zeros(0, bool)

@@ -15,12 +15,9 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Bools, Floats, Ints
 from swsdist.kernels.regression import sigmoid
-
-Array = NDArray[np.float64]
-
 
 #: Least probability of each word for hits.
 WORDS = {"likely": 0.5, "possible": 0.1, "unlikely": 0.0}
@@ -39,11 +36,11 @@ class Prior(NamedTuple):
         covariance: (2, 2).
     """
 
-    mean: Array
-    covariance: Array
+    mean: Floats
+    covariance: Floats
 
     @classmethod
-    def of_words(cls, words: NDArray[np.int64], scores: Array, truths: NDArray[np.bool_]) -> Prior:
+    def of_words(cls, words: Ints, scores: Floats, truths: Bools) -> Prior:
         """The prior under which the hits of words are most probable, by EM; of each word Laplace's approximation.
 
         Args:
@@ -88,7 +85,7 @@ _BATCH, _STOP_BELOW = 20, 0.5
 _FEWEST = 10
 
 
-def _lines(scores: Array, hits: Array, true: Array, prior: Prior) -> tuple[Array, Array]:
+def _lines(scores: Floats, hits: Floats, true: Floats, prior: Prior) -> tuple[Floats, Floats]:
     """The most probable line of each word, (words, 2), and its covariance, (words, 2, 2).
 
     Args:
@@ -140,12 +137,12 @@ class Likelihood(NamedTuple):
         judged: hits that it was fitted to.
     """
 
-    mean: Array
-    covariance: Array
+    mean: Floats
+    covariance: Floats
     judged: int
 
     @classmethod
-    def fit(cls, scores: Array, truths: NDArray[np.bool_], prior: Prior = MFCC) -> Likelihood:
+    def fit(cls, scores: Floats, truths: Bools, prior: Prior = MFCC) -> Likelihood:
         """The most probable line of judged hits.
 
         Args:
@@ -156,13 +153,13 @@ class Likelihood(NamedTuple):
         (line,), (covariance,) = _lines(scores, np.ones((1, len(scores))), truths[None].astype(np.float64), prior)
         return cls(line, covariance, len(scores))
 
-    def likely(self, scores: Array) -> Array:
+    def likely(self, scores: Floats) -> Floats:
         """The probability of each hit, with the doubt about the line (MacKay 1992), (hits,)."""
         design = np.column_stack([np.ones(len(scores)), scores])
         variance = np.einsum("ij,jk,ik->i", design, self.covariance, design)
         return sigmoid(design @ self.mean / np.sqrt(1 + np.pi * variance / 8))
 
-    def summary(self, scores: Array, shown: int) -> Summary:
+    def summary(self, scores: Floats, shown: int) -> Summary:
         """What hits that nobody judged promise.
 
         Args:

@@ -27,6 +27,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.audio import speech
+from swsdist.core.arrays import Ints, Singles
 from swsdist.core.codes import score as codes
 from swsdist.core.errors import UserError
 from swsdist.core.types import QUERY_STATISTICS
@@ -190,7 +191,7 @@ class ScoreHistogram:
         return Tally(self.quantities, {key: (count,) for key, count in zip(keys, counts.tolist(), strict=True)})
 
 
-def histograms(tally: Tally) -> dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]]:
+def histograms(tally: Tally) -> dict[str, tuple[Ints, Ints]]:
     """For each query of `score-histogram`: bins (int64, ascending) and their counts (int64)."""
     return {
         query_id: (np.array([key[1] for key, _ in rows], np.int64), np.array([n for _, (n,) in rows], np.int64))
@@ -198,7 +199,7 @@ def histograms(tally: Tally) -> dict[str, tuple[NDArray[np.int64], NDArray[np.in
     }
 
 
-def check_posteriors(cost: NDArray[np.int64], scale: NDArray[np.int64]) -> None:
+def check_posteriors(cost: Ints, scale: Ints) -> None:
     """Check that the scores of candidates are posteriors.
 
     Raises:
@@ -210,7 +211,7 @@ def check_posteriors(cost: NDArray[np.int64], scale: NDArray[np.int64]) -> None:
         raise codes.NOT_POSTERIORS(count=len(bad), of=len(cost), score=score)
 
 
-def _runs(table: pa.Table, separate: str = "example") -> tuple[list[Key], NDArray[np.int64], NDArray[np.int64]]:
+def _runs(table: pa.Table, separate: str = "example") -> tuple[list[Key], Ints, Ints]:
     """Key and first row of each run of rows with the same key, and the costs in that order; at least one row."""
     names, query = coded(table["query_id"])
     example, scale, cost = (table[name].to_numpy() for name in (separate, "scale", "cost"))
@@ -223,7 +224,7 @@ def _runs(table: pa.Table, separate: str = "example") -> tuple[list[Key], NDArra
     return [(names[q], e, s) for q, e, s in zip(*columns, strict=True)], cost, starts
 
 
-def _starts(*columns: NDArray[np.integer]) -> NDArray[np.int64]:
+def _starts(*columns: NDArray[np.integer]) -> Ints:
     new = np.ones(len(columns[0]), bool)
     new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
     return np.flatnonzero(new)
@@ -299,7 +300,7 @@ class ExampleGroup(NamedTuple):
     dimension: int
     posteriors: tuple[tuple[int, int], ...]
     features: tuple[str, ...]
-    audio: Callable[[str, int], tuple[NDArray[np.float32], int]]
+    audio: Callable[[str, int], tuple[Singles, int]]
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Query, number, s and frames of each example, and their values: float32 (frames, dimension)."""

@@ -19,7 +19,7 @@ from swsdist.config import Config
 from swsdist.core.codes import line_of
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import AudioError, SwsdistError, UnusableError
-from swsdist.corpora import kinds
+from swsdist.corpora import documents as kinds
 from swsdist.corpora.documents import ENDINGS
 from swsdist.corpora.kaldi import demand_permission
 from swsdist.features.blocks import in_blocks

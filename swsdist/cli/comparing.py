@@ -90,7 +90,7 @@ def compare(systems: tuple[str, ...], **options: Any) -> int:
         to_json,
     )
     from swsdist.report.tables import text_lines, write_tables
-    from swsdist.score.compare.results import Settings
+    from swsdist.score.compare.paired import Settings
     from swsdist.score.events import measure_names
 
     notices = Notices(options["strict"], options["force"])

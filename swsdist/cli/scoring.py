@@ -232,8 +232,7 @@ def score_discovery(
     """
     import json
 
-    from swsdist.discovery.evaluate import score_files, table
-    from swsdist.discovery.reading import Files
+    from swsdist.discovery.evaluate import Files, score_files, table
     from swsdist.io.notices import Notices
 
     parts = int(folds) if folds and folds.isascii() and folds.isdigit() else None

@@ -30,6 +30,12 @@ def table_of(rows: Iterable[Sequence[object]], schema: pa.Schema) -> pa.Table:
     return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
 
 
+def with_values(table: pa.Table, name: str, values: pa.Array | pa.ChunkedArray) -> pa.Table:
+    """The table with other values in a column, whose field stays."""
+    place = table.schema.get_field_index(name)
+    return table.set_column(place, table.schema.field(place), values)
+
+
 _KEY = "doc_id string, channel int32"
 
 #: Corpus input: the searched documents. Columns after `path` may be absent from the user's table.

@@ -26,7 +26,6 @@ Source: Kaldi's documentation of data folders, and the recipes for keyword searc
 from __future__ import annotations
 
 import math
-import posixpath
 import re
 import shlex
 from bisect import bisect_right
@@ -41,6 +40,7 @@ from swsdist.audio import streams
 from swsdist.audio.formats import views
 from swsdist.core.codes import corpora as codes
 from swsdist.core.types import CORPUS, PLACED
+from swsdist.corpora.places import absolute
 from swsdist.io.compressed import lines
 from swsdist.io.fields import integer, split, time
 from swsdist.io.filesystem import Folder, is_remote, locate
@@ -345,10 +345,7 @@ def _entry(entry: str, base: str, where: str) -> str:
         wrong = "is a place in a file that is not called .ark"
     if wrong:
         raise codes.UNSUPPORTED_WAV_SCP_ENTRY(where=where, entry=entry, fault=wrong)
-    if is_remote(entry) or entry.startswith("/"):
-        return entry
-    scheme, slashes, root = base.rpartition("//") if is_remote(base) else ("", "", base)
-    return scheme + slashes + posixpath.normpath(f"{root}/{entry}")
+    return absolute(entry, base)
 
 
 def _segments(

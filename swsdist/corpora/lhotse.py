@@ -15,7 +15,6 @@ MonoCut.
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -26,8 +25,9 @@ from swsdist.audio.streams import is_command
 from swsdist.core.codes import corpora as codes
 from swsdist.core.fingerprint import parse_json
 from swsdist.core.types import CORPUS, LEXEMES, PLACED, QUERIES
+from swsdist.corpora.places import absolute
 from swsdist.io.compressed import lines
-from swsdist.io.filesystem import is_remote, locate
+from swsdist.io.filesystem import locate
 
 Manifest = Literal["lhotse recordings", "lhotse supervisions", "lhotse cuts"]
 
@@ -223,11 +223,7 @@ def _recording(
         wrong = "is to be transformed when it is read"
     if wrong:
         raise codes.UNSUPPORTED_MANIFEST_RECORDING(where=where, recording=name, fault=wrong)
-    path = first["source"]
-    if not is_remote(path) and not path.startswith("/"):
-        base = (audio or locate(source, storage)[0].root).rstrip("/")
-        scheme, slashes, root = base.rpartition("//") if is_remote(base) else ("", "", base)
-        path = scheme + slashes + posixpath.normpath(f"{root}/{path}")
+    path = absolute(first["source"], audio or locate(source, storage)[0].root)
     return name, path, len(channels)
 
 

@@ -21,6 +21,7 @@ import pyarrow as pa
 from swsdist.audio import streams
 from swsdist.core.codes import corpora as codes
 from swsdist.core.types import PLACED, QUERIES
+from swsdist.corpora.places import absolute
 from swsdist.io.filesystem import Folder, is_remote, locate
 from swsdist.io.nist.ecf import read_ecf
 from swsdist.io.nist.termlist import read_termlist
@@ -158,5 +159,4 @@ class _Audio:
         if name not in self._there:
             same = self._stems.get(_without_ending(file, self._endings), [])
             name = same[0] if len(same) == 1 else name
-        scheme, slashes, root = self._folder.root.rpartition("//") if is_remote(self._folder.root) else ("", "", "")
-        return scheme + slashes + posixpath.normpath(f"{root or self._folder.root}/{name}")
+        return absolute(name, self._folder.root)

@@ -7,6 +7,7 @@ same name that begins at 0 and has no end.
 from __future__ import annotations
 
 import math
+import posixpath
 from bisect import bisect_right
 from itertools import accumulate
 from typing import NamedTuple
@@ -14,10 +15,20 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
+
+from swsdist.core.arrays import Bools
+from swsdist.io.filesystem import is_remote
 
 #: Tolerance at the ends of a document, s: times are rounded, and frames extend slightly further.
 SLACK = 0.05
+
+
+def absolute(path: str, folder: str) -> str:
+    """The path of a recording as a list names it; relative ones start from a folder, local or remote."""
+    if is_remote(path) or path.startswith("/"):
+        return path
+    scheme, slashes, root = folder.rpartition("//") if is_remote(folder) else ("", "", folder)
+    return scheme + slashes + posixpath.normpath(f"{root}/{path}")
 
 
 class Place(NamedTuple):
@@ -85,7 +96,7 @@ def searched_stretches(documents: pa.Table) -> dict[tuple[str, int], list[tuple[
     return result
 
 
-def in_documents(table: pa.Table, places: Places) -> NDArray[np.bool_]:
+def in_documents(table: pa.Table, places: Places) -> Bools:
     """Which rows (doc_id, a recording, channel, start, end) are in a document, bool (rows,)."""
     columns = (table[name].to_pylist() for name in ("doc_id", "channel", "start", "end"))
     return np.array([bool(places.containing(*row)) for row in zip(*columns, strict=True)], bool)

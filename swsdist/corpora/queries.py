@@ -20,9 +20,17 @@ from swsdist.core.codes import Code
 from swsdist.core.codes import corpora as codes
 from swsdist.core.errors import TableError
 from swsdist.core.types import QUERIES
-from swsdist.corpora.documents import ENDINGS, recordings, require_rows, single_recording, with_absolute_paths
+from swsdist.corpora.documents import (
+    ENDINGS,
+    LHOTSE,
+    Kind,
+    kind_of,
+    recordings,
+    require_rows,
+    single_recording,
+    with_absolute_paths,
+)
 from swsdist.corpora.huggingface import dataset_queries
-from swsdist.corpora.kinds import LHOTSE, Kind, kind_of
 from swsdist.corpora.lhotse import lhotse_queries
 from swsdist.corpora.nist import listed_queries
 from swsdist.io.notices import Notices

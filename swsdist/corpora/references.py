@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.core.codes import corpora as codes
-from swsdist.core.types import JUDGEMENTS, REFERENCES
+from swsdist.core.types import JUDGEMENTS, REFERENCES, with_values
 from swsdist.corpora.places import SLACK, Places, is_placed
 from swsdist.io.notices import Notices
 from swsdist.io.project_file import project_file
@@ -170,5 +170,4 @@ def _in_recordings(
         raise unknown_names(
             "document", [name for _, name in strange], [row for row, _ in strange], path, there, storage, remedy
         )
-    index = references.schema.get_field_index("doc_id")
-    return references.set_column(index, references.schema.field(index), pa.array(names, pa.string()))
+    return with_values(references, "doc_id", pa.array(names, pa.string()))

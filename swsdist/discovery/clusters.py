@@ -30,7 +30,7 @@ from pydantic import Field
 
 from swsdist.audio.speech import stretches
 from swsdist.config.section import Section
-from swsdist.discovery.segments import nearest
+from swsdist.discovery.neighbours import nearest
 
 
 class Clustering(Section):

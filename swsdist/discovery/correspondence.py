@@ -30,17 +30,20 @@ from swsdist.discovery.neighbours import (
     Matching,
     Neighbours,
     Places,
+    Segments,
     Stretches,
     best,
     both_ways,
+    directions,
     joined,
     match,
     most_alike,
     near,
     ordered,
+    signatures,
+    starts,
     unique,
 )
-from swsdist.discovery.segments import Segments, directions, signatures, starts
 from swsdist.features.fitting.interface import Document, Model, Rounds, Step, Totals
 from swsdist.features.fitting.moments import Sums, products
 from swsdist.features.transforms.interface import Shape, spliced

@@ -4,12 +4,154 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import NamedTuple, TypeVar
 
-from swsdist.discovery.reading import Files, read_evaluation
-from swsdist.discovery.summary import equal_parts
-from swsdist.discovery.units import Given
+import numpy as np
+
+from swsdist.core.codes import discovery as codes
+from swsdist.discovery.files import read_classes, read_folds, read_list, read_split, read_talkers, read_units
+from swsdist.discovery.measures import equal_parts
+from swsdist.discovery.units import Corpus, EvaluationSetup, Fragments, Given, Intervals, Ints
 from swsdist.io.notices import Notices
 from swsdist.registry.registries import DISCOVERY_MEASURES, DISCOVERY_MODES
+
+S = TypeVar("S", bound=Intervals)
+
+
+class Files(NamedTuple):
+    """Paths of the files of an evaluation, local or `s3://`, plain or packed.
+
+    Attributes:
+        fragments: classes, pairs, or a parse.
+        phones: file or folder (`swsdist.discovery.files`).
+        words: likewise; None: not given, so type, token and boundary are undefined.
+        talkers: a line `DOC TALKER` a document.
+        folds: sets of folds by name.
+        split: stretches of speech, if the mode needs them.
+        gold_classes: classes of equal phone strings, if the mode needs them.
+        phone_tiers: names of the phones' tiers in TextGrid or ELAN; empty: all that hold intervals.
+        word_tiers: of the words'.
+    """
+
+    fragments: str
+    phones: str
+    words: str | None = None
+    talkers: str | None = None
+    folds: Mapping[str, str] = {}
+    split: str | None = None
+    gold_classes: str | None = None
+    phone_tiers: tuple[str, ...] = ()
+    word_tiers: tuple[str, ...] = ()
+
+
+class Evaluation(NamedTuple):
+    """What a mode (`swsdist.registry.entries.DiscoveryModeEntry`) takes."""
+
+    corpus: Corpus
+    fragments: Fragments
+    setup: EvaluationSetup
+
+
+def read_evaluation(
+    files: Files,
+    mode: str,
+    notices: Notices,
+    *,
+    given: Given = "classes",
+    has_folds: bool = False,
+    storage: Mapping[str, object] | None = None,
+) -> Evaluation:
+    """Read the files of an evaluation.
+
+    Args:
+        files: their paths.
+        mode: of `DISCOVERY_MODES`.
+        notices: receives oddities.
+        given: what `files.fragments` is.
+        has_folds: folds will be made of the corpus.
+        storage: options for s3fs.
+
+    Raises:
+        UserError: there is no such file, or none that the mode needs.
+        DataError: a file is not valid, or the files do not fit.
+    """
+    rules, numbers = DISCOVERY_MODES[mode], dict[str, int]()
+    if given != "classes" and not rules.partial:
+        raise codes.MODE_TAKES_CLASSES(mode=mode)
+    for need in rules.needs:
+        if not getattr(files, need) and not (need == "folds" and has_folds):
+            option = f"--{need.replace('_', '-')}"
+            raise codes.MODE_NEEDS(mode=mode, what=need.replace("_", " "), option=option)
+    phones = read_units(files.phones, numbers, storage, tiers=files.phone_tiers)
+    words = read_units(files.words, numbers, storage, tiers=files.word_tiers) if files.words else None
+    fragments = (
+        read_classes(files.fragments, numbers, storage, instants=rules.instants)
+        if given == "classes"
+        else read_list(files.fragments, given, numbers, storage)
+    )
+    gold = read_classes(files.gold_classes, numbers, storage, instants=rules.instants) if files.gold_classes else None
+    split = read_split(files.split, numbers, storage) if files.split else None
+    folds = {name: read_folds(path, numbers, storage) for name, path in files.folds.items()}
+    talkers = read_talkers(files.talkers, storage) if files.talkers else None
+
+    documents, order = by_name(numbers)
+    phones, fragments = by_time(numbered(phones, order)), numbered(fragments, order)
+    corpus = Corpus(
+        documents,
+        phones,
+        words and by_time(numbered(words, order)),
+        _talker(talkers, documents, phones, files.talkers) if talkers is not None else None,
+    )
+    if not len(fragments):
+        notices.add(codes.FOUND_NOTHING, where=files.fragments, count=1)
+    _demand_known(corpus, fragments, mode, files.fragments, notices)
+    setup = EvaluationSetup(
+        {name: tuple(numbered(fold, order) for fold in some) for name, some in folds.items()},
+        split and numbered(split, order),
+        gold and numbered(gold, order),
+        given,
+    )
+    return Evaluation(corpus, fragments, setup)
+
+
+def by_name(numbers: Mapping[str, int]) -> tuple[tuple[str, ...], Ints]:
+    """Names in order, and the place in it of each number."""
+    documents = tuple(sorted(numbers))
+    order = np.empty(len(documents), np.int64)
+    order[[numbers[name] for name in documents]] = np.arange(len(documents))
+    return documents, order
+
+
+def numbered(intervals: S, order: Ints) -> S:
+    """The same with other numbers of documents."""
+    return replace(intervals, document=order[intervals.document])
+
+
+def by_time(units: S) -> S:
+    """In the order of documents and times."""
+    return units.take(np.lexsort((units.onset, units.document)))
+
+
+def _talker(talkers: Mapping[str, str], documents: tuple[str, ...], phones: Intervals, path: str | None) -> Ints:
+    names = {name: k for k, name in enumerate(sorted(set(talkers.values())))}
+    talker = np.array([names.get(talkers.get(document, ""), -1) for document in documents], np.int64)
+    missing = np.flatnonzero(talker[phones.document] < 0)
+    if len(missing):
+        document = documents[phones.document[missing[0]]]
+        raise codes.NO_TALKER(where=path, document=document)
+    return talker
+
+
+def _demand_known(corpus: Corpus, fragments: Fragments, mode: str, path: str, notices: Notices) -> None:
+    """Demand that fragments lie in documents with phones, as far as the mode does; note the others."""
+    has_phones = np.zeros(len(corpus.documents), bool)
+    has_phones[corpus.phones.document] = True
+    elsewhere = ~has_phones[fragments.document]
+    if DISCOVERY_MODES[mode].known and elsewhere.any():
+        document = corpus.documents[fragments.document[int(np.argmax(elsewhere))]]
+        raise codes.UNKNOWN_FRAGMENT_DOCUMENT(where=path, mode=mode, document=document)
+    notices.add(codes.FRAGMENTS_ELSEWHERE, where=path, count=int(elsewhere.sum()))
+
 
 #: Keys of what the table shows, in its order.
 _FIGURES = ("ned", "coverage", "precision", "recall", "fscore")

@@ -327,6 +327,16 @@ _FIELDS = 4
 _HEAD = 4096
 
 
+class _Source(NamedTuple):
+    """Where units are, and numbers of documents and symbols, which grow."""
+
+    path: str
+    documents: dict[str, int]
+    symbols: dict[str, int]
+    storage: Mapping[str, object]
+    tiers: tuple[str, ...]
+
+
 class _Part(NamedTuple):
     """Some units: their stretches, numbers of their symbols, and places for errors."""
 
@@ -354,13 +364,15 @@ def read_units(
         UserError: there is no such file.
         DataError: it is empty, a line has another form, or two units overlap; with the line.
     """
-    symbols: dict[str, int] = {}
-    parts = list(_parts(path, documents, symbols, storage or {}, tiers))
+    source = _Source(path, documents, {}, storage or {}, tiers)
+    local = Folder(path, source.storage).local()
+    listed = (local is None or not local.is_dir()) and _is_listed(path, source.storage)
+    parts = list(_listed(source) if listed else _annotated(source))
     if not any(len(part.intervals) for part in parts):
         raise codes.NO_ROWS(where=path, what="phone or word", form=_UNITS_FORM)
     stretched = joined([part.intervals for part in parts])
     symbol = np.concatenate([np.array(part.symbols, np.int64) for part in parts])
-    units = Units(stretched.document, stretched.onset, stretched.offset, symbol, tuple(symbols))
+    units = Units(stretched.document, stretched.onset, stretched.offset, symbol, tuple(source.symbols))
     order = np.lexsort((units.onset, units.document))
     units = units.take(order)
     same = units.document[1:] == units.document[:-1]
@@ -377,20 +389,6 @@ def read_units(
     return units
 
 
-def _parts(
-    path: str,
-    documents: dict[str, int],
-    symbols: dict[str, int],
-    storage: Mapping[str, object],
-    tiers: tuple[str, ...],
-) -> Iterator[_Part]:
-    local = Folder(path, storage).local()
-    if (local is not None and local.is_dir()) or not _is_listed(path, storage):
-        yield from _annotated(path, documents, symbols, storage, tiers)
-    else:
-        yield from _listed(path, documents, symbols, storage)
-
-
 def _is_listed(path: str, storage: Mapping[str, object]) -> bool:
     """Whether its first line is one of ZeroSpeech's, or no other format takes the file for its own."""
     with opened(path, storage) as stream:
@@ -403,10 +401,9 @@ def _is_listed(path: str, storage: Mapping[str, object]) -> bool:
     return detect(path, storage) is None
 
 
-def _listed(
-    path: str, documents: dict[str, int], symbols: dict[str, int], storage: Mapping[str, object]
-) -> Iterator[_Part]:
+def _listed(source: _Source) -> Iterator[_Part]:
     """Of ZeroSpeech's files."""
+    path, documents, symbols, storage, _ = source
     for chunk in rows(path, storage):
         chunk = [row for row in chunk if row[1]]
         demand_fields(chunk, _FIELDS, _UNITS_FORM, path)
@@ -415,14 +412,9 @@ def _listed(
         yield _Part(intervals, numbers, [number for number, _ in chunk])
 
 
-def _annotated(
-    path: str,
-    documents: dict[str, int],
-    symbols: dict[str, int],
-    storage: Mapping[str, object],
-    tiers: tuple[str, ...],
-) -> Iterator[_Part]:
+def _annotated(source: _Source) -> Iterator[_Part]:
     """Of the formats of transcripts."""
+    path, documents, symbols, storage, tiers = source
     from swsdist.lattices.collection import document_id, find_files
     from swsdist.lattices.formats import elan, praat
     from swsdist.lattices.lattice import LeftOut, Origin
@@ -431,7 +423,7 @@ def _annotated(
     readers = {"textgrid": praat.words, "elan": elan.words}
     for file in find_files(path, None, storage, lambda *_: None):
         if file.format == "ctm":
-            yield from _timed(file.path, documents, symbols, storage)
+            yield from _timed(source._replace(path=file.path))
         elif file.format in readers:
             left_out = LeftOut()
             words = readers[file.format](Origin(file.path, storage, tiers=tiers), left_out)
@@ -447,10 +439,9 @@ def _annotated(
             raise codes.NOT_UNITS(where=file.path, format=file.format, form=_UNITS_FORM)
 
 
-def _timed(
-    path: str, documents: dict[str, int], symbols: dict[str, int], storage: Mapping[str, object]
-) -> Iterator[_Part]:
+def _timed(source: _Source) -> Iterator[_Part]:
     """Of a CTM: onset and duration are rounded to ticks each, so an end is exactly where the next begins."""
+    path, documents, symbols, storage, _ = source
     from swsdist.io.nist.ctm import ctm_lines, ctm_word
 
     words = [(where, ctm_word(fields, where)) for where, fields in ctm_lines(path, storage)]

@@ -13,9 +13,8 @@ import numpy as np
 
 from swsdist.core.fingerprint import stable_hash
 from swsdist.discovery import seed
-from swsdist.discovery.measures import evaluated
+from swsdist.discovery.measures import evaluated, inside
 from swsdist.discovery.scene import Scene
-from swsdist.discovery.summary import inside
 from swsdist.discovery.units import BEYOND, Corpus, EvaluationSetup, Flags, Fragments, Given, Intervals, Ints
 from swsdist.registry.registries import DISCOVERY_MEASURES
 

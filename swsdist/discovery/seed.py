@@ -16,9 +16,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from swsdist.discovery.measures import Measure, Value, evaluated
+from swsdist.discovery.measures import Measure, Value, by_talker, evaluated, restricted, summarised
 from swsdist.discovery.scene import Scene
-from swsdist.discovery.summary import by_talker, restricted, summarised
 from swsdist.discovery.units import Corpus, EvaluationSetup, Fragments, Intervals
 from swsdist.registry.registries import DISCOVERY_MEASURES
 

@@ -27,13 +27,12 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.calibrate.fitting import fit_models, fit_thresholds
 from swsdist.calibrate.fusion import (
     Meeting,
     Missing,
@@ -51,28 +50,24 @@ from swsdist.calibrate.procedure import (
     Procedure,
     fingerprint_references,
     fit_kind,
+    fit_models,
+    fit_thresholds,
     make_steps,
     read_fitted,
 )
-from swsdist.calibrate.steps.by_term import ByTerm
+from swsdist.calibrate.steps.by_term import UNIT, ByTerm, PosteriorSums, Thresholding
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.calibrate.steps.logistic import LogisticStep, fusions_in, mean_of
-from swsdist.calibrate.thresholding import UNIT, PosteriorSums, Thresholding
 from swsdist.core.codes import fuse as fusion_codes
-from swsdist.core.codes import score as calibrate_codes
 from swsdist.core.codes import score as codes
 from swsdist.core.fingerprint import fingerprint, parse_json
 from swsdist.core.types import DETECTIONS
-from swsdist.evaluation.evaluate import Evaluation
+from swsdist.evaluation.evaluate import Evaluation, evaluate
 from swsdist.evaluation.scoring_task import ScoringTask, System, with_durations
 from swsdist.io.notices import Notices
 from swsdist.registry.entries import misfit
 from swsdist.registry.registries import CALIBRATION
 from swsdist.score.measures.protocol import OperatingPoint, Protocol, operating_point
-
-if TYPE_CHECKING:
-    from swsdist.evaluation.evaluate import Evaluation
-
 
 #: Methods that replace the steps of a list, or follow them; see the module.
 LAST = ("none", "threshold", "oracle-kst", "kaldi")
@@ -172,7 +167,7 @@ def point_of_audio(rules: Protocol, ecf: str | None, total_seconds: float | None
         raise codes.CONFLICTING_AUDIO()
     if ecf is not None:
         from swsdist.io.nist.ecf import read_ecf
-        from swsdist.score.trials_of import seconds
+        from swsdist.score.trials import seconds
 
         total_seconds = seconds(read_ecf(ecf), rules.rules)
     if total_seconds is None:
@@ -182,8 +177,6 @@ def point_of_audio(rules: Protocol, ecf: str | None, total_seconds: float | None
 
 def score_undecided(task: ScoringTask, system: System) -> Evaluation:
     """Score a system's list without its decisions."""
-    from swsdist.evaluation.evaluate import evaluate
-
     place = system.detections.schema.get_field_index("decision")
     undecided = pa.nulls(system.detections.num_rows, pa.bool_())
     # Old decisions are ignored, so they may be inconsistent.
@@ -232,7 +225,7 @@ def calibrate(
     if point is None and last in ("oracle-kst", "kaldi"):
         raise codes.UNKNOWN_AUDIO(purpose=last)
     if last == "oracle-kst" and task is None:
-        raise calibrate_codes.ORACLE_WITHOUT_REFERENCES()
+        raise codes.ORACLE_WITHOUT_REFERENCES()
     fitted = procedure.to_json() if request.fits(scores_before) else None
     lines += _summary(procedure, detections)
     if last == "kaldi":

@@ -19,12 +19,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.accounts.hardware import versions
-from swsdist.calibrate.thresholding import PosteriorSums
+from swsdist.calibrate.steps.by_term import PosteriorSums
 from swsdist.core.codes import score as codes
-from swsdist.core.codes import score as score_codes
 from swsdist.core.text import suggestion
 from swsdist.core.types import CORPUS, QUERIES
-from swsdist.evaluation.scoring_task import ScoringTask, named_paths
+from swsdist.evaluation.evaluate import evaluate, more_values, values
+from swsdist.evaluation.scoring_task import ScoringTask, named_paths, read_system, reader_of
 from swsdist.io.filesystem import Folder, locate
 from swsdist.io.tables import names_in, read_table
 from swsdist.score.compare.bootstrap import DocumentCounts, Interval, bootstrap_documents
@@ -50,8 +50,8 @@ from swsdist.score.compare.paired import (
 from swsdist.score.compare.results import BreakdownTable, ComparisonData, DetLine, Measured, SystemInfo
 from swsdist.score.measures.det import Det, det
 from swsdist.score.measures.protocol import Protocol
-from swsdist.score.measures.registered import point_in
-from swsdist.score.measures.twv import PER_TERM, per_term
+from swsdist.score.measures.twv import PER_TERM, per_term, point_in
+from swsdist.score.trials import seconds
 
 #: Properties of queries without a table: Ntrue, words of the term, mean length of its references (s), sum of its scores.
 COMPUTED = ("ntrue", "words", "duration", "posterior_sum")
@@ -303,8 +303,6 @@ def values_at(parts: Iterable[pa.Table], threshold: float | None, trials: int, b
 
 def from_table(name: str, path: str) -> ScoredSystem:
     """A per-term table, CSV or Parquet."""
-    from swsdist.io.tables import read_table
-
     table = read_table(path, PER_TERM, key=("query_id",))
     about = SystemInfo(name=name, kind="per-term table", path=path, digest=_sha256(path))
     rated = table["twv"].drop_null()
@@ -316,9 +314,6 @@ def from_table(name: str, path: str) -> ScoredSystem:
 
 def from_list(name: str, path: str, task: ScoringTask, corpus: Sequence[str] = ()) -> ScoredSystem:
     """Score a system's list against a task."""
-    from swsdist.evaluation.evaluate import evaluate, more_values, values
-    from swsdist.evaluation.scoring_task import read_system
-
     system = read_system(path, conventions=task.conventions, notices=task.notices)
     result = evaluate(task, system, by_type=False)
     rules, curve = task.protocol, result.overall.curve
@@ -391,9 +386,6 @@ def gather_systems(
 
 def is_list(path: str) -> bool:
     """Whether a file is a system's list rather than a per-term table."""
-    from swsdist.evaluation.scoring_task import reader_of
-    from swsdist.io.tables import names_in
-
     if reader_of(path) not in ("csv", "parquet"):
         return True
     names = names_in(path)
@@ -451,7 +443,7 @@ def compare_systems(systems: Sequence[ScoredSystem], request: ComparisonRequest,
         if len(tables_of_measure) < len(systems):
             continue
         tables[measure] = tables_of_measure
-        comparison = compare(tables_of_measure, **settings.options())
+        comparison = compare(tables_of_measure, settings)
         blocks.append(_measured(measure, comparison, systems, request, settings))
     if not blocks:
         lacking = next(system.name for system in systems if system.decided is None)
@@ -523,9 +515,9 @@ def compare_conditions(systems: Sequence[ScoredSystem], names: Sequence[str], se
         for k, table in enumerate(tables):
             rated = table["twv"].drop_null().to_pylist()
             if not rated:
-                raise score_codes.NO_REFERENCES(where=systems[k].name, measure="TWV")
+                raise codes.NO_REFERENCES(where=systems[k].name, measure="TWV")
             values[names[k % len(names)]][f"system {k // len(names) + 1}"] = math.fsum(rated) / len(rated)
-        joined = compare_paired(conditions(values), **settings.options())
+        joined = compare_paired(conditions(values), settings)
         blocks.append(Measured(measure, joined))
     if not blocks:
         raise codes.UNDECIDED_SYSTEMS()
@@ -534,8 +526,6 @@ def compare_conditions(systems: Sequence[ScoredSystem], names: Sequence[str], se
 
 def _searched(task: ScoringTask) -> pa.Table:
     """Seconds of each document, as the task's conventions count them."""
-    from swsdist.score.trials_of import seconds
-
     assert task.excerpts is not None
     rows: dict[str, list[int]] = {}
     for row, file in enumerate(task.excerpts["file"].to_pylist()):

@@ -25,11 +25,11 @@ from swsdist.io.notices import MANY
 from swsdist.score.align import score_limits
 from swsdist.score.events import basic_measures, measure_parts, measures_of, merge_tables
 from swsdist.score.events import values as values_of_parts
-from swsdist.score.measures.curve import Block, Curve, CurvePoint, concatenate
+from swsdist.score.measures.curve import Block, Counts, Curve, CurvePoint, concatenate, pooled
 from swsdist.score.measures.det import pooled_by_detection, referenced
 from swsdist.score.measures.protocol import OperatingPoint, number_of_trials
-from swsdist.score.measures.twv import PER_TERM, Counts, atwv, mtwv, per_term, pooled, twv_curve
-from swsdist.score.trials_of import TrialRules, in_every_document, in_order, make_trials, rows_by_document, seconds
+from swsdist.score.measures.twv import PER_TERM, atwv, mtwv, per_term, twv_curve
+from swsdist.score.trials import TrialRules, in_every_document, in_order, make_trials, rows_by_document, seconds
 
 #: Source types that have columns of their own in STDEval's report, in its order.
 TYPES = ("bnews", "cts", "confmtg")

@@ -24,7 +24,6 @@ import numpy as np
 import pyarrow as pa
 
 from swsdist.core.codes import score as codes
-from swsdist.core.codes import score as score_codes
 from swsdist.core.types import DETECTIONS
 from swsdist.corpora.kaldi import Segment, Utterances
 from swsdist.io.compressed import lines
@@ -180,7 +179,7 @@ def as_kwslist(
     """
     for name, value in (("seconds", seconds), ("beta", beta)):
         if not 0 < value < math.inf:
-            raise score_codes.VALUE_NOT_POSITIVE(name=name, value=value)
+            raise codes.VALUE_NOT_POSITIVE(name=name, value=value)
     sums: dict[str, list[float]] = {}
     for query, score in zip(results["query_id"].to_pylist(), results["score"].to_pylist(), strict=True):
         sums.setdefault(query, []).append(score)

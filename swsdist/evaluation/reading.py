@@ -20,28 +20,28 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.core.codes import score as codes
-from swsdist.core.codes import score as score_codes
 from swsdist.core.codes.score import UNJUDGED_DETECTIONS
-from swsdist.core.types import REFERENCES, TERMS
+from swsdist.core.types import REFERENCES, TERMS, with_values
+from swsdist.corpora.lhotse import aligned_words, is_supervisions
 from swsdist.corpora.places import Places, in_documents
 from swsdist.corpora.references import has_verdicts, read_verdicts
 from swsdist.evaluation.scoring_task import DETECTED, ReadOptions, ScoringTask, System, with_durations
+from swsdist.io.nist.ctm import read_ctm
+from swsdist.io.nist.ecf import read_ecf
 from swsdist.io.notices import TIMES, Notices, sample
+from swsdist.io.tables import names_in, read_table
 from swsdist.lattices.words import spelled
-from swsdist.score.align import is_judged
+from swsdist.score.align import decimals, is_judged
 from swsdist.score.conventions import Conventions, in_schema
 from swsdist.score.measures.protocol import FROM_DATA, Parts, Protocol, operating_point, protocol, registered
-from swsdist.score.trials_of import excerpt_documents, inside, named_documents, seconds
-
-if TYPE_CHECKING:
-    from swsdist.evaluation.scoring_task import ScoringTask, System
+from swsdist.score.trials import excerpt_documents, inside, look_up, named_documents, seconds, segments
 
 
 def references_of_terms(references: pa.Table, terms: pa.Table, path: str, notices: Notices) -> pa.Table:
@@ -82,8 +82,6 @@ def references_within(
     tail, conventions = first_end, rules.rules
     references = _under_names_of_ecf(references, excerpts, conventions)
     if conventions.sums_ends:
-        from swsdist.score.align import decimals
-
         start = references["start"].to_numpy()
         tail = start + decimals(references["end"].to_numpy() - start, 4)
     if conventions.by_name:
@@ -128,10 +126,7 @@ def eligible_detections(
         for row in counts.filter(pc.greater(counts["count_all"], 1)).slice(0, 1).to_pylist():
             where = f"{system.path}: query {row['query_id']}, document {row['doc_id']}"
             raise codes.DUPLICATE_TRIAL(where=where, count=row["count_all"])
-        place = detections.schema.get_field_index("channel")
-        detections = detections.set_column(
-            place, detections.schema.field(place), pa.array(np.ones(len(detections), np.int32))
-        )
+        detections = with_values(detections, "channel", pa.array(np.ones(len(detections), np.int32)))
     listed = pc.is_in(detections["query_id"].cast(pa.string()), value_set=task.terms["query_id"].combine_chunks())
     strange = detections.filter(pc.invert(listed))
     lists = sorted(set(system.search_times or ()) - set(task.terms["query_id"].to_pylist()))
@@ -259,9 +254,8 @@ def _under_names_of_ecf(table: pa.Table, excerpts: pa.Table, conventions: Conven
     names = [new if new in there else old for old, new in zip(written, read, strict=True)]
     if names == written:
         return table
-    at = table.schema.get_field_index("doc_id")
-    kind = table.schema.field(at)
-    return table.set_column(at, kind, pa.array(names, pa.string()).take(column.indices).cast(kind.type))
+    values = pa.array(names, pa.string()).take(column.indices)
+    return with_values(table, "doc_id", values.cast(table.schema.field("doc_id").type))
 
 
 def _named(table: pa.Table, excerpts: pa.Table, conventions: Conventions) -> np.ndarray:
@@ -365,8 +359,6 @@ def read_task(
     conventions = rules.rules
     excerpts = None
     if ecf is not None:
-        from swsdist.io.nist.ecf import read_ecf
-
         excerpts = read_ecf(ecf, storage, notices=notices)
     listed, lowercase = _terms(terms, conventions, notices, storage)
     speakers: pa.Table | None = None
@@ -468,7 +460,7 @@ def _task(
         notices.add(codes.NO_REFERENCED_TERMS, where="references", count=max(1, terms.num_rows))
     if (many := sum(count > trials for count in counts)) and rules.trials == "time":
         notices.add(
-            score_codes.NEGATIVE_FALSE_ALARM_RATES, where="references", count=many, largest=max(counts), trials=trials
+            codes.NEGATIVE_FALSE_ALARM_RATES, where="references", count=many, largest=max(counts), trials=trials
         )
     return ScoringTask(rules, references, terms, excerpts, point, cut, notices)
 
@@ -486,8 +478,6 @@ def _terms(
 
 def _table_of_references(path: str, storage: Mapping[str, object] | None) -> tuple[pa.Table, pa.Table | None]:
     """The references, and of a glossary the places judged `yes` or `no`."""
-    from swsdist.io.tables import read_table
-
     if not has_verdicts(path, storage):
         return read_table(path, REFERENCES, key=REFERENCES.names, storage=storage), None
     table = read_verdicts(path, storage)
@@ -523,17 +513,12 @@ def look_up_references(
         UserError: there is no such file.
         DataError: it is broken.
     """
-    from swsdist.score.lookup import look_up
-
     speakers: pa.Table | None = None
     if rttm is not None:
         from swsdist.io.nist.rttm import read_rttm
 
         lexemes, speakers = read_rttm(rttm, storage, fields=conventions.rttm_fields, notices=notices)
     else:
-        from swsdist.corpora.lhotse import aligned_words, is_supervisions
-        from swsdist.io.nist.ctm import read_ctm
-
         lexemes = (aligned_words if is_supervisions(str(ctm), storage) else read_ctm)(str(ctm), storage)
     occurrences = look_up(terms, lexemes, word_gap=rules.word_gap, conventions=conventions, lowercase=lowercase)
     if occurrences.repeated:
@@ -566,16 +551,13 @@ def _folded(table: pa.Table, name: str) -> pa.Table:
         " ".join(filter(None, (spelled(word, "folded") for word in text.split())))
         for text in column.dictionary.to_pylist()
     ]
-    place = table.schema.get_field_index(name)
-    table = table.set_column(place, table.schema.field(name), pa.array(texts, pa.string()).take(column.indices))
+    table = with_values(table, name, pa.array(texts, pa.string()).take(column.indices))
     return table.filter(pc.not_equal(table[name], ""))
 
 
 def _segments(excerpts: pa.Table | None, speakers: pa.Table | None) -> pa.Table:
-    from swsdist.score.trials_of import segments
-
     if excerpts is None or speakers is None or not speakers.num_rows:
-        raise score_codes.MISSING_SEGMENTS(where="references")
+        raise codes.MISSING_SEGMENTS(where="references")
     return segments(excerpts, speakers)
 
 
@@ -695,9 +677,6 @@ def read_nist_table(path: str, options: ReadOptions) -> System:
         UserError: there is no such file.
         TableError: a column is missing, or a value is impossible; with the line.
     """
-    from swsdist.io.tables import names_in, read_table
-    from swsdist.score.align import decimals
-
     there = names_in(path, options.storage)
     query = pa.field(next((name for name in _IDS if name in there), _IDS[0]), pa.string(), False)
     table = read_table(path, _NIST.insert(0, query), storage=options.storage)
@@ -726,6 +705,4 @@ def read_rows(path: str, options: ReadOptions) -> System:
         UserError: there is no such file.
         TableError: a column is missing, or a value is impossible; with the line.
     """
-    from swsdist.io.tables import read_table
-
     return System(with_durations(read_table(path, DETECTED, storage=options.storage)), {}, None, path)

@@ -17,18 +17,17 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from swsdist.core.codes import score as calibrate_codes
 from swsdist.core.codes import score as codes
 from swsdist.core.types import DETECTIONS, REFERENCES
+from swsdist.corpora.documents import is_rttm
 from swsdist.corpora.kaldi import Utterances
-from swsdist.corpora.kinds import is_rttm
 from swsdist.corpora.places import Places
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
 from swsdist.registry.registries import READERS
 from swsdist.score.conventions import STDEVAL, Conventions, conventions_of, in_schema
 from swsdist.score.measures.protocol import OperatingPoint, Protocol
-from swsdist.score.trials_of import excerpt_documents, named_documents
+from swsdist.score.trials import excerpt_documents, named_documents
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +159,7 @@ def named_paths(arguments: Iterable[str]) -> dict[str, str]:
                 last = last.with_suffix("")
             name = last.name
         if name in paths:
-            raise calibrate_codes.DUPLICATE_SYSTEM_NAME(where=path, name=name)
+            raise codes.DUPLICATE_SYSTEM_NAME(where=path, name=name)
         paths[name] = path
     return paths
 

@@ -14,6 +14,8 @@ import pyarrow as pa
 
 from swsdist.core.codes import score as codes
 from swsdist.evaluation.scoring_task import KaldiOptions, ScoringTask, System
+from swsdist.io.nist import systemlist
+from swsdist.io.tables import write_csv
 from swsdist.registry.registries import WRITERS
 
 _COLUMNS = ("query_id", "doc_id", "channel", "start", "end", "score", "decision")
@@ -125,8 +127,6 @@ def _terms(about: ListContext, usual: str) -> str:
 
 def stdlist(detections: pa.Table, out: Path, about: ListContext) -> None:
     """Write a STDLIST."""
-    from swsdist.io.nist import systemlist
-
     rows, queries, header = _listed(detections, about)
     seconds, size = (_number(about.system.attributes.get(name)) for name in ("indexing_time", "index_size"))
     termlist = _terms(about, "tlist.xml")
@@ -136,8 +136,6 @@ def stdlist(detections: pa.Table, out: Path, about: ListContext) -> None:
 
 def kwslist(detections: pa.Table, out: Path, about: ListContext) -> None:
     """Write a KWSLIST."""
-    from swsdist.io.nist import systemlist
-
     rows, queries, header = _listed(detections, about)
     made = systemlist.kwslist(str(out), kwlist=_terms(about, "kwlist.xml"), **header)
     made.write(rows, queries, out)
@@ -169,8 +167,6 @@ def _mean_time(system: System) -> float:
 
 def csv(detections: pa.Table, out: Path, about: ListContext) -> None:
     """Write a table as CSV."""
-    from swsdist.io.tables import write_csv
-
     rows = _printable(detections).select(_COLUMNS)
     write_csv(rows, rows.schema, out)
 

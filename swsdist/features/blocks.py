@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Ints, Singles
 from swsdist.core.codes import features as codes
 from swsdist.features.interface import (
     Batched,
@@ -22,10 +22,8 @@ from swsdist.features.interface import (
 #: Frames computed, and stored in a row, at a time: 41 s at a shift of 10 ms.
 BLOCK_FRAMES = 4096
 
-_Array = NDArray[np.float32]
 
-
-def in_blocks(extractor: Extractor, audio: Iterable[_Array]) -> Iterator[_Array]:
+def in_blocks(extractor: Extractor, audio: Iterable[Singles]) -> Iterator[Singles]:
     """Frames of a recording of any length, BLOCK_FRAMES at a time (the last block may be shorter).
 
     Args:
@@ -42,7 +40,7 @@ def in_blocks(extractor: Extractor, audio: Iterable[_Array]) -> Iterator[_Array]
     if isinstance(extractor, Layered):
         yield from streamed(extractor, in_blocks(extractor.inner, audio))
         return
-    pieces: Iterator[_Array]
+    pieces: Iterator[Singles]
     if extractor.context is None:
         pieces = _kept(*_settled(extractor, _chunks(extractor, audio)))
     else:
@@ -55,7 +53,7 @@ def in_blocks(extractor: Extractor, audio: Iterable[_Array]) -> Iterator[_Array]
         raise codes.TOO_SHORT(seconds=extractor.frame_length / extractor.sample_rate)
 
 
-def streamed(extractor: Layered, frames: Iterable[_Array]) -> Iterator[_Array]:
+def streamed(extractor: Layered, frames: Iterable[Singles]) -> Iterator[Singles]:
     """Frames of a recording, BLOCK_FRAMES at a time, from those of the inner extractor.
 
     Raises:
@@ -65,10 +63,10 @@ def streamed(extractor: Layered, frames: Iterable[_Array]) -> Iterator[_Array]:
 
 
 #: A stretch of samples, and its frames to keep: first, and stop (None: to the end).
-_Stretch = tuple[_Array, int, int | None]
+_Stretch = tuple[Singles, int, int | None]
 
 
-def _windows(extractor: Extractor, context: int, audio: Iterable[_Array]) -> Iterator[_Stretch]:
+def _windows(extractor: Extractor, context: int, audio: Iterable[Singles]) -> Iterator[_Stretch]:
     """Stretches of BLOCK_FRAMES frames with context; the last one may be shorter."""
     hop = extractor.hop
     # At least a hop per frame, so that samples between short frames are dropped with them.
@@ -92,7 +90,7 @@ def _shared(extractor: WholeUtterance) -> tuple[int, int]:
     return extractor.chunk_frames - overlap, overlap - overlap // 2
 
 
-def _chunks(extractor: Extractor, audio: Iterable[_Array]) -> Iterator[_Stretch]:
+def _chunks(extractor: Extractor, audio: Iterable[Singles]) -> Iterator[_Stretch]:
     """The complete recording, or overlapping chunks of one length."""
     if not isinstance(extractor, WholeUtterance):
         raise codes.UNKNOWN_FRAME_CONTEXT(where="features.name", name=extractor.name)
@@ -121,7 +119,7 @@ def _chunks(extractor: Extractor, audio: Iterable[_Array]) -> Iterator[_Stretch]
     yield source.held[: samples(min(left, chunk))], first, None
 
 
-def positions(extractor: Framed, frames: int) -> NDArray[np.int64] | None:
+def positions(extractor: Framed, frames: int) -> Ints | None:
     """Position of each frame in the stretch that it is computed in, int64 (frames,); None: it does not matter."""
     while isinstance(extractor, Layered):
         extractor = extractor.inner
@@ -141,9 +139,9 @@ def positions(extractor: Framed, frames: int) -> NDArray[np.int64] | None:
 class _Source:
     """A buffer of samples, and the stream of later ones."""
 
-    def __init__(self, audio: Iterable[_Array]) -> None:
+    def __init__(self, audio: Iterable[Singles]) -> None:
         self._audio = iter(audio)
-        self.held: _Array = np.empty(0, np.float32)
+        self.held: Singles = np.empty(0, np.float32)
 
     def fill(self, need: int) -> bool:
         """Buffer `need` samples, or all; return whether there are enough."""
@@ -170,7 +168,7 @@ def _settled(extractor: Extractor, stretches: Iterator[_Stretch]) -> tuple[Extra
     return for_recording(extractor, first[0]) if several else extractor, chain([first], stretches)
 
 
-def _kept(extractor: Extractor, stretches: Iterable[_Stretch]) -> Iterator[_Array]:
+def _kept(extractor: Extractor, stretches: Iterable[_Stretch]) -> Iterator[Singles]:
     """The frames to keep of each stretch, with several stretches per call if the extractor supports batches."""
     waiting: list[_Stretch] = []
     most = max(1, extractor.batch) if isinstance(extractor, Batched) else 1
@@ -183,7 +181,7 @@ def _kept(extractor: Extractor, stretches: Iterable[_Stretch]) -> Iterator[_Arra
         yield from _computed(extractor, waiting)
 
 
-def _computed(extractor: Extractor, stretches: list[_Stretch]) -> Iterator[_Array]:
+def _computed(extractor: Extractor, stretches: list[_Stretch]) -> Iterator[Singles]:
     samples = [stretch[0] for stretch in stretches]
     results = extractor.extract_batch(samples) if isinstance(extractor, Batched) else map(extractor.extract, samples)
     for frames, (stretch, first, last) in zip(results, stretches, strict=True):
@@ -199,15 +197,15 @@ def _computed(extractor: Extractor, stretches: list[_Stretch]) -> Iterator[_Arra
         yield _finite(extractor, frames)[first:last]
 
 
-def _finite(extractor: Extractor | Layered, frames: _Array) -> _Array:
+def _finite(extractor: Extractor | Layered, frames: Singles) -> Singles:
     if not np.isfinite(frames).all():
         raise codes.NON_FINITE_FEATURES(name=extractor.name)
     return frames
 
 
-def regrouped(pieces: Iterable[_Array]) -> Iterator[_Array]:
+def regrouped(pieces: Iterable[Singles]) -> Iterator[Singles]:
     """Regroup frames into blocks of BLOCK_FRAMES."""
-    held: list[_Array] = []
+    held: list[Singles] = []
     have = 0
     for piece in pieces:
         while have + len(piece) >= BLOCK_FRAMES:

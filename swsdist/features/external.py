@@ -22,10 +22,10 @@ from functools import cached_property
 from typing import Annotated, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, PositiveInt, field_validator
 
 from swsdist.config.section import IsPath
+from swsdist.core.arrays import Singles
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import DataError, StorageError, UserError
 from swsdist.features.blocks import BLOCK_FRAMES
@@ -115,7 +115,7 @@ class External(Options):
 
     def read(
         self, item: Item, key: str, storage: Mapping[str, object], seconds: float | None = None
-    ) -> Iterator[NDArray[np.float32]]:
+    ) -> Iterator[Singles]:
         """Checked frames of an item: blocks of float32 (frames, dimension).
 
         Raises:
@@ -178,7 +178,7 @@ class External(Options):
                 where=item.file, key=key, count=count, shift=shift, length=least, duration=seconds
             )
 
-    def _check_numbers(self, block: NDArray[np.float32], first: int, item: Item, key: str) -> None:
+    def _check_numbers(self, block: Singles, first: int, item: Item, key: str) -> None:
         finite = np.isfinite(block).all(axis=1)
         if not finite.all():
             frame = int(finite.argmin())

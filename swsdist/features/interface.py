@@ -20,9 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
-import numpy as np
-from numpy.typing import NDArray
-
+from swsdist.core.arrays import Singles
 from swsdist.core.needs import LEAST, Needs
 from swsdist.io.frames.item import Item
 
@@ -75,7 +73,7 @@ class Precomputed(Framed, Protocol):
 
     def read(
         self, item: Item, key: str, storage: Mapping[str, object], seconds: float | None = None
-    ) -> Iterator[NDArray[np.float32]]:
+    ) -> Iterator[Singles]:
         """Read and check the frames of an item: float32 (frames, dimension) in blocks.
 
         Args:
@@ -100,7 +98,7 @@ class Extractor(Framed, Protocol):
 
     context: int | None
 
-    def extract(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
+    def extract(self, samples: Singles) -> Singles:
         """Frames of a stretch of samples: float32 (n,) to float32 (frame_count(self, n), dimension)."""
         ...
 
@@ -127,7 +125,7 @@ class Layered(Protocol):
     name: str
     inner: Extractor
 
-    def streamed(self, blocks: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
+    def streamed(self, blocks: Iterable[Singles]) -> Iterator[Singles]:
         """Process the inner extractor's frames of a recording, given in blocks."""
         ...
 
@@ -142,7 +140,7 @@ class Batched(Protocol):
 
     batch: int
 
-    def extract_batch(self, stretches: list[NDArray[np.float32]]) -> list[NDArray[np.float32]]:
+    def extract_batch(self, stretches: list[Singles]) -> list[Singles]:
         """Frames of each stretch, with the same bytes as from `extract`, whatever the batch."""
         ...
 
@@ -271,7 +269,7 @@ def for_speaker(extractor: Extractor, speaker: str | None) -> Extractor:
     return extractor if made is None else made(speaker)
 
 
-def for_recording(extractor: Extractor, samples: NDArray[np.float32]) -> Extractor:
+def for_recording(extractor: Extractor, samples: Singles) -> Extractor:
     """The extractor for a recording that is computed in chunks, given the samples of the first chunk.
 
     It comes from the method `of_recording`; by default it is the extractor itself.

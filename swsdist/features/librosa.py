@@ -42,6 +42,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 from pydantic_core import PydanticCustomError
 
+from swsdist.core.arrays import Singles
 from swsdist.core.codes import features as codes
 from swsdist.core.codes.config import UNKNOWN_ENTRY_OPTION
 from swsdist.core.text import suggestion
@@ -79,8 +80,6 @@ _MOST = 1 << 16
 
 #: Samples under a window: 25 ms at 16 kHz.
 _WINDOW = 400
-
-_Frames = NDArray[np.float32]
 
 
 class Librosa(BaseModel):
@@ -252,7 +251,7 @@ class Librosa(BaseModel):
         """Fields, and the options that were given."""
         return {option: _shown(value) for option, value in self.model_dump(mode="python").items()}
 
-    def extract(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
+    def extract(self, samples: Singles) -> Singles:
         """Frames of a stretch of samples.
 
         Args:
@@ -266,7 +265,7 @@ class Librosa(BaseModel):
             return np.empty((0, self.dimension), np.float32)
         return np.ascontiguousarray(self._computed(samples)[:count])
 
-    def _computed(self, samples: NDArray[np.float32]) -> _Frames:
+    def _computed(self, samples: Singles) -> Singles:
         arguments, decibels = self._arguments, self._decibels
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # recordings shorter than a window, silence without a pitch
@@ -286,7 +285,7 @@ class Librosa(BaseModel):
         function: Callable[..., NDArray[Any]] = getattr(library().feature, self.feature)
         return function
 
-    def _in_decibels(self, samples: _Frames, arguments: dict[str, Any], decibels: dict[str, Any]) -> NDArray[Any]:
+    def _in_decibels(self, samples: Singles, arguments: dict[str, Any], decibels: dict[str, Any]) -> NDArray[Any]:
         cepstral = {}
         if self.feature == "mfcc":  # as librosa.feature.mfcc calls melspectrogram
             of_mfcc = inspect.signature(self._function).parameters
@@ -362,7 +361,7 @@ class MfccFingerprint(Mfcc):
         """Bits per frame: one fewer than coefficients."""
         return super().dimension - 1
 
-    def extract(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
+    def extract(self, samples: Singles) -> Singles:
         """Fingerprints of a stretch of samples.
 
         Args:
@@ -375,7 +374,7 @@ class MfccFingerprint(Mfcc):
         return fingerprints(coefficients) if len(coefficients) else np.empty((0, self.dimension), np.float32)
 
 
-def fingerprints(coefficients: NDArray[np.float32]) -> NDArray[np.float32]:
+def fingerprints(coefficients: Singles) -> Singles:
     """Eq. 2, for all frames of a recording.
 
     Args:
@@ -387,5 +386,5 @@ def fingerprints(coefficients: NDArray[np.float32]) -> NDArray[np.float32]:
     values = coefficients.astype(np.float64)
     following = np.concatenate([values[1:], values[-1:]])
     fall = values - following
-    bits: NDArray[np.float32] = (fall[:, 1:] + fall[:, :-1] > 0).astype(np.float32)
+    bits: Singles = (fall[:, 1:] + fall[:, :-1] > 0).astype(np.float32)
     return bits

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
 
 from swsdist.config.section import IsPath
+from swsdist.core.arrays import Floats, Singles
 from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import COMMON, BandRounds, Rounds, band_of, read_model
 from swsdist.io.filesystem import local_file
@@ -149,11 +149,11 @@ class Mfcc(BaseModel):
     # -- frames ----------------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _window(self) -> NDArray[np.float64]:
+    def _window(self) -> Floats:
         from swsdist.kernels.cepstra import circle
 
         height = 0.5 if self.window == "hann" else 0.54
-        window: NDArray[np.float64] = height - (1 - height) * circle(self.win_length, self.win_length)[0]
+        window: Floats = height - (1 - height) * circle(self.win_length, self.win_length)[0]
         return window
 
     @cached_property
@@ -163,17 +163,17 @@ class Mfcc(BaseModel):
         return packed(triangles(self._edges, self._bins))
 
     @cached_property
-    def _edges(self) -> NDArray[np.float64]:
+    def _edges(self) -> Floats:
         """Edges of the filters, float64 (n_mels + 2,), Hz: each reaches from one to the next but one."""
         return mel_frequencies(self.n_mels + 2, self.fmin, self.upper_edge)
 
     @property
-    def _bins(self) -> NDArray[np.float64]:
+    def _bins(self) -> Floats:
         """Frequencies of the spectrum, float64 (n_fft // 2 + 1,), Hz."""
         return np.fft.rfftfreq(self.n_fft, 1.0 / self.sample_rate).astype(np.float64)
 
     @cached_property
-    def _cosines(self) -> NDArray[np.float64]:
+    def _cosines(self) -> Floats:
         """The orthonormal DCT-II, float64 (n_mfcc, n_mels)."""
         from swsdist.kernels.cepstra import circle
 
@@ -182,7 +182,7 @@ class Mfcc(BaseModel):
         cosines[0] = math.sqrt(1 / self.n_mels)
         return cosines
 
-    def extract(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
+    def extract(self, samples: Singles) -> Singles:
         """MFCC of a stretch of samples.
 
         Args:
@@ -199,7 +199,7 @@ class Mfcc(BaseModel):
         return with_deltas(static, self.deltas, self.delta_width)
 
 
-def mel_frequencies(count: int, fmin: float, fmax: float) -> NDArray[np.float64]:
+def mel_frequencies(count: int, fmin: float, fmax: float) -> Floats:
     """Frequencies, float64 (count,), Hz, at equal distances on Slaney's scale: linear to 1000 Hz, logarithmic above."""
     linear, corner, step = 200.0 / 3, 1000.0, math.log(6.4) / 27.0
     knee = corner / linear
@@ -211,7 +211,7 @@ def mel_frequencies(count: int, fmin: float, fmax: float) -> NDArray[np.float64]
     return np.array([corner * math.exp(step * (k - knee)) if k >= knee else linear * k for k in places.tolist()])
 
 
-def triangles(edges: NDArray[np.float64], bins: NDArray[np.float64]) -> NDArray[np.float64]:
+def triangles(edges: Floats, bins: Floats) -> Floats:
     """Triangular filters of equal area.
 
     Args:
@@ -223,13 +223,11 @@ def triangles(edges: NDArray[np.float64], bins: NDArray[np.float64]) -> NDArray[
     """
     widths, ramps = np.diff(edges), edges[:, None] - bins[None]
     rising, falling = -ramps[:-2] / widths[:-1, None], ramps[2:] / widths[1:, None]
-    filters: NDArray[np.float64] = (
-        np.maximum(0.0, np.minimum(rising, falling)) * (2.0 / (edges[2:] - edges[:-2]))[:, None]
-    )
+    filters: Floats = np.maximum(0.0, np.minimum(rising, falling)) * (2.0 / (edges[2:] - edges[:-2]))[:, None]
     return filters
 
 
-def with_deltas(static: NDArray[np.float64], deltas: int, width: int) -> NDArray[np.float32]:
+def with_deltas(static: Floats, deltas: int, width: int) -> Singles:
     """Coefficients and, beside them, their differences.
 
     Args:
@@ -252,7 +250,7 @@ def with_deltas(static: NDArray[np.float64], deltas: int, width: int) -> NDArray
 
 
 @cache
-def _delta_weights(width: int, order: int) -> NDArray[np.float64]:
+def _delta_weights(width: int, order: int) -> Floats:
     """Weights that give the derivative, at the middle, of the polynomial of degree `order` fitted to `width` frames.
 
     Savitzky and Golay (1964); librosa.feature.delta fits a polynomial of the same degree as the order of the delta. Quotients

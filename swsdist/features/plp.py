@@ -23,16 +23,14 @@ from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
 
+from swsdist.core.arrays import Floats, Singles
 from swsdist.core.codes import features as codes
 from swsdist.features.mfcc import with_deltas
 
 #: Memory of RASTA in frames.
 _MEMORY = 100
-
-_Frames = NDArray[np.float64]
 
 
 class Plp(BaseModel):
@@ -106,7 +104,7 @@ class Plp(BaseModel):
         return self.model_dump(mode="json")
 
     @cached_property
-    def _centres(self) -> _Frames:
+    def _centres(self) -> Floats:
         """Centre of each band, Hz."""
         count, top = self._bands(), self.sample_rate / 2
         if self.bands == "bark":
@@ -115,7 +113,7 @@ class Plp(BaseModel):
         return np.array([700.0 * math.expm1(place) for place in places])
 
     @cached_property
-    def _filters(self) -> _Frames:
+    def _filters(self) -> Floats:
         """Weights of the spectrum's points, float64 (n_fft / 2 + 1, bands)."""
         frequencies = np.arange(self.n_fft // 2 + 1) * self.sample_rate / self.n_fft
         if self.bands == "bark":
@@ -130,13 +128,13 @@ class Plp(BaseModel):
         return made
 
     @cached_property
-    def _loudness(self) -> _Frames:
+    def _loudness(self) -> Floats:
         """Hermansky's eq. 7, in Hz."""
         square = self._centres**2
         return (square / (square + 1.6e5)) ** 2 * (square + 1.44e6) / (square + 9.61e6)
 
     @cached_property
-    def _to_autocorrelation(self) -> _Frames:
+    def _to_autocorrelation(self) -> Floats:
         """Inverse Fourier transform of a real and even spectrum: float64 (points from 0 to half the rate, order + 1)."""
         points = self._bands() + (2 if self.bands == "mel" else 0)
         angle = np.pi / (points - 1) * np.outer(np.arange(points), np.arange(self.order + 1))
@@ -144,7 +142,7 @@ class Plp(BaseModel):
         weights[[0, -1]] = 1.0
         return np.asarray(np.cos(angle) * weights / (2 * (points - 1)))
 
-    def extract(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
+    def extract(self, samples: Singles) -> Singles:
         """PLP of a stretch of samples.
 
         Args:
@@ -161,7 +159,7 @@ class Plp(BaseModel):
             energies = np.exp(without_slow_changes(np.log(energies)))
         return with_deltas(self._cepstra(energies), self.deltas, self.delta_width)
 
-    def _energies(self, frames: NDArray[np.float32]) -> _Frames:
+    def _energies(self, frames: Singles) -> Floats:
         """Power in each band, at least 1."""
         from scipy.fft import rfft
 
@@ -172,7 +170,7 @@ class Plp(BaseModel):
             made[first : first + 512] = (spectrum.real**2 + spectrum.imag**2) @ self._filters
         return np.maximum(made, 1.0)
 
-    def _cepstra(self, energies: _Frames) -> _Frames:
+    def _cepstra(self, energies: Floats) -> Floats:
         spectrum = (energies * self._loudness) ** self.compression
         if self.bands == "mel":
             spectrum = np.concatenate([spectrum[:, :1], spectrum, spectrum[:, -1:]], axis=1)
@@ -192,7 +190,7 @@ def bark(frequency: float) -> float:
     return 6.0 * math.asinh(frequency / 600.0)
 
 
-def without_slow_changes(logarithms: _Frames) -> _Frames:
+def without_slow_changes(logarithms: Floats) -> Floats:
     """RASTA, 0.1 (2 + z^-1 - z^-3 - 2 z^-4) / (1 - 0.94 z^-1), of the logarithms of bands; the first frame is repeated."""
     from scipy.ndimage import convolve1d
     from scipy.signal import lfilter
@@ -203,7 +201,7 @@ def without_slow_changes(logarithms: _Frames) -> _Frames:
     return np.asarray(convolve1d(logarithms, np.concatenate([np.zeros(_MEMORY), answer]), axis=0, mode="nearest"))
 
 
-def levinson(autocorrelation: _Frames) -> tuple[_Frames, _Frames]:
+def levinson(autocorrelation: Floats) -> tuple[Floats, Floats]:
     """The Levinson-Durbin recursion, a row a frame.
 
     Args:
@@ -227,7 +225,7 @@ def levinson(autocorrelation: _Frames) -> tuple[_Frames, _Frames]:
     return prediction, error
 
 
-def to_cepstra(prediction: _Frames) -> _Frames:
+def to_cepstra(prediction: Floats) -> Floats:
     """Cepstra 1, 2, ... of models from `levinson`: as many as poles."""
     made = np.empty_like(prediction)
     for i in range(prediction.shape[1]):

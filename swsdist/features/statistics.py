@@ -15,7 +15,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from swsdist.core.arrays import Floats, Ints, Singles
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,8 @@ class Statistics:
     """
 
     frames: int
-    mean: NDArray[np.float64]
-    scatter: NDArray[np.float64]
+    mean: Floats
+    scatter: Floats
 
     @classmethod
     def zero(cls, dimension: int) -> Statistics:
@@ -38,7 +39,7 @@ class Statistics:
         return cls(0, np.zeros(dimension), np.zeros(dimension))
 
     @classmethod
-    def of(cls, frames: NDArray[np.float32]) -> Statistics:
+    def of(cls, frames: Singles) -> Statistics:
         """Statistics of a block of frames, float32 (frames, dimension)."""
         values = frames.astype(np.float64)
         mean = values.mean(axis=0)
@@ -78,7 +79,7 @@ class Statistics:
         mean = (weight * self.mean + other.frames * other.mean) / (weight + other.frames)
         return Statistics(self.frames, mean, self.scatter)
 
-    def of_columns(self, columns: NDArray[np.int64]) -> Statistics:
+    def of_columns(self, columns: Ints) -> Statistics:
         """Of some columns, int64 (n,)."""
         return Statistics(self.frames, self.mean[columns], self.scatter[columns])
 
@@ -88,11 +89,11 @@ class Statistics:
         return Statistics(both.frames, both.mean, both.scatter * (both.frames / max(both.frames - 1, 1)))
 
     @property
-    def variance(self) -> NDArray[np.float64]:
+    def variance(self) -> Floats:
         """Mean squared deviation, float64 (dimension,)."""
         return self.scatter / max(self.frames, 1)
 
-    def offset_and_scale(self, normalise: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def offset_and_scale(self, normalise: str) -> tuple[Floats, Floats]:
         """Offset and scale, which `prepare` subtracts from frames and divides them by.
 
         A constant dimension is divided by 1.

@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
 from swsdist.config.section import IsPath
+from swsdist.core.arrays import Floats, Singles
 from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import Model, Rounds, read_model
 from swsdist.features.fitting.mixture import Mixture, MixtureRounds, WarpRounds, likelihoods
@@ -44,12 +44,12 @@ class WarpedMfcc(Mfcc):
     chooses: ClassVar[bool] = False
 
     @property
-    def _bins(self) -> NDArray[np.float64]:
+    def _bins(self) -> Floats:
         """Frequencies of the spectrum, warped."""
         return warped(super()._bins, self.factor, self.upper_edge)
 
 
-def warped(frequencies: NDArray[np.float64], factor: float, highest: float) -> NDArray[np.float64]:
+def warped(frequencies: Floats, factor: float, highest: float) -> Floats:
     """Warp frequencies (Hz): times `factor` up to a corner, then linear to the highest, which is fixed."""
     corner = _CORNER * highest / max(factor, 1.0)
     slope = (highest - factor * corner) / (highest - corner)
@@ -195,7 +195,7 @@ class Vtln(BaseModel):
         factor = factors[speaker]
         return self._under(self._all[self.factors.index(factor)] if factor in self.factors else self.under(factor))
 
-    def of_recording(self, samples: NDArray[np.float32]) -> Vtln:
+    def of_recording(self, samples: Singles) -> Vtln:
         """The extractor for a recording that begins with these samples, with a single factor throughout."""
         if self.warps == "all" or self._bound:
             return self
@@ -206,7 +206,7 @@ class Vtln(BaseModel):
         copy._bound = [warped_mfcc]
         return copy
 
-    def extract(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
+    def extract(self, samples: Singles) -> Singles:
         """MFCC of a stretch of samples, float32 (n,), full scale 1: float32 (frames, dimension)."""
         if self.warps == "best" and self._bound:
             return self._bound[0].extract(samples)
@@ -215,7 +215,7 @@ class Vtln(BaseModel):
             return np.concatenate(under, axis=1)
         return under[self._best(under)]
 
-    def _best(self, under: list[NDArray[np.float32]]) -> int:
+    def _best(self, under: list[Singles]) -> int:
         """Index of the factor under which the louder half of a recording's frames is most likely."""
         loudness = under[self.factors.index(1.0)][:, 0]
         loud = loudness >= np.median(loudness) if len(loudness) else np.ones(0, np.bool_)

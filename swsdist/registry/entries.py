@@ -19,17 +19,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, SupportsInt, TypeVar, cast
+from typing import Literal, SupportsInt, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from swsdist.core.codes import config as codes
 from swsdist.core.codes import error_of
 from swsdist.registry.registry import Entry, Registry
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-
 
 #: Kinds of score.
 Score = Literal["any", "cost", "posterior", "llr"]
@@ -258,8 +254,8 @@ class Quantity:
         unit: its unit; empty for a plain number.
         of: the key of the value that this is the threshold of, or a rate at that threshold. It is shown beside that
             value, and its key is that key with `_threshold`, `_pmiss` or `_pfa`.
-        by_query: the column of the table of terms (`swsdist.score.PER_TERM`) whose mean it is, decided at its threshold
-            if it has one; empty if it is not such a mean.
+        by_query: the column of the table of terms (`score.measures.twv.PER_TERM`) whose mean it is, decided at its threshold if
+            it has one; empty if it is not such a mean.
         missed: the value in that column of a query that a list lacks.
     """
 
@@ -506,8 +502,6 @@ def checked(
             raise registry.unknown_option(name, option, takes, where)
     if model is None:
         return {}
-    from pydantic import ValidationError
-
     try:
         # By way of JSON, for a strict tuple takes no list.
         return model.model_validate_json(json.dumps(dict(options)), strict=True).model_dump()

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from swsdist.core.codes import config as codes
 from swsdist.core.errors import ConfigError
@@ -83,21 +83,17 @@ class Registry(Generic[E]):
         kind: noun for messages, for example `distance`.
         group: of entry points, for example `swsdist.distances`.
         where: the key of a config that names one.
-        entries: built-in ones.
         entry_type: type of an entry point's object; for `Entry`, a class with a `version` is enough.
     """
 
-    def __init__(
-        self,
-        kind: str,
-        group: str,
-        where: str,
-        entries: Mapping[str, E],
-        entry_type: type[E] = Entry,  # type: ignore[assignment]
-    ) -> None:
-        self.kind, self.group, self.where = kind, group, where
-        self._entries = dict(entries)
-        self._type = entry_type
+    def __init__(self, kind: str, group: str, where: str, entry_type: type[E]) -> None:
+        self.kind, self.group, self.where, self._type = kind, group, where, entry_type
+        self._entries: dict[str, E | str] = {}
+
+    def __ior__(self, entries: Mapping[str, E | str]) -> Self:
+        """Add entries of this package, or where they stand: `MODULE:NAME`."""
+        self._entries |= entries
+        return self
 
     @cached_property
     def _added(self) -> dict[str, EntryPoint]:
@@ -110,7 +106,7 @@ class Registry(Generic[E]):
     @property
     def available(self) -> Mapping[str, E]:
         """Built-in entries, and those added in this process."""
-        return self._entries
+        return {name: self[name] for name in self._entries}
 
     def __iter__(self) -> Iterator[str]:
         yield from self._entries
@@ -119,7 +115,7 @@ class Registry(Generic[E]):
     def targets(self) -> Iterator[tuple[str, str]]:
         """Names and targets; of other packages the targets of their entry points, which need not load."""
         for name in sorted(self):
-            yield name, self._added[name].value if name in self._added else self._entries[name].target
+            yield name, self._added[name].value if name in self._added else self[name].target
 
     def __contains__(self, name: object) -> bool:
         return name in self._entries or name in self._added
@@ -143,7 +139,9 @@ class Registry(Generic[E]):
             ConfigError: the name is unknown, or its entry point cannot be loaded or is not an entry.
         """
         if name in self._entries:
-            return self._entries[name]
+            if isinstance(entry := self._entries[name], str):
+                entry = self._entries[name] = Entry(entry, 1).load()
+            return entry
         if name not in self._added:
             raise codes.UNKNOWN_NAME(
                 where=self.where, kind=self.kind, name=name, meant=suggestion(name, self), known=", ".join(self)
@@ -213,67 +211,62 @@ def _entry(section: str, target: str, says: str, example: str = "") -> CommandEn
 
 
 #: In the order of `swsdist --help`.
-COMMANDS: Registry[CommandEntry] = Registry(
-    "command",
-    "swsdist.commands",
-    "COMMAND",
-    {
-        "index": _entry(
-            "Begin",
-            "running:index",
-            "Index a folder of recordings, or a config's documents.",
-            "swsdist index recordings",
-        ),
-        "search": _entry(
-            "Begin",
-            "searching:search",
-            "Search what is indexed by a recording of a word, or by text.",
-            "swsdist search recordings --query word.wav",
-        ),
-        "serve": _entry(
-            "Begin",
-            "serving:serve",
-            "Search, judge and collect words in the browser.",
-            "swsdist serve recordings",
-        ),
-        "discover": _entry(
-            "Begin",
-            "running:discover",
-            "Find stretches that recur, without queries.",
-            "swsdist discover recordings",
-        ),
-        "init": _entry("Search", "start:init", "Write a commented config to start from."),
-        "check": _entry("Search", "start:check", "Check a config's inputs before any work."),
-        "run": _entry("Search", "running:run", "Run a config from audio to report; finished work is kept."),
-        "transcribe": _entry("Search", "transcribing:transcribe", "Write what is heard as subtitles, ELAN, text, ..."),
-        "align": _entry("Search", "transcribing:align", "Give texts of recordings the times of their words."),
-        "reduce": _entry("Search", "running:reduce", "Reduce candidates to detections with normalised scores."),
-        "score": _entry("Score", "scoring:score", "Score a run, or any system's list."),
-        "score-discovery": _entry(
-            "Score", "scoring:score_discovery", "Score terms that a system discovered in untranscribed speech."
-        ),
-        "calibrate": _entry("Score", "fusing:calibrate", "Calibrate the scores of any system's list, and decide."),
-        "fuse": _entry("Score", "fusing:fuse", "Fuse the lists of several systems."),
-        "compare": _entry("Score", "comparing:compare", "Compare systems: tests, intervals, breakdowns."),
-        "resources": _entry("Score", "comparing:resources", "Compute ISF, SSF, PMU and PL."),
-        "sweep": _entry("Score", "running:sweep", "Run a config, or score lists, at many points."),
-        "bench": _entry("Score", "benching:bench", "Time a config for several worker counts and data sizes."),
-        "forecast": _entry("Score", "benching:forecast", "Forecast the time of a run on more data and machines."),
-        "report": _entry("Runs", "running:report", "Rewrite the report of a run."),
-        "export": _entry("Runs", "running:export", "Write a run's detections for other programs."),
-        "status": _entry("Runs", "run_folder:status", "Show the state of a run."),
-        "cancel": _entry("Runs", "run_folder:cancel", "End a run from any host; finished work is kept."),
-        "clean": _entry("Runs", "run_folder:clean", "Remove unused files of a run or a store."),
-        "digest": _entry("Runs", "run_folder:digest", "Print the SHA-256 of a run's results."),
-        "phones": _entry("Data", "transcribing:phones", "Transcribe recordings to phones with BUT's phnrec."),
-        "paper": _entry("Data", "comparing:paper", "Convert figures and tables for a paper."),
-        "corpus": _entry("Data", "store:corpus", "Describe a corpus."),
-        "glossary": _entry("Data", "glossary:glossary", "List, export and import the words of a glossary."),
-        "store": _entry("Data", "store:store", "Inspect, check, import or compact a feature store."),
-        "doctor": _entry("Help", "start:doctor", "Check this machine: versions, Ray, GPU, S3."),
-        "help": _entry("Help", "helping:help_", "List tasks, or show the page of one."),
-        "explain": _entry("Help", "helping:explain", "Explain the code of an error, notice or rejection."),
-        "demo": _entry("Help", "start:demo", "Make a small corpus and run everything on it."),
-    },
-    CommandEntry,
-)
+COMMANDS = Registry("command", "swsdist.commands", "COMMAND", CommandEntry)
+COMMANDS |= {
+    "index": _entry(
+        "Begin",
+        "running:index",
+        "Index a folder of recordings, or a config's documents.",
+        "swsdist index recordings",
+    ),
+    "search": _entry(
+        "Begin",
+        "searching:search",
+        "Search what is indexed by a recording of a word, or by text.",
+        "swsdist search recordings --query word.wav",
+    ),
+    "serve": _entry(
+        "Begin",
+        "serving:serve",
+        "Search, judge and collect words in the browser.",
+        "swsdist serve recordings",
+    ),
+    "discover": _entry(
+        "Begin",
+        "running:discover",
+        "Find stretches that recur, without queries.",
+        "swsdist discover recordings",
+    ),
+    "init": _entry("Search", "start:init", "Write a commented config to start from."),
+    "check": _entry("Search", "start:check", "Check a config's inputs before any work."),
+    "run": _entry("Search", "running:run", "Run a config from audio to report; finished work is kept."),
+    "transcribe": _entry("Search", "transcribing:transcribe", "Write what is heard as subtitles, ELAN, text, ..."),
+    "align": _entry("Search", "transcribing:align", "Give texts of recordings the times of their words."),
+    "reduce": _entry("Search", "running:reduce", "Reduce candidates to detections with normalised scores."),
+    "score": _entry("Score", "scoring:score", "Score a run, or any system's list."),
+    "score-discovery": _entry(
+        "Score", "scoring:score_discovery", "Score terms that a system discovered in untranscribed speech."
+    ),
+    "calibrate": _entry("Score", "fusing:calibrate", "Calibrate the scores of any system's list, and decide."),
+    "fuse": _entry("Score", "fusing:fuse", "Fuse the lists of several systems."),
+    "compare": _entry("Score", "comparing:compare", "Compare systems: tests, intervals, breakdowns."),
+    "resources": _entry("Score", "comparing:resources", "Compute ISF, SSF, PMU and PL."),
+    "sweep": _entry("Score", "running:sweep", "Run a config, or score lists, at many points."),
+    "bench": _entry("Score", "benching:bench", "Time a config for several worker counts and data sizes."),
+    "forecast": _entry("Score", "benching:forecast", "Forecast the time of a run on more data and machines."),
+    "report": _entry("Runs", "running:report", "Rewrite the report of a run."),
+    "export": _entry("Runs", "running:export", "Write a run's detections for other programs."),
+    "status": _entry("Runs", "run_folder:status", "Show the state of a run."),
+    "cancel": _entry("Runs", "run_folder:cancel", "End a run from any host; finished work is kept."),
+    "clean": _entry("Runs", "run_folder:clean", "Remove unused files of a run or a store."),
+    "digest": _entry("Runs", "run_folder:digest", "Print the SHA-256 of a run's results."),
+    "phones": _entry("Data", "transcribing:phones", "Transcribe recordings to phones with BUT's phnrec."),
+    "paper": _entry("Data", "comparing:paper", "Convert figures and tables for a paper."),
+    "corpus": _entry("Data", "store:corpus", "Describe a corpus."),
+    "glossary": _entry("Data", "glossary:glossary", "List, export and import the words of a glossary."),
+    "store": _entry("Data", "store:store", "Inspect, check, import or compact a feature store."),
+    "doctor": _entry("Help", "start:doctor", "Check this machine: versions, Ray, GPU, S3."),
+    "help": _entry("Help", "helping:help_", "List tasks, or show the page of one."),
+    "explain": _entry("Help", "helping:explain", "Explain the code of an error, notice or rejection."),
+    "demo": _entry("Help", "start:demo", "Make a small corpus and run everything on it."),
+}

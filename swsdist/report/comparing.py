@@ -27,8 +27,8 @@ from swsdist.report.summary import fixed, rendered, short
 from swsdist.report.tables import Table
 from swsdist.score.compare.bootstrap import Interval
 from swsdist.score.compare.cross_entropy import EntropyPair
-from swsdist.score.compare.paired import PairRow, SignFlip, Wilcoxon
-from swsdist.score.compare.results import BreakdownTable, ComparisonData, DetLine, Measured, Settings, SystemInfo
+from swsdist.score.compare.paired import PairRow, Settings, SignFlip, Wilcoxon
+from swsdist.score.compare.results import BreakdownTable, ComparisonData, DetLine, Measured, SystemInfo
 from swsdist.score.measures.det import accepted_from
 
 #: Marks of significance, and their upper limits of p.

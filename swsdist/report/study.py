@@ -11,8 +11,8 @@ from importlib.metadata import version
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.calibrate.study import Breakdown, Study, SystemStudy, Tests
-from swsdist.calibrate.thresholding import Method, Thresholding
+from swsdist.calibrate.rescoring import Breakdown, Study, SystemStudy, Tests
+from swsdist.calibrate.steps.by_term import Method, Thresholding
 from swsdist.core.fingerprint import plain
 from swsdist.report.plots.curves import Axes, Series, bars_svg, dots_svg, lines_svg
 from swsdist.report.plots.svg import side_by_side

@@ -20,48 +20,12 @@ Step by step; parts can be aligned separately and added::
     best = mtwv(twv_curve(counts, trials=trials, beta=weight))
     actual = atwv(counts, trials=trials, beta=weight)
 
-Measures: Pmiss, Pfa, TWV, ATWV, MTWV in `twv`, OTWV and STWV in `optimum`, DET with bands in `det`,
-precision, recall, F, P@N, MAP, EER in `retrieval`, cross entropies in `cnxe` (all in
-`swsdist.score.measures`); alignment, segment and document trials are in `swsdist.score.trials`, comparisons of systems and
+In `swsdist.score.measures` are protocols and operating points (`protocol`), counts and curves (`curve`), TWV, ATWV, MTWV,
+OTWV and STWV (`twv`), DET with bands (`det`), precision, recall, F, P@N, MAP, EER (`retrieval`), cross entropies (`cnxe`);
+alignment is in `swsdist.score.align`, segment and document trials in `swsdist.score.trials`, comparisons of systems and
 breakdowns in `swsdist.score.compare`. Whole lists from files are evaluated by `swsdist.evaluation`.
 
 Sources: NIST STD 2006 evaluation plan; Fiscus et al., "Results of the 2006 spoken term detection evaluation", 2007;
 Anguera, "Description of 2012 MediaEval SWS scoring"; Rodriguez-Fuentes and Penagarikano, "MediaEval 2013 spoken web
 search task: system performance measures", 2013.
 """
-
-from swsdist.score.align import align, score_limits
-from swsdist.score.measures.curve import Curve, CurvePoint
-from swsdist.score.measures.det import Det, det, ppndf
-from swsdist.score.measures.protocol import PROTOCOLS, Protocol, beta, number_of_trials, protocol
-from swsdist.score.measures.twv import (
-    PER_TERM,
-    Counts,
-    atwv,
-    mtwv,
-    per_term,
-    total,
-    twv_curve,
-)
-
-__all__ = [
-    "PER_TERM",
-    "PROTOCOLS",
-    "Counts",
-    "Curve",
-    "CurvePoint",
-    "Det",
-    "Protocol",
-    "align",
-    "atwv",
-    "beta",
-    "det",
-    "mtwv",
-    "number_of_trials",
-    "per_term",
-    "ppndf",
-    "protocol",
-    "score_limits",
-    "total",
-    "twv_curve",
-]

@@ -29,7 +29,7 @@ What nobody judged is neither a hit nor a false alarm.
 
 Contested detections, whose pairs depend on scores, and their alignment by new scores.
 
-An alignment (`swsdist.score.align`) depends on scores only where a detection has two occurrences in reach, or an
+An alignment (`swsdist.score.align.align`) depends on scores only where a detection has two occurrences in reach, or an
 occurrence two detections. All other pairs do not depend on scores. So a list that is scored many times is
 aligned once, and only contested rows are aligned again: the pairs are those of `align` on the whole list.
 """
@@ -44,12 +44,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
+from swsdist.core.arrays import Bools, Floats, Ints
 from swsdist.core.codes import score as codes
-from swsdist.core.types import TRIALS
+from swsdist.core.types import TRIALS, with_values
 from swsdist.score.conventions import Conventions, as_table, conventions_of
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: Sums of two pairs that differ by more than this differ in any order of summation.
 _CLEAR = 1e-12
@@ -99,31 +97,10 @@ def align(
         TableError: a column is missing, a value is null, not finite, or an end lies before its start.
     """
     rules = conventions_of(conventions)
-    detections, references = as_table(detections, "detections"), as_table(references, "references")
-    detected = _Spans.read(detections, "detections", scored=True)
-    true = _Spans.read(references, "references", scored=False, forward=rules.forward_only)
-    if len(detected.score) and not math.isfinite(detected.score.max() - detected.score.min()):
-        raise codes.SCORE_RANGE_TOO_WIDE(where="detections", lowest=detected.score.min(), highest=detected.score.max())
-    keys, det_group, ref_group = _groups(_keys(detections, "detections"), _keys(references, "references"))
-
-    det_order = np.lexsort((detected.decision, detected.end, detected.score, detected.start, det_group))
-    ref_order = np.lexsort((true.end, true.start, ref_group))
-    detected, det_group = detected.take(det_order), det_group[det_order]
-    true, ref_group = true.take(ref_order), ref_group[ref_order]
-
-    tail = true.tail if rules.sums_ends else true.end
-    dets, refs, part = _candidates(detected, det_group, true.start - tolerance, tail + tolerance, ref_group)
-    if rules.list_limits:
-        if low is None or high is None:
-            raise TypeError("STDEval's kernel needs the least and greatest score of the whole list")
-        lows, highs = np.array(low), np.array(high)
-    else:
-        if (low is None) != (high is None):
-            raise TypeError("the least and greatest score are given together, or neither is")
-        lows, highs = _group_limits(detected.score, det_group, low, high)
-        lows, highs = lows[det_group[dets]], highs[det_group[dets]]
-    chosen = Assignment(dets, refs, part).best(_kernel(detected, dets, true, tail, refs, lows, highs) + 1)
-    return _trials(keys, detected, det_group, true, ref_group, dets[chosen], refs[chosen])
+    sides = _Sides.read(as_table(detections, "detections"), as_table(references, "references"), rules)
+    pairs = _pairs(sides, tolerance, rules)
+    chosen = Assignment(*pairs).best(_weights(sides, pairs, rules, low, high))
+    return _trials(sides, pairs.dets[chosen], pairs.refs[chosen])
 
 
 class _Spans(NamedTuple):
@@ -339,10 +316,9 @@ class Assignment:
         return np.concatenate(chosen)
 
 
-def _trials(
-    keys: pa.Table, detected: _Spans, det_group: Ints, true: _Spans, ref_group: Ints, dets: Ints, refs: Ints
-) -> pa.Table:
+def _trials(sides: _Sides, dets: Ints, refs: Ints) -> pa.Table:
     """The aligned list in its canonical order; `dets`, `refs` are the rows of the pairs."""
+    keys, detected, det_group, _, true, ref_group, _ = sides
     partner = np.full(len(det_group), -1, dtype=np.int64)
     partner[dets] = refs
     missed = np.ones(len(ref_group), dtype=bool)
@@ -375,10 +351,7 @@ def _trials(
     return pa.Table.from_arrays(columns, schema=TRIALS)
 
 
-_KEY = ("query_id", "doc_id", "channel")
-
-
-def is_judged(detections: pa.Table, judged: pa.Table) -> NDArray[np.bool_]:
+def is_judged(detections: pa.Table, judged: pa.Table) -> Bools:
     """Whether each detection overlaps a judged place of its query, bool (detections,).
 
     Args:
@@ -401,21 +374,30 @@ def is_judged(detections: pa.Table, judged: pa.Table) -> NDArray[np.bool_]:
 
 
 def _rows(table: pa.Table) -> list[tuple[str, str, int, float, float]]:
-    return list(zip(*(table[name].to_pylist() for name in (*_KEY, "start", "end")), strict=True))
-
-
-Bools = NDArray[np.bool_]
+    return list(zip(*(table[name].to_pylist() for name in (*KEY, "start", "end")), strict=True))
 
 
 class _Sides(NamedTuple):
-    """Detections and references of an aligned list, in the order of `align`; `row` is each detection's row in the list."""
+    """Detections and references in order of key and time; `row` and `true_row` are their rows in the tables."""
 
+    keys: pa.Table
     detections: _Spans
     group: Ints
     row: Ints
     true: _Spans
     true_group: Ints
     true_row: Ints
+
+    @classmethod
+    def read(cls, detections: pa.Table, references: pa.Table, rules: Conventions) -> _Sides:
+        spans = _Spans.read(detections, "detections", scored=True)
+        true = _Spans.read(references, "references", scored=False, forward=rules.forward_only)
+        if len(spans.score) and not math.isfinite(spans.score.max() - spans.score.min()):
+            raise codes.SCORE_RANGE_TOO_WIDE(where="detections", lowest=spans.score.min(), highest=spans.score.max())
+        keys, group, true_group = _groups(_keys(detections, "detections"), _keys(references, "references"))
+        order, true_order = _order(spans, group), np.lexsort((true.end, true.start, true_group))
+        taken = true.take(true_order), true_group[true_order], true_order
+        return cls(keys, spans.take(order), group[order], order, *taken)
 
 
 class _Pairs(NamedTuple):
@@ -427,35 +409,42 @@ class _Pairs(NamedTuple):
 
 
 def _sides(trials: pa.Table, conventions: str) -> _Sides:
-    rules = conventions_of(conventions)
+    """Of an aligned list."""
     row = np.flatnonzero(pc.is_valid(trials["score"]).to_numpy())
     true_row = np.flatnonzero(pc.is_valid(trials["ref_start"]).to_numpy())
     detections = trials.take(pa.array(row)).drop_columns(["ref_start", "ref_end", "decision"])
     references = trials.take(pa.array(true_row)).drop_columns(["start", "end", "score", "decision"])
     references = references.rename_columns({"ref_start": "start", "ref_end": "end"})
-    spans = _Spans.read(detections, "detections", scored=True)
-    true = _Spans.read(references, "references", scored=False, forward=rules.forward_only)
-    _, group, true_group = _groups(_keys(detections, "detections"), _keys(references, "references"))
-    order, true_order = _order(spans, group), np.lexsort((true.end, true.start, true_group))
-    return _Sides(
-        spans.take(order),
-        group[order],
-        row[order],
-        true.take(true_order),
-        true_group[true_order],
-        true_row[true_order],
-    )
+    sides = _Sides.read(detections, references, conventions_of(conventions))
+    return sides._replace(row=row[sides.row], true_row=true_row[sides.true_row])
 
 
 def _order(detected: _Spans, group: Ints) -> Ints:
-    return np.lexsort((detected.end, detected.score, detected.start, group))
+    return np.lexsort((detected.decision, detected.end, detected.score, detected.start, group))
 
 
-def _pairs(sides: _Sides, tolerance: float, conventions: str) -> _Pairs:
-    true = sides.true
-    tail = true.tail if conventions_of(conventions).sums_ends else true.end
-    candidates = _candidates(sides.detections, sides.group, true.start - tolerance, tail + tolerance, sides.true_group)
-    return _Pairs(*candidates)
+def _pairs(sides: _Sides, tolerance: float, rules: Conventions) -> _Pairs:
+    lower, upper = sides.true.start - tolerance, _tails(sides, rules) + tolerance
+    return _Pairs(*_candidates(sides.detections, sides.group, lower, upper, sides.true_group))
+
+
+def _tails(sides: _Sides, rules: Conventions) -> Floats:
+    return sides.true.tail if rules.sums_ends else sides.true.end
+
+
+def _weights(sides: _Sides, pairs: _Pairs, rules: Conventions, low: float | None, high: float | None) -> Floats:
+    """What each pair is worth in an assignment."""
+    if rules.list_limits:
+        if low is None or high is None:
+            raise TypeError("STDEval's kernel needs the least and greatest score of the whole list")
+        limits: tuple[Floats | np.float64, Floats | np.float64] = np.float64(low), np.float64(high)
+    else:
+        if (low is None) != (high is None):
+            raise TypeError("the least and greatest score are given together, or neither is")
+        group = sides.group[pairs.dets]
+        lows, highs = _group_limits(sides.detections.score, sides.group, low, high)
+        limits = lows[group], highs[group]
+    return _kernel(sides.detections, pairs.dets, sides.true, _tails(sides, rules), pairs.refs, *limits) + 1
 
 
 def contested(trials: pa.Table, *, tolerance: float, conventions: str) -> Bools:
@@ -470,7 +459,7 @@ def contested(trials: pa.Table, *, tolerance: float, conventions: str) -> Bools:
         bool (rows,). If a group's scores limit the kernel (KWSEval), one contested detection marks the whole group.
     """
     sides = _sides(trials, conventions)
-    pairs = _pairs(sides, tolerance, conventions)
+    pairs = _pairs(sides, tolerance, conventions_of(conventions))
     several = np.bincount(pairs.part, minlength=1)[pairs.part] > 1
     mask = np.zeros(trials.num_rows, dtype=bool)
     mask[sides.row[pairs.dets[several]]] = True
@@ -496,15 +485,10 @@ def split_contested(trials: pa.Table, mask: Bools) -> tuple[pa.Table, pa.Table]:
     hits = trials.filter(pa.array(hit))
     misses, alarms = hits, hits
     for name in ("start", "end", "score", "decision"):
-        misses = _emptied(misses, name)
+        misses = with_values(misses, name, pa.nulls(len(misses), misses.schema.field(name).type))
     for name in ("ref_start", "ref_end"):
-        alarms = _emptied(alarms, name)
+        alarms = with_values(alarms, name, pa.nulls(len(alarms), pa.float64()))
     return pa.concat_tables([trials.filter(pa.array(~hit)), alarms, misses]), trials.filter(pa.array(mask))
-
-
-def _emptied(table: pa.Table, name: str) -> pa.Table:
-    field = table.schema.field(name)
-    return table.set_column(table.schema.get_field_index(name), field, pa.nulls(table.num_rows, field.type))
 
 
 class Contest:
@@ -520,8 +504,8 @@ class Contest:
 
     def __init__(self, rows: pa.Table, *, tolerance: float, conventions: str) -> None:
         self._sides = sides = _sides(rows, conventions)
-        self._tolerance, self._conventions = tolerance, conventions
-        self._pairs = _pairs(sides, tolerance, conventions)
+        self._tolerance, self._rules = tolerance, conventions_of(conventions)
+        self._pairs = _pairs(sides, tolerance, self._rules)
         self.row = sides.row
         # Scores order detections with the same start, which may decide between equal sums.
         together = (np.diff(sides.detections.start) == 0) & (np.diff(sides.group) == 0)
@@ -539,28 +523,16 @@ class Contest:
         sides, pairs = self._sides._replace(detections=self._sides.detections._replace(score=scores)), self._pairs
         hits = np.zeros(len(scores), dtype=bool)
         if self._same_order(scores):
-            chosen = self._assignment.best(self._weights(sides, pairs, low, high))
+            chosen = self._assignment.best(_weights(sides, pairs, self._rules, low, high))
             hits[pairs.dets[chosen]] = True
             return hits
         order = _order(sides.detections, sides.group)
         sides = sides._replace(detections=sides.detections.take(order), group=sides.group[order])
-        pairs = _pairs(sides, self._tolerance, self._conventions)
-        chosen = Assignment(*pairs).best(self._weights(sides, pairs, low, high))
+        pairs = _pairs(sides, self._tolerance, self._rules)
+        chosen = Assignment(*pairs).best(_weights(sides, pairs, self._rules, low, high))
         hits[order[pairs.dets[chosen]]] = True
         return hits
 
     def _same_order(self, scores: Floats) -> bool:
         score, next_score = scores[self._together], scores[self._together + 1]
         return bool(((score < next_score) | ((score == next_score) & self._alike)).all())
-
-    def _weights(self, sides: _Sides, pairs: _Pairs, low: float | None, high: float | None) -> Floats:
-        rules, true = conventions_of(self._conventions), sides.true
-        tail = true.tail if rules.sums_ends else true.end
-        if rules.list_limits:
-            assert low is not None
-            assert high is not None
-            limits = np.float64(low), np.float64(high)
-            return _kernel(sides.detections, pairs.dets, true, tail, pairs.refs, *limits) + 1
-        lows, highs = _group_limits(sides.detections.score, sides.group, low, high)
-        group = sides.group[pairs.dets]
-        return _kernel(sides.detections, pairs.dets, true, tail, pairs.refs, lows[group], highs[group]) + 1

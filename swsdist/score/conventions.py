@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, cast
 
@@ -24,7 +24,7 @@ Name = Literal["stdeval", "kwseval", "quesst"]
 
 @dataclass(frozen=True)
 class Conventions:
-    """The rules of a program.
+    """The rules of a program, by default those of STDEval.
 
     Attributes:
         name: of the program.
@@ -53,27 +53,27 @@ class Conventions:
     """
 
     name: Name
-    rejects_all: bool
-    divides: bool
-    list_limits: bool
-    forward_only: bool
-    sums_ends: bool
-    per_channel: bool
-    drops_outside: bool
-    strict_lists: bool
-    all_terms: bool
-    aligned_border: bool
-    pooled_by_detection: bool
-    options: bool
-    by_type: bool
-    prints_table: bool
-    rttm_fields: int | None
-    lowercases: bool
-    repeats: bool
-    links: bool
-    by_name: bool
-    excerpt_suffix: str
-    system_suffix: str
+    rejects_all: bool = True
+    divides: bool = False
+    list_limits: bool = True
+    forward_only: bool = True
+    sums_ends: bool = True
+    per_channel: bool = True
+    drops_outside: bool = False
+    strict_lists: bool = False
+    all_terms: bool = True
+    aligned_border: bool = False
+    pooled_by_detection: bool = True
+    options: bool = False
+    by_type: bool = True
+    prints_table: bool = True
+    rttm_fields: int | None = None
+    lowercases: bool = True
+    repeats: bool = True
+    links: bool = False
+    by_name: bool = False
+    excerpt_suffix: str = r"\.(sph|wav|flac)$"
+    system_suffix: str = r"\.(sph|wav|flac)$"
 
     def excerpt_document(self, file: str) -> str:
         """The document that an excerpt's `audio_filename` names."""
@@ -93,30 +93,7 @@ class Conventions:
         return 1 / rate if self.divides else rate
 
 
-STDEVAL = Conventions(
-    "stdeval",
-    rejects_all=True,
-    divides=False,
-    list_limits=True,
-    forward_only=True,
-    sums_ends=True,
-    per_channel=True,
-    drops_outside=False,
-    strict_lists=False,
-    all_terms=True,
-    aligned_border=False,
-    pooled_by_detection=True,
-    options=False,
-    by_type=True,
-    prints_table=True,
-    rttm_fields=None,
-    lowercases=True,
-    repeats=True,
-    links=False,
-    by_name=False,
-    excerpt_suffix=r"\.(sph|wav|flac)$",
-    system_suffix=r"\.(sph|wav|flac)$",
-)
+STDEVAL = Conventions("stdeval")
 KWSEVAL = Conventions(
     "kwseval",
     rejects_all=False,
@@ -142,9 +119,7 @@ KWSEVAL = Conventions(
     system_suffix=r"\.sph$",
 )
 
-QUESST = replace(
-    STDEVAL, name="quesst", by_name=True, prints_table=False, excerpt_suffix=r"\.[^.]*$", system_suffix="$"
-)
+QUESST = Conventions("quesst", by_name=True, prints_table=False, excerpt_suffix=r"\.[^.]*$", system_suffix="$")
 
 CONVENTIONS: Mapping[str, Conventions] = MappingProxyType({rule.name: rule for rule in (STDEVAL, KWSEVAL, QUESST)})
 

@@ -13,9 +13,9 @@ queries merge to the same table, in any order. A measure's values come from the 
 
     trials of a bucket --PartTable.make--> tables --Merged--> tables of all queries --Measure.values--> numbers
 
-A new measure is a class with the attributes of `Measure`, without arguments, and an entry in
-`swsdist.registry.registries` with the label, format and best direction of each of its values; other packages use an
-entry point of the group `swsdist.measures`. `swsdist.testing.conformance` checks a measure.
+A new measure is a class with the attributes of `Measure`, without arguments, and below it an entry with the label, format and
+best direction of each of its values, which `swsdist.registry.registries` names; other packages use an entry point of the group
+`swsdist.measures`. `swsdist.testing.conformance` checks a measure.
 
 From an aligned list to values of measures, for runs and for lists.
 
@@ -47,17 +47,16 @@ from typing import Literal, NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Ints
 from swsdist.core.codes import score as codes
 from swsdist.core.text import suggestion
+from swsdist.core.types import columns
 from swsdist.corpora.places import Places
 from swsdist.registry.registries import MEASURES, quantities
-from swsdist.score.measures.cnxe import Trials
-from swsdist.score.measures.curve import Block, Classes, Curve, by_score, curve_blocks, query_index
+from swsdist.score.measures.curve import Block, Classes, Counts, Curve, by_score, curve_blocks, query_index
 from swsdist.score.measures.protocol import OperatingPoint
-from swsdist.score.measures.twv import Counts
-from swsdist.score.trials_of import pairs_of
+from swsdist.score.trials import pairs_of
 
 #: Opens one part's table and yields it in pieces, rows ascending by key.
 Source = Callable[[], Iterator[pa.Table]]
@@ -239,11 +238,8 @@ class Measure(Protocol):
         ...
 
 
-Ints = NDArray[np.int64]
-
 _EVENTS = ("hits", "false_alarms", "yes_hits", "yes_false_alarms", "undecided")
-_counts = [pa.field(name, pa.int64(), False) for name in _EVENTS]
-_score, _ntrue = pa.field("score", pa.float64(), False), pa.field("ntrue", pa.int64(), False)
+_COUNTS = ", ".join(f"{name} int64" for name in _EVENTS)
 
 
 def count_events(aligned: pa.Table, point: OperatingPoint | None = None) -> pa.Table:
@@ -273,10 +269,8 @@ def count_classes(aligned: pa.Table, point: OperatingPoint | None = None) -> pa.
     return pa.table([pa.array(column.astype(np.int64)) for column in columns], schema=CLASSES.schema)
 
 
-EVENTS = PartTable("events", pa.schema([_score, _ntrue, *_counts]), ("score", "ntrue"), count_events)
-CLASSES = PartTable(
-    "classes", pa.schema([_ntrue, pa.field("terms", pa.int64(), False), *_counts]), ("ntrue",), count_classes
-)
+EVENTS = PartTable("events", columns(f"score float64, ntrue int64, {_COUNTS}"), ("score", "ntrue"), count_events)
+CLASSES = PartTable("classes", columns(f"ntrue int64, terms int64, {_COUNTS}"), ("ntrue",), count_classes)
 
 
 class Sums(NamedTuple):
@@ -362,23 +356,6 @@ def curve_of(parts: Parts, point: OperatingPoint) -> Iterator[Curve]:
         beta=point.beta,
         reject_all=point.rules.rejects_all,
     )
-
-
-def trials_of(parts: Parts, point: OperatingPoint) -> Trials:
-    """All trials of all queries, by score, for cross entropies; one row per distinct score in memory.
-
-    Where more false alarms were submitted than there are non-target trials, as many are counted.
-    """
-    sums = Sums.from_parts(parts, point, refless=True)
-    blocks = list(pooled_blocks(event_blocks(parts[EVENTS.name], refless=True), sums.true))
-    none = np.zeros(0)
-    llr = np.concatenate([none, *(block.score for block in blocks)])
-    true, false = (
-        np.concatenate([none.astype(np.int64), *(getattr(block, name) for block in blocks)])
-        for name in ("hits", "false_alarms")
-    )
-    n_false = max(point.queries * point.trials - sums.true, int(false.sum()))
-    return Trials(llr, true, false, sums.true, n_false)
 
 
 def measure(name: str) -> Measure:

@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.calibrate.likelihood import WORDS, Array, Likelihood, Prior, prior_of
+from swsdist.calibrate.likelihood import WORDS, Likelihood, Prior, prior_of
 from swsdist.config.section import Section
+from swsdist.core.arrays import Floats
 from swsdist.core.codes import line_of
 from swsdist.core.codes import searcher as codes
 from swsdist.core.types import TRIALS
@@ -46,7 +47,7 @@ class HitLikelihood(NamedTuple):
     are_probabilities: bool = False
     warnings: tuple[str, ...] = ()
 
-    def of(self, scores: Array) -> list[float | None]:
+    def of(self, scores: Floats) -> list[float | None]:
         """The probability of each hit that nobody judged; None where it is not known."""
         if self.prior is not None:
             return [*Likelihood(*self.prior, judged=0).likely(scores).tolist()]

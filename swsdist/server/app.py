@@ -99,7 +99,7 @@ class Bounds:
     def __init__(self) -> None:
         cpus = os.cpu_count() or 1
         self.searches, self.clips = Turns(cpus, 40), Turns(cpus, 200)
-        self.answers = Turns(40, 40)  # which wait for a pass of `swsdist.searcher.passes`
+        self.answers = Turns(40, 40)  # which wait for a pass of `swsdist.searcher.searcher`
         self.recordings, self.files = Turns(max(1, cpus // 2), 16), Turns(1, 16)
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from swsdist.core.fingerprint import SLOTS, slots_of
 from swsdist.pipeline.chain import Context, Inputs, Stage
 from swsdist.pipeline.task import P, Part, Task, TaskOutput
-from swsdist.score import score_limits
+from swsdist.score.align import score_limits
 
 
 class Indexed(NamedTuple):

@@ -30,22 +30,26 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.calibrate.fitting import (
+from swsdist.calibrate.procedure import (
+    Procedure,
     count,
     counted_for,
+    decide,
     finished,
     fit_procedure,
     fit_thresholds,
     fitted_steps,
     from_bytes,
     gather,
+    keep_order,
     known_thresholds,
+    procedures,
     silent,
     threshold_of,
+    thresholds_for,
     to_bytes,
     with_models,
 )
-from swsdist.calibrate.procedure import Procedure, decide, keep_order, procedures, thresholds_for
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.config import Config
 from swsdist.config.model import Calibrate
@@ -61,12 +65,12 @@ from swsdist.pipeline.chain import Context, Inputs, Stage, Table
 from swsdist.pipeline.task import Part, Task, TaskOutput, Values
 from swsdist.reduce.examples import WHO, Speakers
 from swsdist.reduce.spans import WHERE
-from swsdist.score import PER_TERM, per_term, score_limits
-from swsdist.score.align import is_judged
+from swsdist.score.align import is_judged, score_limits
 from swsdist.score.events import CLASSES, EVENTS, curve_of, identities, measure_parts, measures_of, merge, values
 from swsdist.score.measures.det import DET, det_of
 from swsdist.score.measures.protocol import OperatingPoint, operating_point, protocol_of
-from swsdist.score.trials_of import TrialRules, check_needs, in_every_document, make_trials, segments_for
+from swsdist.score.measures.twv import PER_TERM, per_term
+from swsdist.score.trials import TrialRules, check_needs, in_every_document, make_trials, segments_for
 from swsdist.stages.buckets import Aligned, Bucket, BucketStage, Counted, Fitted, Measured, buckets_of
 from swsdist.stages.inputs.corpus import COLUMNS, POPULATION, spans_of
 from swsdist.stages.inputs.provenance import calibration_file, named_calibration, provenance

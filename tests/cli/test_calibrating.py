@@ -14,8 +14,8 @@ import pytest
 from commands import Command, Ended
 
 from swsdist.calibrate.procedure import Procedure, make_steps
+from swsdist.calibrate.steps.by_term import Thresholding
 from swsdist.calibrate.steps.interface import Options, Step, TwvParameters, scores_of
-from swsdist.calibrate.thresholding import Thresholding
 from swsdist.core.types import DETECTIONS
 from swsdist.io.nist.systemlist import read_systemlist
 from swsdist.io.tables import read_table

@@ -26,6 +26,7 @@ from swsdist.core.errors import SwsdistError, UserError
 from swsdist.evaluation.reading import read_task
 from swsdist.evaluation.scoring_task import read_system
 from swsdist.io.tables import write_csv
+from swsdist.score.compare.paired import Settings
 from swsdist.score.compare.paired import compare as compare_tables
 from swsdist.score.measures.twv import PER_TERM
 from tests.support.coded import raises
@@ -196,7 +197,7 @@ def test_per_term_tables_give_the_same(folder: Path) -> None:
     found = json.loads(said(compare, *names, "--json", "--resamples", "200"))
     assert [block["measure"] for block in found["measures"]] == ["ATWV"]
     assert found["measures"][0] == json.loads(lists(folder, "--json"))["measures"][0]
-    python = compare_tables(tables, resamples=200)
+    python = compare_tables(tables, Settings(resamples=200))
     assert found["measures"][0]["pairs"][0]["t"]["p"] == python.pairs[0].t.p
     alone = json.loads(said(compare, *names, "--json", "--resamples", "9", "--by", "ntrue"))
     assert alone["breakdowns"][0]["groups"][0]["mtwv"] is None

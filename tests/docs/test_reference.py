@@ -12,7 +12,7 @@ from markdown_pages import DOCS, ROOT, rows, sections
 from pydantic import BaseModel
 
 from swsdist.calibrate.steps.interface import STEPS_SCHEMA
-from swsdist.config import config_from_dict
+from swsdist.config.loader import config_from_dict
 from swsdist.config.search import WindowsOptions
 from swsdist.core.codes import every_code
 from swsdist.features.librosa import Librosa, MfccFingerprint
@@ -23,7 +23,7 @@ from swsdist.features.ssl.extractor import Ssl
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.registries import CHAINS, DISTANCES, MEASURES
-from swsdist.score import PROTOCOLS
+from swsdist.score.measures.protocol import PROTOCOLS
 from tests.support.pages import PAGES
 from tests.support.pages.commands import all_commands
 from tests.support.pages.tables import SECTIONS, schemas, type_name

@@ -15,7 +15,7 @@ from swsdist.calibrate.fusion import complete_list, join_systems, without_overla
 from swsdist.chains.fuse.chain import AlignJoined, FindOverlaps, ImputeScores, MergeLists
 from swsdist.core.types import DETECTIONS, REFERENCES
 from swsdist.pipeline.chain import Stage
-from swsdist.score.trials_of import TrialRules, make_trials
+from swsdist.score.trials import TrialRules, make_trials
 from swsdist.store.reading import of_rows
 
 #: Of each stage: its version, and the digest of what it makes of the lists below.

@@ -15,7 +15,7 @@ import pyarrow as pa
 from swsdist.calibrate.rescoring import Rescoring, compact_list, rescore_fitted
 from swsdist.chains.sweep.chain import ScorePoints, SortScores
 from swsdist.core.types import DETECTIONS, REFERENCES
-from swsdist.score import align, score_limits
+from swsdist.score.align import align, score_limits
 
 GOLDEN = {
     "sort-scores": (1, "a3bd4f48d46f9c53989e0fc13a7c6d714f3f3389135d6fa42bfd73758e986fc1"),

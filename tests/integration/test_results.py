@@ -13,8 +13,8 @@ import swsdist
 from swsdist.chains.report.publish import from_run
 from swsdist.core.types import TRIALS
 from swsdist.evaluation.comparison import ComparisonRequest, compare_systems, gather_systems
-from swsdist.score import PER_TERM
-from swsdist.score.compare.results import Settings
+from swsdist.score.compare.paired import Settings
+from swsdist.score.measures.twv import PER_TERM
 
 #: Fewer coefficients, so that not every decision is right.
 POOR = "features={name: mfcc, transforms: [{name: columns, options: {keep: [3]}}]}"

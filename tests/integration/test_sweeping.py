@@ -18,7 +18,7 @@ import pytest
 
 import swsdist
 from swsdist.api import SweepResult
-from swsdist.calibrate.fitting import fit_models
+from swsdist.calibrate.procedure import fit_models
 from swsdist.chains.report.publish import from_run
 from swsdist.core.codes import fuse as sweep_codes
 from swsdist.core.codes import score as calibrate_codes
@@ -28,7 +28,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.ledger import load_plans
 from swsdist.report.comparing import measure_tables
 from swsdist.report.summary import summary_lines
-from swsdist.score.compare.results import Settings
+from swsdist.score.compare.paired import Settings
 from swsdist.testing.conformance.chain import with_identities
 from tests.support.coded import raises, says
 

@@ -1,7 +1,7 @@
 """Scoring's definitions in plain Python: slow, and short enough to be checked by reading.
 
 `swsdist.score` is held against these. All that is summed or compared is summed and compared exactly, as fractions.
-Conventions and sources are those of `swsdist.score.align` and `swsdist.score.measures.twv`.
+Conventions and sources are those of `swsdist.score.align.align` and `swsdist.score.measures.twv`.
 """
 
 from __future__ import annotations

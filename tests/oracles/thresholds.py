@@ -1,4 +1,4 @@
-"""The threshold of best TWV of a list in memory, which `swsdist.calibrate.fitting` finds in parts of one."""
+"""The threshold of best TWV of a list in memory, which `swsdist.calibrate.procedure` finds in parts of one."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from swsdist.core.errors import UserError
-from swsdist.score import Counts, twv_curve
-from swsdist.score.measures.curve import best_point
+from swsdist.score.measures.curve import Counts, best_point
+from swsdist.score.measures.twv import twv_curve
 
 
 def fit_threshold(counts: Counts, *, trials: int, beta: float) -> float:

@@ -16,8 +16,9 @@ from swsdist.core.types import TRIALS
 from swsdist.score.compare import bootstrap
 from swsdist.score.compare.bootstrap import DocumentCounts, bootstrap_documents, bootstrap_terms
 from swsdist.score.compare.breakdown import Aligned, breakdown, by_document, difference, grouped
-from swsdist.score.compare.paired import compare, holm, paired, sign_flips, wilcoxon
-from swsdist.score.measures.twv import Counts, atwv, per_term
+from swsdist.score.compare.paired import Settings, compare, holm, paired, sign_flips, wilcoxon
+from swsdist.score.measures.curve import Counts
+from swsdist.score.measures.twv import atwv, per_term
 from tests.oracles import compare as oracle
 from tests.oracles.compare import Occurrences
 
@@ -179,7 +180,7 @@ def test_a_star_is_evidence_for_the_greater_mean(rows: list[list[float]]) -> Non
     """p is twice the part of all signs whose mean lies as far on the difference's own side, whatever else is compared."""
     names = [f"q{k:02}" for k in range(18)]
     tables = {f"s{k}": pa.table({"query_id": names, "ntrue": [1] * 18, "twv": row}) for k, row in enumerate(rows)}
-    for pair in compare(tables, resamples=1).pairs:
+    for pair in compare(tables, Settings(resamples=1)).pairs:
         values = np.array(rows[int(pair.first[1])]) - rows[int(pair.second[1])]
         sums = np.zeros(1)
         for value in values:
@@ -187,7 +188,7 @@ def test_a_star_is_evidence_for_the_greater_mean(rows: list[list[float]]) -> Non
         favourable = float((sums * np.sign(pair.difference) >= abs(values.sum()) - 1e-9).mean())
         exactly = min(1.0, 2 * favourable)
         assert pair.sign_flip.p == pytest.approx(exactly, abs=1e-12 if pair.sign_flip.exact else 0.01)
-        alone = compare({name: tables[name] for name in (pair.first, pair.second)}, resamples=1).pairs[0]
+        alone = compare({name: tables[name] for name in (pair.first, pair.second)}, Settings(resamples=1)).pairs[0]
         assert alone.sign_flip == pair.sign_flip
 
 
@@ -198,7 +199,7 @@ def test_ranks_may_favour_the_lesser_mean() -> None:
         name: pa.table({"query_id": [f"q{k:03}" for k in range(120)], "ntrue": [1] * 120, "twv": row})
         for name, row in (("a", first), ("b", second + np.linspace(0, 1e-4, 120)))
     }
-    (pair,) = compare(tables, resamples=1).pairs
+    (pair,) = compare(tables, Settings(resamples=1)).pairs
     assert pair.difference < 0 < pair.rank_biserial
     assert pair.wilcoxon_holm < 0.001
     assert pair.sign_flip_holm == pair.sign_flip.p < 0.001  # in favour of b, as the interval is
@@ -218,8 +219,8 @@ def test_the_order_of_rows_and_systems_does_not_matter(rows: list[tuple[str, str
     two = per_term(aligned([(q, d, "miss" if k == "hit" else k) for q, d, k in rows]), trials=125, beta=BETA)
     order = list(range(one.num_rows))
     random.shuffle(order)
-    straight = compare({"one": one, "two": two}, resamples=20).pairs[0]
-    turned = compare({"two": two.take(order), "one": one.take(order[::-1])}, resamples=20).pairs[0]
+    straight = compare({"one": one, "two": two}, Settings(resamples=20)).pairs[0]
+    turned = compare({"two": two.take(order), "one": one.take(order[::-1])}, Settings(resamples=20)).pairs[0]
     assert turned.difference == -straight.difference
     assert (turned.interval.low, turned.interval.high) == pytest.approx(
         (-straight.interval.high, -straight.interval.low), abs=1e-12

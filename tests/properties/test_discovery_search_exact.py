@@ -29,27 +29,25 @@ from swsdist.discovery.clusters import (
     with_rest,
 )
 from swsdist.discovery.neighbours import (
+    DECIBEL,
     Grid,
     Neighbours,
     Pairs,
     Places,
-    joined,
-    lines,
-    most_alike,
-    near,
-    order_of,
-    ordered,
-    unique,
-)
-from swsdist.discovery.segments import (
-    DECIBEL,
     Segments,
     directions,
     falls,
+    joined,
+    lines,
     minima,
+    most_alike,
+    near,
     nearest,
+    order_of,
+    ordered,
     signatures,
     starts,
+    unique,
     without_margins,
 )
 from tests.oracles import discovery_search as oracle

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.calibrate import rescoring as fitted_thresholds
-from swsdist.calibrate.fitting import fit_procedure
-from swsdist.calibrate.procedure import Procedure
+from swsdist.calibrate.procedure import Procedure, fit_procedure
 from swsdist.calibrate.rescoring import Rescoring, compact_list, rescore_fitted
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.core.types import TRIALS
-from swsdist.score import Counts, atwv, mtwv, twv_curve
+from swsdist.score.measures.curve import Counts
+from swsdist.score.measures.twv import atwv, mtwv, twv_curve
 
 TRIALS_N = 500
 

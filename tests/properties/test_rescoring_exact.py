@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.calibrate.rescoring import Rescoring, compact_list, query_values
-from swsdist.calibrate.thresholding import METHODS, Thresholding
+from swsdist.calibrate.steps.by_term import METHODS, Thresholding
 from swsdist.core.codes import score as codes
 from swsdist.core.types import DETECTIONS, REFERENCES
-from swsdist.score import Counts, align, atwv, per_term, score_limits
-from swsdist.score.align import contested
+from swsdist.score.align import align, contested, score_limits
 from swsdist.score.conventions import conventions_of
+from swsdist.score.measures.curve import Counts
+from swsdist.score.measures.twv import atwv, per_term
 from tests.support.coded import raises
 
 TRIALS_N = 900

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.core.types import DETECTIONS, REFERENCES
-from swsdist.score import align, score_limits
+from swsdist.score.align import align, score_limits
 from tests.oracles.score import Detection, Reference, best_gain, kernel, matchings
 
 # A coarse grid of times and few scores: overlaps, borders, duplicates and ties are the rule.

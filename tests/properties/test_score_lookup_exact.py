@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.core.types import DETECTIONS, LEXEMES, REFERENCES, TERMS
-from swsdist.score import align
-from swsdist.score.lookup import look_up
+from swsdist.score.align import align
+from swsdist.score.trials import look_up
 from tests.oracles.score import (
     Detection,
     Reference,

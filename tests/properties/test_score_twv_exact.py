@@ -12,7 +12,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from swsdist.core.types import TRIALS
-from swsdist.score import Counts, atwv, mtwv, per_term, total, twv_curve
+from swsdist.score.measures.curve import Counts, total
+from swsdist.score.measures.twv import atwv, mtwv, per_term, twv_curve
 from tests.oracles.score import Term, curve, maximum, point
 from tests.oracles.thresholds import fit_threshold
 

@@ -13,9 +13,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from swsdist.calibrate.rescoring import Rescoring, query_values
-from swsdist.calibrate.thresholding import METHODS, UNIT, PosteriorSums, Thresholding, kst_threshold, sums
+from swsdist.calibrate.steps.by_term import METHODS, UNIT, PosteriorSums, Thresholding, kst_threshold, sums
 from swsdist.core.types import TRIALS
-from swsdist.score import Counts, atwv, per_term
+from swsdist.score.measures.curve import Counts
+from swsdist.score.measures.twv import atwv, per_term
 from tests.oracles import calibrate as oracle
 
 probabilities = st.one_of(

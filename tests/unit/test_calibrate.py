@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdist.calibrate.fitting import fit_procedure
-from swsdist.calibrate.procedure import Procedure, decide, fold_of
+from swsdist.calibrate.procedure import Procedure, decide, fit_procedure, fold_of
 from swsdist.calibrate.steps.interface import STEPS_SCHEMA, TwvParameters
 from swsdist.core.codes import score as codes
 from swsdist.core.fingerprint import stable_hash

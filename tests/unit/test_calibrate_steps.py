@@ -14,12 +14,11 @@ import soundfile
 
 import swsdist
 from swsdist.api import RunResult
-from swsdist.calibrate.fitting import fit_procedure
-from swsdist.calibrate.procedure import Procedure, by_fold, fold_of, make_steps
+from swsdist.calibrate.procedure import Procedure, by_fold, fit_procedure, fold_of, make_steps
 from swsdist.calibrate.statistics import Tally
+from swsdist.calibrate.steps.by_term import PosteriorSums, Thresholding
 from swsdist.calibrate.steps.interface import Options, Step, TwvParameters, scores_of
 from swsdist.calibrate.steps.logistic import Logistic, LogisticStep, fit_logistic
-from swsdist.calibrate.thresholding import PosteriorSums, Thresholding
 from swsdist.config import config_from_dict
 from swsdist.core.codes import config as config_codes
 from swsdist.core.codes import config as registry_codes
@@ -31,7 +30,9 @@ from swsdist.io.tables import read_table
 from swsdist.kernels.regression import Labelled
 from swsdist.registry.entries import StepEntry, decision_dependencies, misfit
 from swsdist.registry.registries import CALIBRATION
-from swsdist.score import Counts, align, atwv, mtwv, score_limits, twv_curve
+from swsdist.score.align import align, score_limits
+from swsdist.score.measures.curve import Counts
+from swsdist.score.measures.twv import atwv, mtwv, twv_curve
 from tests.oracles.thresholds import fit_threshold
 from tests.support.coded import raises
 

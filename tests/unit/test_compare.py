@@ -16,6 +16,7 @@ from swsdist.core.codes import score as codes
 from swsdist.core.types import TRIALS
 from swsdist.score.compare.bootstrap import DocumentCounts, bootstrap_documents, bootstrap_terms
 from swsdist.score.compare.paired import (
+    Settings,
     benjamini_hochberg,
     cohen_d,
     compare,
@@ -369,7 +370,7 @@ def test_three_systems() -> None:
         "two": table(dict(zip(names, B, strict=True))),
         "half": table(dict(zip(names[:20], A[:20], strict=True))),
     }
-    found = compare(tables, resamples=300)
+    found = compare(tables, Settings(resamples=300))
     assert [row.system for row in found.systems] == ["one", "two", "half"]
     assert found.systems[0].mean == pytest.approx(A.mean())
     assert found.systems[2].absent == 20
@@ -391,7 +392,7 @@ def test_three_systems() -> None:
 
 def test_systems_under_two_conditions() -> None:
     joined = conditions({"kst": {"s1": 0.3, "s2": 0.5, "s3": 0.4}, "sto": {"s3": 0.3, "s1": 0.1, "s2": 0.2}})
-    pair = compare_paired(joined, resamples=200).pairs[0]
+    pair = compare_paired(joined, Settings(resamples=200)).pairs[0]
     assert pair.t == paired_t([0.3, 0.5, 0.4], [0.1, 0.2, 0.3])
     assert (pair.wilcoxon.p, pair.wins) == (0.25, 3)
     with raises(codes.UNPAIRED_CONDITIONS, systems="kst has 1 systems, sto has 2 systems"):
@@ -401,5 +402,5 @@ def test_systems_under_two_conditions() -> None:
 def test_of_miss_rates_the_lesser_is_better() -> None:
     rows = [{"query_id": "q", "ntrue": 1, "pmiss": value} for value in (0.25, 0.75)]
     tables = {name: pa.Table.from_pylist([row], PER_TERM) for name, row in zip("ab", rows, strict=True)}
-    pair = compare(tables, value="pmiss", resamples=1).pairs[0]
+    pair = compare(tables, Settings(resamples=1), value="pmiss").pairs[0]
     assert (pair.difference, pair.wins, pair.losses) == (-0.5, 1, 0)

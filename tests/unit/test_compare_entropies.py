@@ -11,7 +11,8 @@ import pytest
 from swsdist.core.codes import score as codes
 from swsdist.score.compare.bootstrap import draws_of
 from swsdist.score.compare.cross_entropy import ByQuery, Entropies, _least, compare_entropies
-from swsdist.score.measures.cnxe import Trials, cnxe_min, prior_of_beta
+from swsdist.score.measures.cnxe import Trials, cnxe_min
+from swsdist.score.measures.protocol import prior_of_beta
 from tests.support.coded import raises
 
 TRIALS, QUERIES, BETA = 400, 12, 20.0

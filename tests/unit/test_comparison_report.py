@@ -11,8 +11,8 @@ from swsdist.report.comparing import p_value, paper_table
 from swsdist.report.plots.curves import Estimate, Line, Mark, det_svg, differences_svg, forest_svg
 from swsdist.report.plots.svg import shortened
 from swsdist.report.tables import Table, text_lines
-from swsdist.score.compare.paired import compare_paired, conditions
-from swsdist.score.compare.results import ComparisonData, Measured, Settings
+from swsdist.score.compare.paired import Settings, compare_paired, conditions
+from swsdist.score.compare.results import ComparisonData, Measured
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -97,7 +97,7 @@ def test_a_legend_beside_the_curves_covers_none() -> None:
 def test_a_paper_marks_what_is_worse_than_the_best(better: str) -> None:
     values = {"one": {f"q{k}": 0.5 + k / 100 for k in range(20)}, "two": {f"q{k}": 0.5 + k / 100 for k in range(20)}}
     values[better] = {query: value + 0.1 for query, value in values[better].items()}
-    comparison = compare_paired(conditions(values), resamples=50)
+    comparison = compare_paired(conditions(values), Settings(resamples=50))
     data = ComparisonData(("one", "two"), (Measured("ATWV", comparison),), (), Settings(resamples=50))
     table = paper_table({row.system: {"atwv": row.mean} for row in comparison.systems}, ["atwv"], data)
     assert [row[1].endswith("***") for row in table.rows] == [row[0] != better for row in table.rows]

@@ -14,8 +14,7 @@ from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.codes import io as io_codes
 from swsdist.core.errors import UserError
 from swsdist.core.types import CORPUS
-from swsdist.corpora.documents import ENDINGS, read_documents
-from swsdist.corpora.kinds import READS, kind_of
+from swsdist.corpora.documents import ENDINGS, READS, kind_of, read_documents
 from swsdist.corpora.queries import read_queries
 from swsdist.evaluation.scoring_task import read_system
 from swsdist.io.filesystem import Folder

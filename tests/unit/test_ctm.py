@@ -16,7 +16,7 @@ from swsdist.core.errors import DataError, SwsdistError
 from swsdist.core.types import LEXEMES, TERMS
 from swsdist.io import fields
 from swsdist.io.nist.ctm import ctm_batches, read_ctm, write_ctm
-from swsdist.score.lookup import look_up
+from swsdist.score.trials import look_up
 from tests.support.coded import raises
 
 GOOD = """\

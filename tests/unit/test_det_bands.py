@@ -10,6 +10,7 @@ import pytest
 
 from swsdist.core.codes import score as codes
 from swsdist.core.types import TRIALS
+from swsdist.score.measures.curve import Counts
 from swsdist.score.measures.det import (
     Squares,
     bands,
@@ -17,7 +18,7 @@ from swsdist.score.measures.det import (
     ppndf,
     referenced,
 )
-from swsdist.score.measures.twv import Counts, twv_curve
+from swsdist.score.measures.twv import twv_curve
 from tests.support.coded import raises
 
 Rows = list[tuple[str, float | None, bool]]

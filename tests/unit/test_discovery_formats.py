@@ -10,7 +10,7 @@ import pytest
 
 from swsdist.core.codes import discovery as codes
 from swsdist.core.codes import io as io_codes
-from swsdist.discovery.evaluate import score_files
+from swsdist.discovery.evaluate import Files, read_evaluation, score_files
 from swsdist.discovery.files import (
     read_classes,
     read_folds,
@@ -19,8 +19,7 @@ from swsdist.discovery.files import (
     read_units,
     write_classes,
 )
-from swsdist.discovery.reading import Files, read_evaluation
-from swsdist.discovery.summary import by_talker, equal_parts
+from swsdist.discovery.measures import by_talker, equal_parts
 from swsdist.io.notices import Notices
 from tests.support.coded import raises
 

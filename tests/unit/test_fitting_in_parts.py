@@ -9,14 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from swsdist.calibrate.fitting import count, fit_procedure, from_bytes, threshold_of, to_bytes
-from swsdist.calibrate.procedure import Procedure, by_fold
+from swsdist.calibrate.procedure import Procedure, by_fold, count, fit_procedure, from_bytes, threshold_of, to_bytes
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.core.types import TRIALS
 from swsdist.kernels import regression
 from swsdist.kernels.regression import LABELLED_ROWS, Labelled
-from swsdist.score import Counts, total
 from swsdist.score.events import of_table
+from swsdist.score.measures.curve import Counts, total
 from tests.oracles.thresholds import fit_threshold
 
 

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from swsdist.calibrate.fitting import fit_procedure
 from swsdist.calibrate.fusion import (
     fit_fusion,
     impute_scores,
@@ -23,7 +22,7 @@ from swsdist.calibrate.fusion import (
     with_parts_of,
     with_rescored,
 )
-from swsdist.calibrate.procedure import Procedure, by_fold, fold_of, make_steps
+from swsdist.calibrate.procedure import Procedure, by_fold, fit_procedure, fold_of, make_steps
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.calibrate.steps.logistic import fit_logistic, fusions_in
 from swsdist.core.codes import fuse as fusion_codes

@@ -19,8 +19,7 @@ from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.errors import DataError, SwsdistError, UserError
 from swsdist.core.types import CORPUS
-from swsdist.corpora.documents import ENDINGS, read_documents
-from swsdist.corpora.kinds import kind_of
+from swsdist.corpora.documents import ENDINGS, kind_of, read_documents
 from swsdist.corpora.queries import read_queries
 from tests.support.coded import raises
 

@@ -13,8 +13,7 @@ import pytest
 from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.errors import DataError, SwsdistError, UserError
 from swsdist.core.types import CORPUS, PLACED
-from swsdist.corpora.documents import ENDINGS, read_documents
-from swsdist.corpora.kinds import kind_of
+from swsdist.corpora.documents import ENDINGS, kind_of, read_documents
 from swsdist.corpora.lhotse import aligned_words
 from swsdist.corpora.queries import read_queries
 from tests.support.coded import raises

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdist.calibrate.fitting import fit_models
-from swsdist.calibrate.procedure import Procedure, fold_of, make_steps
+from swsdist.calibrate.procedure import Procedure, fit_models, fold_of, make_steps
 from swsdist.calibrate.steps.logistic import Logistic, fit_logistic
 from swsdist.core.codes import methods as kernels_codes
 from swsdist.core.codes import score as codes

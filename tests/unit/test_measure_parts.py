@@ -20,12 +20,12 @@ from swsdist.io.nist.rttm import read_speech
 from swsdist.registry.registries import PROTOCOLS as NAMES
 from swsdist.score import events as merging
 from swsdist.score.events import Merged, check_part, curve_of, measure_parts, merge_tables, of_table, values
-from swsdist.score.measures.curve import Curve, Ranking, best_point, concatenate
+from swsdist.score.measures.curve import Counts, Curve, Ranking, best_point, concatenate
 from swsdist.score.measures.det import det, det_of
 from swsdist.score.measures.protocol import PROTOCOLS, OperatingPoint, operating_point, protocol, protocol_of
 from swsdist.score.measures.retrieval import equal_error_of, figure_of_merit
-from swsdist.score.measures.twv import Counts, twv_curve
-from swsdist.score.trials_of import TrialRules, check_needs, in_every_document, make_trials, segments_for
+from swsdist.score.measures.twv import twv_curve
+from swsdist.score.trials import TrialRules, check_needs, in_every_document, make_trials, segments_for
 from swsdist.testing.conformance.measures import example, example_point
 from tests.support.coded import raises
 

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
-from swsdist.calibrate.fitting import fit_procedure
-from swsdist.calibrate.procedure import Procedure, check_steps, decide, make_steps
+from swsdist.calibrate.procedure import Procedure, check_steps, decide, fit_procedure, make_steps
 from swsdist.calibrate.statistics import (
     BINS,
     CostSums,
@@ -33,8 +32,9 @@ from swsdist.config.model import Calibrate
 from swsdist.core.codes import score as codes
 from swsdist.core.types import CANDIDATES, DETECTIONS, REFERENCES, TRIALS
 from swsdist.kernels.regression import logarithm
-from swsdist.score import Counts, atwv, mtwv, twv_curve
-from swsdist.score.trials_of import document_trials
+from swsdist.score.measures.curve import Counts
+from swsdist.score.measures.twv import atwv, mtwv, twv_curve
+from swsdist.score.trials import document_trials
 from swsdist.testing.conformance.calibration import lists, statistics_of
 from tests.support.coded import raises
 

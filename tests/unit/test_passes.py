@@ -13,7 +13,7 @@ import pytest
 from swsdist.core.errors import UserError
 from swsdist.core.types import CANDIDATES, EXAMPLES
 from swsdist.methods.method import Unit
-from swsdist.searcher.passes import Passes
+from swsdist.searcher.searcher import Passes
 
 UNITS = [Unit((name,), None, 1, 1) for name in "abc"]
 Search = Callable[[pa.Table], Iterator[tuple[Unit, Iterable[pa.Table]]]]

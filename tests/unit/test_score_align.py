@@ -11,8 +11,7 @@ import pytest
 
 from swsdist.core.codes import score as codes
 from swsdist.core.types import DETECTIONS, REFERENCES, TRIALS
-from swsdist.score import align, score_limits
-from swsdist.score.align import decimals
+from swsdist.score.align import align, decimals, score_limits
 from tests.support.coded import raises
 
 

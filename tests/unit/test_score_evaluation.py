@@ -12,8 +12,11 @@ from swsdist.core.codes import score as evaluation_codes
 from swsdist.core.codes import score as score_codes
 from swsdist.core.types import EXCERPTS, LEXEMES
 from swsdist.evaluation import evaluate, make_system, make_task, values
-from swsdist.score import Counts, align, per_term, protocol
-from swsdist.score.trials_of import align_segments, segments
+from swsdist.score.align import align
+from swsdist.score.measures.curve import Counts
+from swsdist.score.measures.protocol import protocol
+from swsdist.score.measures.twv import per_term
+from swsdist.score.trials import align_segments, segments
 from tests.support.coded import raises, says
 
 TRUE = {"query_id": ["a", "a", "b"], "doc_id": ["x", "x", "y"], "start": [1.0, 5.0, 2.0], "end": [1.5, 5.5, 3.0]}

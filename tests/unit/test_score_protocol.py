@@ -6,7 +6,7 @@ import pytest
 
 from swsdist.config.model import Score
 from swsdist.core.codes import score as codes
-from swsdist.score import PROTOCOLS, beta, number_of_trials, protocol
+from swsdist.score.measures.protocol import PROTOCOLS, beta, number_of_trials, protocol
 from tests.support.coded import raises
 
 #: Documents and queries, in the order of the tables.

@@ -11,7 +11,9 @@ import pytest
 from swsdist.core.codes import score as codes
 from swsdist.core.errors import UserError
 from swsdist.core.types import TRIALS
-from swsdist.score import Counts, atwv, det, mtwv, per_term, ppndf, total, twv_curve
+from swsdist.score.measures.curve import Counts, total
+from swsdist.score.measures.det import det, ppndf
+from swsdist.score.measures.twv import atwv, mtwv, per_term, twv_curve
 from tests.oracles.thresholds import fit_threshold
 from tests.support.coded import raises
 

@@ -13,9 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from swsdist.calibrate.rescoring import Rescoring
-from swsdist.calibrate.study import ALPHAS, Study, StudyEntry, study
-from swsdist.calibrate.thresholding import Thresholding
+from swsdist.calibrate.rescoring import ALPHAS, Rescoring, Study, StudyEntry, study
+from swsdist.calibrate.steps.by_term import Thresholding
 from swsdist.chains.sweep.reading import SweepPlace, grid_points, read_sweep
 from swsdist.chains.sweep.sweep import sweep_lists
 from swsdist.config.reading import Origin
@@ -31,8 +30,9 @@ from swsdist.report.plots.curves import Axes, Series, bars_svg, dots_svg, lines_
 from swsdist.report.plots.svg import side_by_side
 from swsdist.report.study import captioned_figures, figures, study_files, study_json, study_tables, text_lines
 from swsdist.report.sweep import Ranking, SweepData, render_sweep
-from swsdist.score import Counts, atwv, per_term
 from swsdist.score.compare.paired import paired_t, wilcoxon
+from swsdist.score.measures.curve import Counts
+from swsdist.score.measures.twv import atwv, per_term
 from tests.support.coded import raises
 
 TRIALS_N, BETA = 3600, 66.66

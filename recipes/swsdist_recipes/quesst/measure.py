@@ -13,7 +13,7 @@ import pyarrow as pa
 from swsdist.core.types import TRIALS
 from swsdist.score.events import Parts, PartTable, Value
 from swsdist.score.measures.protocol import OperatingPoint
-from swsdist.score.trials_of import KEY, ORDER, pairs_of, place_in_query
+from swsdist.score.trials import KEY, ORDER, pairs_of, place_in_query
 from swsdist_recipes.quesst.program import Quesst, Trials, score_trials
 
 _DOCUMENTS = pa.schema(

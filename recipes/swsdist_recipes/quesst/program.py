@@ -34,14 +34,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Bools, Floats, Ints
 from swsdist.score.measures.cnxe import bayes_threshold, check_prior, log_cost, prior_entropy
 from swsdist.score.measures.curve import TIE, Curve
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 
 class Values(NamedTuple):
@@ -113,8 +109,8 @@ class Trials(NamedTuple):
 
     query: Ints
     score: Floats
-    target: Flags
-    decision: Flags | None
+    target: Bools
+    decision: Bools | None
 
     def take(self, rows: Ints) -> Trials:
         """Some rows, of one query."""
@@ -152,7 +148,7 @@ def _per_query(pooled: Floats, trials: Trials, prior: float, beta: float) -> tup
     return values, curve
 
 
-def _twv(accepted: Flags, trials: Trials, beta: float) -> float:
+def _twv(accepted: Bools, trials: Trials, beta: float) -> float:
     """Mean over the queries of 1 - Pmiss - beta Pfa."""
     targets, nontargets = _sizes(trials)
     queries = len(targets)
@@ -193,13 +189,13 @@ def _sizes(trials: Trials) -> tuple[Ints, Ints]:
     return targets, np.bincount(trials.query, minlength=len(targets)) - targets
 
 
-def _cnxe(llr: Floats, target: Flags, prior: float) -> float:
+def _cnxe(llr: Floats, target: Bools, prior: float) -> float:
     nats = prior * math.fsum(log_cost(llr[target], prior, target=True)) / np.count_nonzero(target)
     nats += (1 - prior) * math.fsum(log_cost(llr[~target], prior, target=False)) / np.count_nonzero(~target)
     return float(nats / (prior_entropy(prior) * math.log(2)))
 
 
-def _recalibrated(score: Floats, target: Flags, rate: float) -> Floats:
+def _recalibrated(score: Floats, target: Bools, rate: float) -> Floats:
     """Log-likelihood ratios by pooling single trials, equal scores in their order; `rate` of targets is the prior."""
     order = np.argsort(score, kind="stable")
     means: list[float] = []

@@ -32,8 +32,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swsdist.discovery.cells import Strings
-from swsdist.discovery.measures import f_score, ratio
-from swsdist.discovery.summary import inside
+from swsdist.discovery.measures import f_score, inside, ratio
 from swsdist.discovery.units import (
     BEYOND,
     SILENCES,

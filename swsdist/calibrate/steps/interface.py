@@ -8,25 +8,27 @@ on that query's rows, its statistics, and fitted values. Folds, files and decisi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
 from swsdist.calibrate.statistics import Tally
+from swsdist.core.arrays import Floats
 from swsdist.kernels.regression import Labelled, logarithm
+from swsdist.registry.entries import Options as Options
 from swsdist.registry.entries import Score
-
-Floats = NDArray[np.float64]
 
 #: Schema of a file of fitted steps.
 STEPS_SCHEMA = "swsdist-steps/1"
 
 #: A fitted model: plain, finite JSON values.
 Json = Mapping[str, object]
+
+#: Statistics of candidates and examples by name; None: there are none.
+Tallies = Mapping[str, Tally] | None
 
 
 class TwvParameters(NamedTuple):
@@ -47,12 +49,6 @@ class TwvParameters(NamedTuple):
         Source: Rodriguez-Fuentes and Penagarikano 2013, eq. 31.
         """
         return float(logarithm(self.beta))
-
-
-class Options(BaseModel):
-    """Base of a step's options: unknown ones, infinity and NaN are errors."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 O = TypeVar("O", bound=Options)  # noqa: E741
@@ -97,9 +93,7 @@ class Step(Generic[O]):
         """
         return None
 
-    def gather(
-        self, aligned: pa.Table, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
-    ) -> Labelled:
+    def gather(self, aligned: pa.Table, statistics: Tallies, point: TwvParameters | None) -> Labelled:
         """Collect training data from an aligned list.
 
         Args:
@@ -125,9 +119,7 @@ class Step(Generic[O]):
         """Average the models of several folds, for other data."""
         raise NotImplementedError(f"{self.name} is not fitted")
 
-    def apply(
-        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
-    ) -> Floats:
+    def apply(self, table: pa.Table, fitted: Json | None, statistics: Tallies, point: TwvParameters | None) -> Floats:
         """New scores.
 
         Args:
@@ -147,3 +139,23 @@ def scores_of(table: pa.Table) -> Floats:
     """The scores of a table; NaN for null."""
     scores: Floats = table["score"].to_numpy().astype(np.float64)
     return scores
+
+
+def of_scores(table: pa.Table, values: Callable[[Floats], Floats]) -> Floats:
+    """New scores of the rows that have one, NaN for the others; `values` gets 0 in the place of a missing one."""
+    scores = scores_of(table)
+    missing = np.isnan(scores)
+    result: Floats = np.where(missing, np.nan, values(np.where(missing, 0.0, scores)))
+    return result
+
+
+def number_in(model: Json, name: str) -> float:
+    """A finite number of a model.
+
+    Raises:
+        ValueError: it is none.
+    """
+    value = model[name]
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{name} is {value!r}")
+    return float(value)

@@ -37,22 +37,20 @@ from typing import Annotated, Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from swsdist.calibrate.statistics import CostSums, ExampleEntropies, ExampleLengths, ExampleSpeech, Tally, ratios
-from swsdist.calibrate.steps.interface import Floats, Json, Options, Step, TwvParameters, scores_of
+from swsdist.calibrate.steps.by_term import UNIT as SUM_UNIT
+from swsdist.calibrate.steps.by_term import checked, sums
+from swsdist.calibrate.steps.interface import Json, Options, Step, Tallies, TwvParameters, number_in, scores_of
 from swsdist.calibrate.steps.norms import moments
-from swsdist.calibrate.thresholding import UNIT as SUM_UNIT
-from swsdist.calibrate.thresholding import checked, sums
+from swsdist.core.arrays import Floats, Ints
 from swsdist.core.codes import score as codes
 from swsdist.core.codes import warning_text
 from swsdist.kernels.coding import coded
 from swsdist.kernels.regression import Fitted, Labelled, linear, log_odds, logarithm, maximise, prior_weights, total
 from swsdist.registry.entries import Score
-from swsdist.score.measures.cnxe import prior_of_beta
-
-Ints = NDArray[np.int64]
+from swsdist.score.measures.protocol import prior_of_beta
 
 Covariate = Literal[
     "duration", "examples", "entropy", "speech", "mean", "deviation", "best", "gap", "posterior-sum", "length-ratio"
@@ -129,9 +127,7 @@ class Llr(Step[LlrOptions]):
         """ln(beta), minus the log-odds of the effective prior 1 / (1 + beta)."""
         return point.bayes_threshold
 
-    def gather(
-        self, aligned: pa.Table, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
-    ) -> Labelled:
+    def gather(self, aligned: pa.Table, statistics: Tallies, point: TwvParameters | None) -> Labelled:
         """Hits and false alarms by their columns and their query's Ntrue."""
         columns = self._columns(aligned, statistics)[pc.is_valid(aligned["score"]).to_numpy()]
         return Labelled.of(aligned, columns, by_occurrences=True)
@@ -164,11 +160,9 @@ class Llr(Step[LlrOptions]):
             return models[0]
         if self.options.curve == "rising":
             return {"mean_of": [dict(model) for model in models]}
-        return {name: math.fsum(_number(model, name) for model in models) / len(models) for name in names}
+        return {name: math.fsum(number_in(model, name) for model in models) / len(models) for name in names}
 
-    def apply(
-        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
-    ) -> Floats:
+    def apply(self, table: pa.Table, fitted: Json | None, statistics: Tallies, point: TwvParameters | None) -> Floats:
         """Log-likelihood ratios, natural."""
         assert fitted is not None  # the procedure fits before applying
         columns = self._columns(table, statistics)
@@ -184,7 +178,7 @@ class Llr(Step[LlrOptions]):
 
     def _checked(self, model: Json) -> tuple[Fitted, Floats | None]:
         """Line, and points of the curve, of a model; ValueError or KeyError if invalid."""
-        line = Fitted(tuple(_number(model, name) for name in self._names), _number(model, "offset"))
+        line = Fitted(tuple(number_in(model, name) for name in self._names), number_in(model, "offset"))
         if self.options.curve == "line":
             return line, None
         points = np.array(model["curve"], np.float64)
@@ -199,7 +193,7 @@ class Llr(Step[LlrOptions]):
     def _prior(self, point: TwvParameters) -> float:
         return prior_of_beta(point.beta) if self.options.prior == "point" else self.options.prior
 
-    def _columns(self, table: pa.Table, statistics: Mapping[str, Tally] | None) -> Floats:
+    def _columns(self, table: pa.Table, statistics: Tallies) -> Floats:
         """Score and covariates of each row, float64 (n, d); 0 in the rows without a score."""
         scores = scores_of(table)
         detected = ~np.isnan(scores)
@@ -278,13 +272,6 @@ def _on_curve(ratio: Floats, points: Floats) -> Floats:
     return result
 
 
-def _number(model: Json, name: str) -> float:
-    value = model[name]
-    if not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"{name} is {value!r}")
-    return float(value)
-
-
 # -- covariates: of the rows that have a score ----------------------------------------------------------------------
 
 Column = Callable[[pa.Table, Mapping[str, Tally]], Floats]
@@ -301,25 +288,9 @@ def _seconds(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
     return np.maximum(microseconds / 1e6, _LEAST)
 
 
-def _duration(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
-    return logarithm(_seconds(table, statistics))
-
-
 def _examples(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
     lengths = statistics[ExampleLengths.name].by_query()
     return logarithm(_by_query(table, {query_id: float(len(rows)) for query_id, rows in lengths.items()}))
-
-
-def _entropy(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
-    return _by_query(table, ratios(statistics[ExampleEntropies.name], "entropy_sum", "frames"))
-
-
-def _speech(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
-    return _by_query(table, ratios(statistics[ExampleSpeech.name], "voiced", "frames"))
-
-
-def _mean(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
-    return _by_query(table, {name: mean for name, (mean, _) in moments(statistics[CostSums.name]).items()})
 
 
 def _deviation(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
@@ -349,14 +320,6 @@ def _ranked(table: pa.Table, rank: int) -> Floats:
     return result
 
 
-def _best(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
-    return _ranked(table, 1)
-
-
-def _gap(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
-    return _ranked(table, 1) - _ranked(table, _RANK)
-
-
 def _posterior_sum(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
     code, scores, of = _trials(table)
     totals = np.array(sums(code, checked(scores)), dtype=object)
@@ -369,14 +332,16 @@ def _length_ratio(table: pa.Table, statistics: Mapping[str, Tally]) -> Floats:
 
 
 _COVARIATES: dict[Covariate, Column] = {
-    "duration": _duration,
+    "duration": lambda table, given: logarithm(_seconds(table, given)),
     "examples": _examples,
-    "entropy": _entropy,
-    "speech": _speech,
-    "mean": _mean,
+    "entropy": lambda table, given: _by_query(table, ratios(given[ExampleEntropies.name], "entropy_sum", "frames")),
+    "speech": lambda table, given: _by_query(table, ratios(given[ExampleSpeech.name], "voiced", "frames")),
+    "mean": lambda table, given: _by_query(
+        table, {name: mean for name, (mean, _) in moments(given[CostSums.name]).items()}
+    ),
     "deviation": _deviation,
-    "best": _best,
-    "gap": _gap,
+    "best": lambda table, _: _ranked(table, 1),
+    "gap": lambda table, _: _ranked(table, 1) - _ranked(table, _RANK),
     "posterior-sum": _posterior_sum,
     "length-ratio": _length_ratio,
 }

@@ -45,9 +45,18 @@ from numpy.typing import ArrayLike
 from pydantic import Field, PositiveFloat, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from swsdist.calibrate.fusion import Fusion, fit_fusion, label_rows
-from swsdist.calibrate.statistics import Tally
-from swsdist.calibrate.steps.interface import Floats, Json, Options, Step, TwvParameters, scores_of
-from swsdist.calibrate.thresholding import checked
+from swsdist.calibrate.steps.by_term import checked
+from swsdist.calibrate.steps.interface import (
+    Json,
+    Options,
+    Step,
+    Tallies,
+    TwvParameters,
+    number_in,
+    of_scores,
+    scores_of,
+)
+from swsdist.core.arrays import Floats
 from swsdist.core.codes import score as codes
 from swsdist.core.codes import warning_text
 from swsdist.kernels.regression import (
@@ -61,7 +70,7 @@ from swsdist.kernels.regression import (
     prior_weights,
     sigmoid,
 )
-from swsdist.score.measures.cnxe import prior_of_beta
+from swsdist.score.measures.protocol import prior_of_beta
 
 
 @dataclass(frozen=True)
@@ -120,9 +129,7 @@ class LogisticStep(Step[LogisticOptions]):
     version = 1
     model = LogisticOptions
 
-    def gather(
-        self, aligned: pa.Table, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
-    ) -> Labelled:
+    def gather(self, aligned: pa.Table, statistics: Tallies, point: TwvParameters | None) -> Labelled:
         """Hits and false alarms by score."""
         return Labelled.of(aligned)
 
@@ -137,25 +144,12 @@ class LogisticStep(Step[LogisticOptions]):
 
     def average(self, models: Sequence[Json]) -> Json:
         """The mean of log-odds is the logistic of the mean slope and offset."""
-        return {name: math.fsum(_number(m, name) for m in models) / len(models) for name in ("slope", "offset")}
+        return {name: math.fsum(number_in(m, name) for m in models) / len(models) for name in ("slope", "offset")}
 
-    def apply(
-        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
-    ) -> Floats:
+    def apply(self, table: pa.Table, fitted: Json | None, statistics: Tallies, point: TwvParameters | None) -> Floats:
         """Probabilities."""
         assert fitted is not None  # the procedure fits before applying
-        scores = scores_of(table)
-        missing = np.isnan(scores)
-        model = Logistic(_number(fitted, "slope"), _number(fitted, "offset"))
-        probabilities: Floats = np.where(missing, np.nan, model.probability(np.where(missing, 0.0, scores)))
-        return probabilities
-
-
-def _number(model: Json, name: str) -> float:
-    value = model[name]
-    if not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"{name} is {value!r}")
-    return float(value)
+        return of_scores(table, Logistic(number_in(fitted, "slope"), number_in(fitted, "offset")).probability)
 
 
 class AtPriorOptions(Options):
@@ -186,15 +180,11 @@ class AtPrior(Step[AtPriorOptions]):
         """1/2."""
         return 0.5
 
-    def apply(
-        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
-    ) -> Floats:
+    def apply(self, table: pa.Table, fitted: Json | None, statistics: Tallies, point: TwvParameters | None) -> Floats:
         """Posteriors."""
         assert point is not None  # the entry demands it
-        scores = scores_of(table)
-        missing = np.isnan(scores)
-        posteriors: Floats = np.where(missing, np.nan, sigmoid(np.where(missing, 0.0, scores) + self._log_odds(point)))
-        return posteriors
+        log_odds_of_prior = self._log_odds(point)
+        return of_scores(table, lambda scores: sigmoid(scores + log_odds_of_prior))
 
     def _log_odds(self, point: TwvParameters) -> float:
         if self.options.vocabulary is not None:
@@ -217,9 +207,7 @@ class Power(Step[PowerOptions]):
     version = 1
     model = PowerOptions
 
-    def apply(
-        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
-    ) -> Floats:
+    def apply(self, table: pa.Table, fitted: Json | None, statistics: Tallies, point: TwvParameters | None) -> Floats:
         """Probabilities.
 
         Raises:
@@ -257,9 +245,7 @@ class FusionStep(Step[FusionOptions]):
         """ln(beta)."""
         return point.bayes_threshold
 
-    def gather(
-        self, aligned: pa.Table, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
-    ) -> Labelled:
+    def gather(self, aligned: pa.Table, statistics: Tallies, point: TwvParameters | None) -> Labelled:
         """Rows of scores with their labels."""
         return label_rows(aligned, marks=self.options.marks)
 
@@ -282,9 +268,7 @@ class FusionStep(Step[FusionOptions]):
         """
         return _described(mean_of([_read(model) for model in models]))
 
-    def apply(
-        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
-    ) -> Floats:
+    def apply(self, table: pa.Table, fitted: Json | None, statistics: Tallies, point: TwvParameters | None) -> Floats:
         """Log-likelihood ratios."""
         assert fitted is not None  # the procedure fits before applying
         return _read(fitted).scores(table)

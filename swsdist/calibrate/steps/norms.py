@@ -58,18 +58,18 @@ adapted Gaussian mixture models", Digital Signal Processing 10 (H-norm, by hands
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Literal
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pydantic import Field, PositiveFloat
 
 from swsdist.calibrate.statistics import BINS, CostSums, Key, ScoreHistogram, SpeakerCostSums, Tally, histograms
-from swsdist.calibrate.steps.interface import Floats, Json, Options, Step, TwvParameters, scores_of
+from swsdist.calibrate.steps.interface import Json, Options, Step, Tallies, TwvParameters, scores_of
+from swsdist.core.arrays import Floats, Ints
 from swsdist.core.types import COHORT_SUMS
 from swsdist.kernels.coding import coded
 
@@ -80,9 +80,7 @@ class QNorm(Step[Options]):
     name = "q-norm"
     version = 1
 
-    def apply(
-        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
-    ) -> Floats:
+    def apply(self, table: pa.Table, fitted: Json | None, statistics: Tallies, point: TwvParameters | None) -> Floats:
         """Normalised scores; the order within a query is kept."""
         assert statistics is not None  # the entry demands that this step comes first
         moments_of = moments(statistics[CostSums.name])
@@ -93,37 +91,22 @@ class QNorm(Step[Options]):
 
 def moments(sums: Tally) -> dict[str, tuple[float, float]]:
     """Mean and population standard deviation of each query's scores, from `cost-sums`."""
-    return {query_id: _moments(rows) for query_id, rows in sums.by_query().items()}
+    return {query_id: _moments(*_sums(rows)) for query_id, rows in sums.by_query().items()}
 
 
 def example_moments(sums: Tally) -> dict[tuple[str, int], tuple[float, float]]:
     """Mean and population standard deviation of the scores of each (query_id, example)."""
-    rows_by_example: dict[tuple[str, int], list[tuple[Key, tuple[int, ...]]]] = {}
-    for key, row in sums.values.items():
-        rows_by_example.setdefault(key[:2], []).append((key, row))
-    return {key: _moments(rows) for key, rows in rows_by_example.items()}
+    return {key: _moments(*_sums(rows)) for key, rows in _by_two(sums).items()}
 
 
-def _moments(rows: Iterable[tuple[Key, tuple[int, ...]]]) -> tuple[float, float]:
-    count = 0
-    # Exact: the deviation of equal scores must be 0, without rounding errors.
-    first = second = Fraction(0)
-    for (_, _, scale), (candidates, cost_sum, cost_square_sum) in rows:
-        count += candidates
-        first += Fraction(cost_sum, scale)
-        second += Fraction(cost_square_sum, scale * scale)
+def _moments(count: int, first: Fraction, second: Fraction) -> tuple[float, float]:
     mean = first / count
-    return -float(mean), math.sqrt(second / count - mean * mean)
+    return float(mean), math.sqrt(second / count - mean * mean)
 
 
-def standardised(
-    scores: NDArray[np.float64], mean: NDArray[np.float64], deviation: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def standardised(scores: Floats, mean: Floats, deviation: Floats) -> Floats:
     """Scores minus mean, over deviation; the difference if the deviation is 0."""
     return np.asarray((scores - mean) / np.where(deviation > 0, deviation, 1.0))
-
-
-Ints = NDArray[np.int64]
 
 
 class MNormOptions(Options):
@@ -141,9 +124,7 @@ class MNorm(Step[MNormOptions]):
     version = 1
     model = MNormOptions
 
-    def apply(
-        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
-    ) -> Floats:
+    def apply(self, table: pa.Table, fitted: Json | None, statistics: Tallies, point: TwvParameters | None) -> Floats:
         """Normalised scores; the order within a query is kept."""
         assert statistics is not None  # the entry demands that this step comes first
         histogram_of = histograms(statistics[ScoreHistogram.name])
@@ -224,9 +205,7 @@ class ZtNorm(Step[ZtNormOptions]):
     version = 1
     model = ZtNormOptions
 
-    def apply(
-        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
-    ) -> Floats:
+    def apply(self, table: pa.Table, fitted: Json | None, statistics: Tallies, point: TwvParameters | None) -> Floats:
         """Normalised scores."""
         assert statistics is not None  # the entry demands that this step comes first
         z = QNorm(Options()).apply(table, None, statistics, point)
@@ -291,7 +270,7 @@ def cohort_of(table: pa.Table) -> Tally:
     return Tally(QUANTITIES, {(doc, c, k): (n, int(total), int(squares)) for doc, c, k, n, total, squares in rows})
 
 
-def _places(table: pa.Table, window: float | None) -> tuple[list[Key], NDArray[np.int64]]:
+def _places(table: pa.Table, window: float | None) -> tuple[list[Key], Ints]:
     """The distinct places of rows, and each row's among them."""
     names, document = coded(table["doc_id"])
     channel = table["channel"].to_numpy().astype(np.int64)
@@ -301,7 +280,7 @@ def _places(table: pa.Table, window: float | None) -> tuple[list[Key], NDArray[n
     return [(names[d], c, k) for d, c, k in rows.T.tolist()], code.reshape(-1)
 
 
-def _best(table: pa.Table, place: NDArray[np.int64], z: Floats) -> NDArray[np.int64]:
+def _best(table: pa.Table, place: Ints, z: Floats) -> Ints:
     """The best score of each row's query at its place, in units of 1 / UNIT."""
     _, query = coded(table["query_id"])
     _, pair = np.unique(np.stack([query, place]), axis=1, return_inverse=True)
@@ -338,17 +317,15 @@ class SpeakerNorm(Step[SpeakerNormOptions]):
     version = 1
     model = SpeakerNormOptions
 
-    def apply(
-        self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
-    ) -> Floats:
+    def apply(self, table: pa.Table, fitted: Json | None, statistics: Tallies, point: TwvParameters | None) -> Floats:
         """Normalised scores; the order within a query and speaker is kept."""
         assert statistics is not None  # the entry demands that this step comes first
-        collection = {query_id: _sums(rows) for query_id, rows in _by(statistics[CostSums.name], 1).items()}
-        left = {key: _sums(rows) for key, rows in _by(statistics[SpeakerCostSums.name], 2).items()}
+        collection = {query_id: _sums(rows) for query_id, rows in statistics[CostSums.name].by_query().items()}
+        left = {key: _sums(rows) for key, rows in _by_two(statistics[SpeakerCostSums.name]).items()}
         names, code = coded(table["query_id"])
         pairs, row = np.unique(np.stack([code, table["speaker"].to_numpy()]), axis=1, return_inverse=True)
         scores_of_rows = [
-            self._moments(collection[names[query],], left.get((names[query], speaker)))
+            self._moments(collection[names[query]], left.get((names[query], speaker)))
             for query, speaker in pairs.T.tolist()
         ]
         mean, deviation = np.array(scores_of_rows).reshape(-1, 2)[row.reshape(-1)].T
@@ -363,17 +340,18 @@ class SpeakerNorm(Step[SpeakerNormOptions]):
         return float(mean), math.sqrt(square - mean * mean)
 
 
-def _by(tally: Tally, many: int) -> dict[tuple[object, ...], list[tuple[int, tuple[int, ...]]]]:
-    """The rows of each key's first items: scale and sums."""
-    rows_by_key: dict[tuple[object, ...], list[tuple[int, tuple[int, ...]]]] = {}
+def _by_two(tally: Tally) -> dict[tuple[str, int], list[tuple[Key, tuple[int, ...]]]]:
+    """The rows of each query and example, or speaker."""
+    rows: dict[tuple[str, int], list[tuple[Key, tuple[int, ...]]]] = {}
     for key, values in tally.values.items():
-        rows_by_key.setdefault(key[:many], []).append((key[2], values))
-    return rows_by_key
+        rows.setdefault(key[:2], []).append((key, values))
+    return rows
 
 
-def _sums(rows: list[tuple[int, tuple[int, ...]]]) -> _Sums:
+def _sums(rows: Iterable[tuple[Key, tuple[int, ...]]]) -> _Sums:
+    """Exact: the deviation of equal scores must be 0, without rounding errors."""
     count, first, second = 0, Fraction(0), Fraction(0)
-    for scale, (candidates, cost, square) in rows:
+    for (_, _, scale), (candidates, cost, square) in rows:
         count += candidates
         first -= Fraction(cost, scale)
         second += Fraction(square, scale * scale)

@@ -46,11 +46,11 @@ from swsdist.core.types import columns, table_of
 from swsdist.discovery import clusters
 from swsdist.discovery.clusters import Edge, Side, Token, choose, with_rest
 from swsdist.discovery.clusters import places as member_places
+from swsdist.discovery.evaluate import by_name, by_time, numbered
 from swsdist.discovery.files import read_units, write_classes
-from swsdist.discovery.reading import by_name, by_time, numbered
+from swsdist.discovery.neighbours import DECIBEL, falls, without_margins
 from swsdist.discovery.results import curve, scores
 from swsdist.discovery.scene import WORDS, Stretch, Word, alike, fragments_of, word_list
-from swsdist.discovery.segments import DECIBEL, falls, without_margins
 from swsdist.discovery.units import Corpus, Given, document_name
 from swsdist.exports.tiers import WRITERS, Labelled, Recordings, write_tiers
 from swsdist.io.filesystem import identify

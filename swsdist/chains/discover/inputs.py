@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from swsdist.audio.speech import unpack_marks
-from swsdist.config import Config
+from swsdist.config.model import Config
 from swsdist.config.search import Search
 from swsdist.config.section import Section
 from swsdist.core.codes import discovery as codes
 from swsdist.discovery.clusters import Clustering
-from swsdist.discovery.neighbours import Matching, Neighbours, Stretches
-from swsdist.discovery.segments import Boundaries, Segments
+from swsdist.discovery.neighbours import Boundaries, Matching, Neighbours, Segments, Stretches
 from swsdist.kernels.arithmetic import MAX_DISTANCE, weighted
 from swsdist.kernels.distances.interface import Distance, Side
 from swsdist.methods.dtw.shard import Documents

@@ -22,18 +22,21 @@ from swsdist.discovery.neighbours import (
     Neighbours,
     Pairs,
     Places,
+    Segments,
     Stretches,
     best,
     both_ways,
+    directions,
     joined,
     lines,
     match,
     most_alike,
     near,
     ordered,
+    signatures,
+    starts,
     unique,
 )
-from swsdist.discovery.segments import Segments, directions, signatures, starts
 from swsdist.methods.dtw.search import Matches, search
 from swsdist.methods.dtw.shard import Documents, engine_settings
 from swsdist.methods.method import create, demand_readable

@@ -70,8 +70,7 @@ from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.registry.entries import Dependency, decision_dependencies, is_chain
 from swsdist.registry.registries import CHAINS, STATISTICS
 from swsdist.report.data import FusedSystemRow, FusionReport, Gain, ReportData
-from swsdist.score.compare.paired import compare
-from swsdist.score.compare.results import Settings
+from swsdist.score.compare.paired import Settings, compare
 from swsdist.stages.buckets import Bucket, BucketStage, Extracted, Measured
 from swsdist.stages.export import Export, Format, Summarise
 from swsdist.stages.inputs.corpus import takes_query_statistics
@@ -727,7 +726,7 @@ def _gains(chain_run: ChainRun) -> dict[str, Gain]:
     entropies = compare_min_cnxe(systems, settings)
     results: dict[str, Gain] = {}
     tables = {system.name: system.maximal for system in systems if system.maximal is not None}
-    maxima = compare(tables, **settings.options()).pairs if len(tables) == len(systems) else ()
+    maxima = compare(tables, settings).pairs if len(tables) == len(systems) else ()
     for name in alike:
         pair = next(pair for pair in entropies.pairs if (pair.first, pair.second) == ("the fusion", name))
         best = next((item for item in maxima if (item.first, item.second) == ("the fusion", name)), None)

@@ -39,9 +39,8 @@ from swsdist.config import Config
 from swsdist.core.codes import discovery as codes
 from swsdist.core.errors import AudioError
 from swsdist.core.types import CORPUS
-from swsdist.corpora.documents import ENDINGS, part_of
+from swsdist.corpora.documents import ENDINGS, kind_of, part_of
 from swsdist.corpora.kaldi import demand_permission
-from swsdist.corpora.kinds import kind_of
 from swsdist.corpora.places import Places
 from swsdist.corpora.queries import read_queries
 from swsdist.io.nist.ctm import ctm_batches

@@ -206,7 +206,7 @@ def run_config(folder: str, sets: Sequence[str] = ()) -> Config:
 
     Args:
         folder: local or `s3://`.
-        sets: as of `swsdist.config.load_config`.
+        sets: as of `swsdist.load_config`.
 
     Raises:
         StoreError: not a run folder, or written by another version of swsdist.

@@ -39,7 +39,7 @@ from swsdist.report.costs import GB, Costs, by_type
 from swsdist.report.data import Hit, LeftOutRow
 from swsdist.report.summary import heard_rows
 from swsdist.score.compare.bootstrap import bootstrap_terms
-from swsdist.score.compare.results import Settings
+from swsdist.score.compare.paired import Settings
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages import export as summarise
 from swsdist.stages.buckets import Aligned, Bucket, Exported, Extracted, Fitted, Measured, Searched, Summarised

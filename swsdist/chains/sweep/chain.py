@@ -26,8 +26,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.calibrate.fitting import fit_models
-from swsdist.calibrate.procedure import Procedure, procedures
+from swsdist.calibrate.procedure import Procedure, fit_models, procedures
 from swsdist.calibrate.rescoring import (
     RANKS,
     TERMS_OF,

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from swsdist.calibrate.procedure import first_takes_sums, required_statistics
-from swsdist.calibrate.thresholding import Method
+from swsdist.calibrate.steps.by_term import Method
 from swsdist.chains.sweep.reading import CONFIG, Keys, SweepSpec, refuse_unused_sets
 from swsdist.config import Config, config_from_dict, load_config
 from swsdist.config.loader import Assignment, FileAssignment
@@ -29,8 +29,7 @@ from swsdist.config.template import shown
 from swsdist.core.codes import fuse as codes
 from swsdist.core.errors import ConfigError, StoreError, UserError, recast
 from swsdist.core.fingerprint import fingerprint
-from swsdist.corpora.documents import ENDINGS
-from swsdist.corpora.kinds import kind_of
+from swsdist.corpora.documents import ENDINGS, kind_of
 from swsdist.features.extractors import create, create_transform
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Chain

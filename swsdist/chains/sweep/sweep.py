@@ -37,9 +37,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from swsdist.calibrate.rescoring import CompactList, Rescoring
-from swsdist.calibrate.study import Study, StudyEntry, study
-from swsdist.calibrate.thresholding import Method
+from swsdist.calibrate.rescoring import CompactList, Rescoring, Study, StudyEntry, study
+from swsdist.calibrate.steps.by_term import Method
 from swsdist.chains.sweep.chain import PointResult, SweepRun, point_at, run_sweep, values_by_query
 from swsdist.chains.sweep.planning import (
     RESCORED,

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Floats, Ints
 from swsdist.core.codes import features as codes
 from swsdist.core.codes import io as io_codes
 from swsdist.features.fitting.interface import Document, Totals, added
@@ -111,9 +112,9 @@ def _unpacked(array: NDArray[Any]) -> NDArray[Any]:
 class Segments(NamedTuple):
     """Segments of one document: float64 (segments,) each, s, sorted by start; and indices into `Labels.names`."""
 
-    starts: NDArray[np.float64]
-    ends: NDArray[np.float64]
-    labels: NDArray[np.int64]
+    starts: Floats
+    ends: Floats
+    labels: Ints
 
 
 class Labels(NamedTuple):
@@ -137,7 +138,7 @@ class Labels(NamedTuple):
                 return self.segments[key]
         return None
 
-    def of_frames(self, doc_id: str, channel: int, frames: int, by: Framed) -> NDArray[np.int64]:
+    def of_frames(self, doc_id: str, channel: int, frames: int, by: Framed) -> Ints:
         """Labels of the first `frames` frames of a document: int64 (frames,), an index into `names`, or -1."""
         segments = self._of(doc_id, channel)
         if segments is None or not len(segments.starts):
@@ -145,7 +146,7 @@ class Labels(NamedTuple):
         middles = (np.arange(frames) * by.hop + by.frame_length / 2) / by.sample_rate
         place = np.searchsorted(segments.starts, middles, side="right") - 1
         inside = (place >= 0) & (middles < segments.ends[place])
-        made: NDArray[np.int64] = np.where(inside, segments.labels[place], -1)
+        made: Ints = np.where(inside, segments.labels[place], -1)
         return made
 
 

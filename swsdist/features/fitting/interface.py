@@ -29,6 +29,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Ints, Singles
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError, DataError, recast
 from swsdist.io.failures import as_file_fault
@@ -163,11 +164,11 @@ class Document(NamedTuple):
             (`features.blocks.positions`); None if it does not matter.
     """
 
-    blocks: list[NDArray[np.float32]]
+    blocks: list[Singles]
     speaker: str | None = None
-    labels: NDArray[np.int64] | None = None
+    labels: Ints | None = None
     bandwidth: float | None = None
-    positions: NDArray[np.int64] | None = None
+    positions: Ints | None = None
 
 
 class Step(NamedTuple):

@@ -42,11 +42,10 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Floats, Ints, Singles
 from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import FEWER, Document, Model, Step, Totals
 from swsdist.features.fitting.moments import Sums, labelled, no_labels
-
-Floats = NDArray[np.float64]
 
 _STEPS, _CUT = 1 << 12, 1 << 17
 _POSTERIOR_STEPS, _LIKELIHOOD_STEPS = 1 << 16, 1 << 20
@@ -154,12 +153,12 @@ class Expected(NamedTuple):
     of 2^-20.
     """
 
-    counts: NDArray[np.int64]
-    sums: NDArray[np.int64]
+    counts: Ints
+    sums: Ints
     likelihood: int
 
     @classmethod
-    def of(cls, mixture: Mixture, blocks: list[NDArray[np.float32]]) -> Expected:
+    def of(cls, mixture: Mixture, blocks: list[Singles]) -> Expected:
         """Sums over frames."""
         counts = np.zeros(mixture.components, np.int64)
         sums = np.zeros((mixture.components, 2 * len(mixture.mean)), np.int64)
@@ -327,7 +326,7 @@ class Estimator(NamedTuple):
     """A mixture, and probabilities of phones given its components: float64 (components, phones), whose rows sum to 1."""
 
     mixture: Mixture
-    conditional: NDArray[np.float64]
+    conditional: Floats
     names: tuple[str, ...]
 
     @classmethod
@@ -337,7 +336,7 @@ class Estimator(NamedTuple):
         assert isinstance(labels, list)
         return cls(Mixture.of(model), np.asarray(model.arrays["conditional"], np.float64), tuple(labels))
 
-    def posteriors(self, frames: NDArray[np.float32], scale: float) -> NDArray[np.float64]:
+    def posteriors(self, frames: Singles, scale: float) -> Floats:
         """Posteriors of phones: float64 (frames, phones)."""
         posteriors = np.empty((len(frames), len(self.names)))
         # Integers, so that the sum over components is exact: 2^20 times 2^20 times at most 4096 components is below
@@ -446,16 +445,16 @@ class WarpRounds:
         return max(range(len(factors)), key=lambda k: (sums[k], -abs(factors[k] - 1), -k))
 
 
-def normalised(frames: NDArray[np.float32]) -> NDArray[np.float64]:
+def normalised(frames: Singles) -> Floats:
     """Frames normalised to mean 0 and variance 1: float64 (frames, columns)."""
     values = frames.astype(np.float64)
     values -= values.mean(axis=0)
     deviation = values.std(axis=0)
-    scaled: NDArray[np.float64] = values / np.where(deviation > 1e-6, deviation, 1.0)
+    scaled: Floats = values / np.where(deviation > 1e-6, deviation, 1.0)
     return scaled
 
 
-def likelihoods(mixture: Mixture, under: Sequence[NDArray[np.float32]]) -> list[int]:
+def likelihoods(mixture: Mixture, under: Sequence[Singles]) -> list[int]:
     """Sums of ln densities, in steps of 2^-20, of the same frames under each factor."""
     if not len(under[0]):
         return [0] * len(under)

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Bools, Floats, Ints, Singles
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import DataError
 from swsdist.features.fitting.interface import Document, Model, Step, Totals
@@ -53,9 +54,9 @@ class Moments(NamedTuple):
     """
 
     frames: int
-    mean: NDArray[np.float64]
-    covariance: NDArray[np.float64]
-    at_positions: NDArray[np.float64] | None = None
+    mean: Floats
+    covariance: Floats
+    at_positions: Floats | None = None
 
 
 class Sums(NamedTuple):
@@ -66,7 +67,7 @@ class Sums(NamedTuple):
     squares: list[int]
 
     @classmethod
-    def from_blocks(cls, blocks: Iterable[NDArray[np.float32]], columns: int) -> Sums:
+    def from_blocks(cls, blocks: Iterable[Singles], columns: int) -> Sums:
         """Sums over the blocks of one document."""
         frames, sums, squares = 0, np.zeros(columns), np.zeros(columns)
         for block in blocks:
@@ -116,7 +117,7 @@ class Sums(NamedTuple):
         ]
         return Statistics(self.frames, np.array(mean), np.array(scatter))
 
-    def mean_and_deviation(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def mean_and_deviation(self) -> tuple[Floats, Floats]:
         """Float64 (columns,) each; a constant column has the deviation 1."""
         count = self.frames * _FINE
         mean = np.array([total / count for total in self.sums])  # integers of any size, rounded once
@@ -125,9 +126,7 @@ class Sums(NamedTuple):
         return mean, np.sqrt(np.where(variance > 1e-12 * squares, variance, 1.0))
 
 
-def products(
-    blocks: Iterable[NDArray[np.float32]], mean: NDArray[np.float64], deviation: NDArray[np.float64]
-) -> NDArray[np.int64]:
+def products(blocks: Iterable[Singles], mean: Floats, deviation: Floats) -> Ints:
     """Sums of products of columns, in deviations from the mean and units of 2^-24: int64 (columns, columns); addable."""
     total = np.zeros((len(mean), len(mean)), np.int64)
     for block in _gathered(blocks):
@@ -137,9 +136,7 @@ def products(
     return total
 
 
-def _integers(
-    frames: NDArray[np.float32], mean: NDArray[np.float64], deviation: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _integers(frames: Singles, mean: Floats, deviation: Floats) -> Floats:
     """Deviations from the mean, in units of 2^-12, rounded."""
     integers = frames - mean
     integers /= deviation
@@ -148,9 +145,9 @@ def _integers(
     return np.clip(integers, -_CUT, _CUT, out=integers)
 
 
-def _gathered(blocks: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
+def _gathered(blocks: Iterable[Singles]) -> Iterator[Singles]:
     """The same frames in blocks of `_ROWS` or more but for the last: a product of few frames costs much more each."""
-    held: list[NDArray[np.float32]] = []
+    held: list[Singles] = []
     for block in blocks:
         held.append(block)
         if sum(map(len, held)) >= _ROWS:
@@ -160,7 +157,7 @@ def _gathered(blocks: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.floa
         yield np.concatenate(held)
 
 
-def moments(totals: Totals, mean: NDArray[np.float64], deviation: NDArray[np.float64]) -> Moments:
+def moments(totals: Totals, mean: Floats, deviation: Floats) -> Moments:
     """Moments from the sums over all documents."""
     frames, unit = int(totals["frames"][0]), deviation / _STEPS
     at_positions = None
@@ -175,7 +172,7 @@ class OfMean:
 
     speech = False
 
-    def __init__(self, solve: Callable[[NDArray[np.float64], NDArray[np.float64]], Model]) -> None:
+    def __init__(self, solve: Callable[[Floats, Floats], Model]) -> None:
         self._solve = solve
 
     def totals(self, model: Model | None, document: Document) -> Totals:
@@ -224,12 +221,12 @@ class OfCovariance:
         return Step(self._solve(moments(totals, *mean_and_deviation(model))), True)
 
 
-def mean_and_deviation(model: Model) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def mean_and_deviation(model: Model) -> tuple[Floats, Floats]:
     """The mean and deviation of a model: float64 (columns,) each."""
     return np.asarray(model.arrays["mean"], np.float64), np.asarray(model.arrays["deviation"], np.float64)
 
 
-def moments_of(model: Model, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def moments_of(model: Model, name: str) -> tuple[Floats, Floats]:
     """The mean and deviation of a model of a name, float64 (columns,) each: finite, and the deviation above 0.
 
     Raises:
@@ -241,8 +238,6 @@ def moments_of(model: Model, name: str) -> tuple[NDArray[np.float64], NDArray[np
         raise codes.WRONG_MODEL(name=model.name, wanted="a mean and deviation of columns")
     return arrays[0], arrays[1]
 
-
-Floats = NDArray[np.float64]
 
 _SCATTER_STEPS = 1 << 12
 
@@ -337,7 +332,7 @@ class OfClasses:
         return Step(Model(made.name, made.version, made.arrays, {"labels": list(self.names)}), True)
 
 
-def labelled(document: Document) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def labelled(document: Document) -> tuple[Singles, Ints]:
     """The labelled frames of a document, and their labels."""
     assert document.labels is not None
     model = document.labels >= 0
@@ -365,7 +360,7 @@ def _classes(totals: Totals, heteroscedastic: bool) -> Classes:
     return Classes(counts, means, covariances)
 
 
-def _joined(array: NDArray[Any], rare: NDArray[np.bool_]) -> NDArray[Any]:
+def _joined(array: NDArray[Any], rare: Bools) -> NDArray[Any]:
     return np.concatenate([array[~rare], array[rare].sum(axis=0, keepdims=True)])
 
 

@@ -15,16 +15,15 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from swsdist.config.section import IsPath
+from swsdist.core.arrays import Floats, Singles
 from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import Model, Rounds, read_model
 from swsdist.features.fitting.moments import OfMean
 from swsdist.features.interface import Kind, one_thread
-from swsdist.features.phnrec.network import REACH, Networks, log_energies, softmax
-from swsdist.features.phnrec.weights import STATES, Recogniser, read_recogniser
+from swsdist.features.phnrec.network import REACH, STATES, Networks, Recogniser, log_energies, read_recogniser, softmax
 from swsdist.io.filesystem import local_file
 
 #: The column that non-speech phones are merged into.
@@ -166,7 +165,7 @@ class Phnrec(BaseModel):
         return {**self.describe(), "model": path}
 
     @cached_property
-    def _corpus_mean(self) -> NDArray[np.float64] | None:
+    def _corpus_mean(self) -> Floats | None:
         if not self.corpus_frames or not self.recogniser.subtract_mean:
             return None
         where = "features.options.model"
@@ -176,7 +175,7 @@ class Phnrec(BaseModel):
             )
         return read_model(self.model, f"{where}: {self.model}", self._mean_of)
 
-    def _mean_of(self, model: Model) -> NDArray[np.float64]:
+    def _mean_of(self, model: Model) -> Floats:
         mean, bands = model.arrays.get("mean"), self.recogniser.banks.bands
         if model.name != "mel-mean" or mean is None or mean.shape != (bands,):
             raise codes.WRONG_MODEL(name=model.name, wanted=f"a mean of {bands} bands")
@@ -199,7 +198,7 @@ class Phnrec(BaseModel):
         return [STATES * k + state for k in phones if k not in self._kept for state in range(STATES)]
 
     @cached_property
-    def _columns_of_outputs(self) -> NDArray[np.float64]:
+    def _columns_of_outputs(self) -> Floats:
         """1 where an output contributes to a column: float64 (outputs, dimension)."""
         made = np.zeros((STATES * (len(self.recogniser.phones) + 1), self.dimension))
         column = 0
@@ -210,7 +209,7 @@ class Phnrec(BaseModel):
         made[self._merged, -1:] = 1.0
         return made
 
-    def extract(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
+    def extract(self, samples: Singles) -> Singles:
         """Posteriors or logits of a stretch of samples.
 
         Args:
@@ -235,18 +234,18 @@ class Phnrec(BaseModel):
         made -= made.mean(axis=1, keepdims=True)
         return made.astype(np.float32)
 
-    def state_logits(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
+    def state_logits(self, samples: Singles) -> Singles:
         """Outputs of the networks before the softmax: float32 (frames, 3 x phones + 3)."""
         with one_thread():  # several threads split products, and round them differently
             return self._logits(samples)
 
-    def _logits(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _logits(self, samples: Singles) -> Singles:
         return self._networks.logits(self._energies(samples), self._corpus_mean, self.corpus_frames)
 
-    def _energies(self, samples: NDArray[np.float32]) -> NDArray[np.float64]:
+    def _energies(self, samples: Singles) -> Floats:
         return log_energies(samples * np.float32(32768), self.recogniser.banks)
 
-    def _log_summed(self, logarithms: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _log_summed(self, logarithms: Floats) -> Floats:
         """The logarithm of the sum of each column's outputs."""
         phones = len(self.recogniser.phones)
         made = logarithms[:, : STATES * phones].reshape(len(logarithms), phones, STATES)[:, self._kept]
@@ -256,8 +255,8 @@ class Phnrec(BaseModel):
         return made
 
 
-def _log_of_sum(logarithms: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_of_sum(logarithms: Floats) -> Floats:
     """The logarithm of the sum over the last axis."""
     most = logarithms.max(axis=-1, keepdims=True)
-    made: NDArray[np.float64] = np.log(np.exp(logarithms - most).sum(axis=-1)) + most[..., 0]
+    made: Floats = np.log(np.exp(logarithms - most).sum(axis=-1)) + most[..., 0]
     return made

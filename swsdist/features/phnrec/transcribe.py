@@ -22,10 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.audio.reader import read_blocks
+from swsdist.core.arrays import Floats
 from swsdist.features.blocks import in_blocks
 from swsdist.features.extractors import create
 from swsdist.features.interface import Extractor, frame_shift
-from swsdist.features.phnrec.weights import STATES, read_recogniser
+from swsdist.features.phnrec.network import STATES, read_recogniser
 
 #: Probabilities are at least so much before their logarithm is taken.
 _FLOOR = 1e-45
@@ -62,7 +63,7 @@ def decode(
     """
     count = len(phones)
 
-    def costs() -> Iterator[NDArray[np.float64]]:
+    def costs() -> Iterator[Floats]:
         for block in posteriors:
             local = np.log(np.maximum(block[:, : STATES * count].astype(np.float64), _FLOOR)) + _HALF
             yield -local.reshape(-1, count, STATES)

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, FiniteFloat, NonNegativeInt, PositiveFloat, field_validator, model_validator
 
 from swsdist.config.section import IsPath
+from swsdist.core.arrays import Singles
 from swsdist.core.codes import features as codes
 from swsdist.core.fingerprint import parse_json
 from swsdist.core.needs import Needs
@@ -250,7 +250,7 @@ class Ssl(Options):
             return Whisper(self.model, self.encoder, self.chosen, operations_of(self.device, self.dtype))
         return Network(self.model, self.encoder, self.chosen, self.ctc, self.language, self.device, self.dtype)
 
-    def extract(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
+    def extract(self, samples: Singles) -> Singles:
         """Layers of a stretch of samples, or outputs of the head.
 
         Args:
@@ -280,7 +280,7 @@ class Ssl(Options):
                 np.exp(values - values.max(axis=1, keepdims=True), out=values)
                 values /= values.sum(axis=1, keepdims=True)
                 values[values < _TINY] = 0.0
-            made: NDArray[np.float32] = values.astype(np.float32)
+            made: Singles = values.astype(np.float32)
             return made
         if self.weights is None:
             return np.ascontiguousarray(np.concatenate(layers, axis=1))

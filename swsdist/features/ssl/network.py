@@ -14,9 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from swsdist.core.arrays import Singles
 from swsdist.core.codes import features as codes
 from swsdist.features.ssl.folder import Encoder, Head
 
@@ -90,7 +88,7 @@ class Network:
             _shorten(model, max(self._layers), self._encoder.layers)
         return front, model.to(device=self._device, dtype=self._dtype).eval()
 
-    def outputs(self, samples: NDArray[np.float32], frames: int) -> list[NDArray[np.float32]]:
+    def outputs(self, samples: Singles, frames: int) -> list[Singles]:
         """The requested layers, or the one output of the head before the softmax, for a stretch: float32 (frames,
         width) each.
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Floats, Singles
 from swsdist.core.codes import features as codes
 from swsdist.features.interface import one_thread
 from swsdist.features.ssl.folder import Encoder
@@ -31,12 +31,12 @@ _EPSILON = np.float32(1e-5)
 class Operations(NamedTuple):
     """What the products are made with: NumPy's arrays, or torch's tensors. Each may change its argument."""
 
-    array: Callable[[NDArray[np.float32]], Any]
+    array: Callable[[Singles], Any]
     zeros: Callable[[int, int], Any]
     gelu: Callable[[Any], Any]
     softmax: Callable[[Any], Any]
     norm: Callable[[Any, Any, Any], Any]
-    result: Callable[[Any], NDArray[np.float32]]
+    result: Callable[[Any], Singles]
 
 
 class Whisper:
@@ -57,7 +57,7 @@ class Whisper:
         self._encoder, self._layers, self._operations = encoder, layers, operations
         self._weights = {name: operations.array(array) for name, array in _read(folder, encoder, layers).items()}
 
-    def outputs(self, samples: NDArray[np.float32], frames: int) -> list[NDArray[np.float32]]:
+    def outputs(self, samples: Singles, frames: int) -> list[Singles]:
         """The requested layers of the first frames of a stretch: float32 (frames, width) each.
 
         Args:
@@ -67,7 +67,7 @@ class Whisper:
         with one_thread():
             return [output[:frames] for output in self._forward(log_mel(samples, self._encoder.mels))]
 
-    def _forward(self, spectrum: NDArray[np.float32]) -> list[NDArray[np.float32]]:
+    def _forward(self, spectrum: Singles) -> list[Singles]:
         do, weights = self._operations, self._weights
         x = self._convolved(self._convolved(do.array(spectrum), "conv1", 1), "conv2", 2)
         x = x + weights["embed_positions.weight"][: len(x)]
@@ -110,7 +110,7 @@ class Whisper:
         return self._product(result, f"{name}.out_proj")
 
 
-def log_mel(samples: NDArray[np.float32], mels: int) -> NDArray[np.float32]:
+def log_mel(samples: Singles, mels: int) -> Singles:
     """Whisper's spectrum: float32 (frames of 10 ms, mels); logarithms down to 80 dB below the greatest, divided by 4.
 
     Source: log_mel_spectrogram of openai/whisper; a window is centred on its frame's first sample, and ends are reflected.
@@ -122,24 +122,24 @@ def log_mel(samples: NDArray[np.float32], mels: int) -> NDArray[np.float32]:
     powers = np.abs(np.fft.rfft(windows * _hann(), axis=1)) ** 2
     values = np.log10(np.maximum(powers.astype(np.float32) @ _filters(mels), np.float32(_FLOOR)))
     values = np.maximum(values, values.max() - np.float32(_RANGE))
-    result: NDArray[np.float32] = (values + np.float32(4)) / np.float32(4)
+    result: Singles = (values + np.float32(4)) / np.float32(4)
     return result
 
 
 @cache
-def _hann() -> NDArray[np.float64]:
+def _hann() -> Floats:
     return np.hanning(_WINDOW + 1)[:-1]
 
 
 @cache
-def _filters(mels: int) -> NDArray[np.float32]:
+def _filters(mels: int) -> Singles:
     """Slaney's mel filters at 16 kHz: float32 (bins, mels)."""
     from librosa.filters import mel
 
     return np.ascontiguousarray(mel(sr=16000, n_fft=_WINDOW, n_mels=mels).T, np.float32)
 
 
-def _read(folder: str, encoder: Encoder, layers: tuple[int, ...]) -> Mapping[str, NDArray[np.float32]]:
+def _read(folder: str, encoder: Encoder, layers: tuple[int, ...]) -> Mapping[str, Singles]:
     """The encoder's arrays up to the highest requested layer, float32.
 
     Raises:
@@ -161,7 +161,7 @@ def _read(folder: str, encoder: Encoder, layers: tuple[int, ...]) -> Mapping[str
         shapes |= {f"layers.{k}.fc1.weight": (wide, width), f"layers.{k}.fc1.bias": (wide,)}
         shapes |= {f"layers.{k}.fc2.weight": (width, wide), f"layers.{k}.fc2.bias": (width,)}
     shapes |= {f"{norm}.{part}": (width,) for norm in norms for part in ("weight", "bias")}
-    result: dict[str, NDArray[np.float32]] = {}
+    result: dict[str, Singles] = {}
     try:
         for path in (path for path in encoder.files if path.suffix == ".safetensors"):
             with safe_open(path, "np") as file:
@@ -179,20 +179,20 @@ def _read(folder: str, encoder: Encoder, layers: tuple[int, ...]) -> Mapping[str
     return result
 
 
-def _gelu(x: NDArray[np.float32]) -> NDArray[np.float32]:
+def _gelu(x: Singles) -> Singles:
     gelu(x.reshape(-1))
     return x
 
 
-def _softmax(x: NDArray[np.float32]) -> NDArray[np.float32]:
+def _softmax(x: Singles) -> Singles:
     x -= x.max(axis=1, keepdims=True)
     np.exp(x, out=x)
     x /= x.sum(axis=1, keepdims=True)
     return x
 
 
-def _norm(x: NDArray[np.float32], weight: NDArray[np.float32], bias: NDArray[np.float32]) -> NDArray[np.float32]:
-    result: NDArray[np.float32] = x - x.mean(axis=1, keepdims=True)
+def _norm(x: Singles, weight: Singles, bias: Singles) -> Singles:
+    result: Singles = x - x.mean(axis=1, keepdims=True)
     variance = np.einsum("ij,ij->i", result, result)[:, None] / np.float32(x.shape[1])
     result *= weight / np.sqrt(variance + _EPSILON)
     result += bias

@@ -20,10 +20,10 @@ from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from swsdist.config.section import IsPath
+from swsdist.core.arrays import Singles
 from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import FEWER, Model, Rounds
 from swsdist.features.fitting.mixture import NAMES, Estimator, Mixture, MixtureRounds, PhoneRounds
@@ -65,7 +65,7 @@ class Gmm(FittedTransform[Mixture]):
         count = self.components if loaded is None else loaded.components
         return Shape(tuple(f"g{k}" for k in range(count)), self.values)
 
-    def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
+    def apply(self, frames: Singles) -> Singles:
         """Transform float32 (frames, input columns) to float32 (frames, components).
 
         Logits are natural logarithms of posteriors, minus their mean over a frame.
@@ -73,7 +73,7 @@ class Gmm(FittedTransform[Mixture]):
         with one_thread():
             return self._posteriors(frames, self.loaded)
 
-    def _posteriors(self, frames: NDArray[np.float32], mixture: Mixture) -> NDArray[np.float32]:
+    def _posteriors(self, frames: Singles, mixture: Mixture) -> Singles:
         output = np.empty((len(frames), mixture.components), np.float32)
         for first in range(0, len(frames), _ROWS):
             posteriors = mixture.posteriors(frames[first : first + _ROWS], self.scale)
@@ -132,7 +132,7 @@ class Phones(FittedTransform[Estimator]):
         """Posteriors or logits named by the labels; their number is unknown before fitting."""
         return Shape(("phones",) if loaded is None else loaded.names, self.values)
 
-    def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
+    def apply(self, frames: Singles) -> Singles:
         """Transform float32 (frames, input columns) to float32 (frames, phones).
 
         Logits are natural logarithms of posteriors, minus their mean over a frame.

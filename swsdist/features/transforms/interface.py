@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Annotated, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar, final, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, PrivateAttr, model_validator
 
 from swsdist.config.section import IsPath
+from swsdist.core.arrays import Ints, Singles
 from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import Model, read_model
 from swsdist.features.interface import (
@@ -78,7 +78,7 @@ class Transform(Protocol):
         """
         ...
 
-    def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
+    def apply(self, frames: Singles) -> Singles:
         """Transform float32 (frames, input columns) to float32 (frames, output columns).
 
         The bytes of a frame depend only on the frames of its context, within the input.
@@ -157,7 +157,7 @@ class Transformed:
         if not transforms:
             self.tracks = tuple((track.name, track.stop - track.first) for track in tracks_of(inner))
 
-    def streamed(self, blocks: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
+    def streamed(self, blocks: Iterable[Singles]) -> Iterator[Singles]:
         """Transform a recording's frames, block by block; output blocks may have other sizes.
 
         Frames have the same bytes however the recording is cut, because context crosses block boundaries.
@@ -174,7 +174,7 @@ class Transformed:
                 made = _surrounded(transform, context, made) if context else map(transform.apply, made)
         return made if self.stored_as == "float32" else map(self._rounded, made)
 
-    def _rounded(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _rounded(self, frames: Singles) -> Singles:
         """Frames as a store gives them back: rounded to half precision, ties to even.
 
         Raises:
@@ -200,11 +200,9 @@ class Transformed:
         return [path for transform in (self.inner, *self.transforms) for path in files_of(transform)]
 
 
-def _surrounded(
-    transform: Transform, context: int, blocks: Iterator[NDArray[np.float32]]
-) -> Iterator[NDArray[np.float32]]:
+def _surrounded(transform: Transform, context: int, blocks: Iterator[Singles]) -> Iterator[Singles]:
     """Apply a transform with this context on either side to blocks."""
-    buffered: NDArray[np.float32] | None = None
+    buffered: Singles | None = None
     before = 0  # frames at the head of the buffer that were already yielded
     for block in blocks:
         buffered = block if buffered is None else np.concatenate([buffered, block])
@@ -217,11 +215,11 @@ def _surrounded(
         yield transform.apply(buffered)[before:]
 
 
-def _in_chunks(transform: Transform, blocks: Iterator[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
+def _in_chunks(transform: Transform, blocks: Iterator[Singles]) -> Iterator[Singles]:
     """Apply a transform that needs all of a recording, in overlapping chunks; the last chunk has up to two chunks'
     frames.
     """
-    buffered: NDArray[np.float32] | None = None
+    buffered: Singles | None = None
     before = 0
     for block in blocks:
         buffered = block if buffered is None else np.concatenate([buffered, block])
@@ -245,7 +243,7 @@ class TransformedExtractor(Transformed):
             if hasattr(inner, optional):
                 setattr(self, optional, getattr(inner, optional))
 
-    def extract(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
+    def extract(self, samples: Singles) -> Singles:
         """Transformed frames of a stretch of samples; recordings use `streamed`."""
         frames = self.inner.extract(samples)
         for transform in self.transforms:
@@ -266,7 +264,7 @@ class TransformedPrecomputed(Transformed):
 
     def read(
         self, item: Item, key: str, storage: Mapping[str, object], seconds: float | None = None
-    ) -> Iterator[NDArray[np.float32]]:
+    ) -> Iterator[Singles]:
         """Transformed frames of an item."""
         return self.streamed(self.inner.read(item, key, storage, seconds))
 
@@ -313,7 +311,7 @@ class FittedTransform(TransformOptions, Generic[Loaded]):
         """
 
     @abstractmethod
-    def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
+    def apply(self, frames: Singles) -> Singles:
         """See `Transform`; uses `loaded`."""
 
     @abstractmethod
@@ -399,7 +397,7 @@ class Columns(TransformOptions):
         self._places[:] = [place for place in places if isinstance(place, int)]
         return Shape(tuple(shape.columns[place] for place in self._places), "features")
 
-    def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
+    def apply(self, frames: Singles) -> Singles:
         """Float32 (frames, columns given) to float32 (frames, columns kept)."""
         return np.ascontiguousarray(frames[:, self._places])
 
@@ -416,11 +414,11 @@ class Log(TransformOptions):
         """Logits of posteriors; of anything else features."""
         return input_shape._replace(kind="logits" if input_shape.kind == "posteriors" else "features")
 
-    def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
+    def apply(self, frames: Singles) -> Singles:
         """Float32 (frames, columns); a number below 0 is an error."""
         if len(frames) and float(frames.min()) < 0:
             raise codes.NEGATIVE_LOGARITHM(where="features.transforms: log", value=float(frames.min()))
-        logarithms: NDArray[np.float32] = np.log(frames.astype(np.float64) + self.floor).astype(np.float32)
+        logarithms: Singles = np.log(frames.astype(np.float64) + self.floor).astype(np.float32)
         return logarithms
 
 
@@ -442,12 +440,12 @@ class Splice(TransformOptions):
         shifts = range(-self.frames, self.frames + 1)
         return Shape(tuple(f"{name}{shift:+d}" for shift in shifts for name in input_shape.columns), "features")
 
-    def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
+    def apply(self, frames: Singles) -> Singles:
         """Float32 (frames, columns) to float32 (frames, columns x (2 x frames + 1))."""
         return spliced(frames, self.frames)
 
 
-def spliced(frames: NDArray[np.float32], context: int, chosen: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
+def spliced(frames: Singles, context: int, chosen: Ints | None = None) -> Singles:
     """Frames with those around them, all or some: float32 (frames, columns x (2 x context + 1)).
 
     Args:

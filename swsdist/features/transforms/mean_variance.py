@@ -34,21 +34,51 @@ from __future__ import annotations
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
+from swsdist.core.arrays import Floats, Singles
 from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import Model, Rounds
 from swsdist.features.fitting.moments import OfMean, moments_of
 from swsdist.features.transforms.interface import FittedTransform, Hours, Shape
 
-_Moments = tuple[NDArray[np.float64], NDArray[np.float64]]
-
 #: Least variance of a recording, relative to the corpus's variance.
 _LEAST = 1e-3
 
 
-class MeanVariance(FittedTransform[_Moments]):
+class _Corpus(NamedTuple):
+    mean: Floats
+    deviation: Floats
+
+
+class _OfMoments(FittedTransform[_Corpus]):
+    """A transform by the mean and deviation of the corpus's frames; its columns stay."""
+
+    #: Name of the model.
+    moments: ClassVar[str]
+
+    def read(self, model: Model) -> _Corpus:
+        """Mean and deviation of the corpus's frames."""
+        return _Corpus(*moments_of(model, self.moments))
+
+    def takes(self, loaded: _Corpus) -> int:
+        """Number of columns of the mean."""
+        return len(loaded.mean)
+
+    def shape(self, input_shape: Shape, loaded: _Corpus | None) -> Shape:
+        """Features of the same names."""
+        return Shape(input_shape.columns, "features")
+
+    def rounds(self) -> Rounds:
+        """The rounds that fit mean and deviation."""
+        return OfMean(lambda mean, deviation: Model(self.moments, 1, {"mean": mean, "deviation": deviation}))
+
+    def matters(self) -> dict[str, object]:
+        """Options that the mean depends on."""
+        return {"hours": self.hours}
+
+
+class MeanVariance(_OfMoments):
     """Columns minus their mean, divided by their deviation."""
 
     variance: bool = True
@@ -56,48 +86,24 @@ class MeanVariance(FittedTransform[_Moments]):
 
     name: ClassVar[str] = "mean-variance"
     version: ClassVar[int] = 1
+    moments: ClassVar[str] = "moments"
     context: ClassVar[int | None] = None
 
-    def read(self, model: Model) -> _Moments:
-        """Mean and deviation of the corpus's frames."""
-        return moments_of(model, "moments")
-
-    def takes(self, loaded: _Moments) -> int:
-        """Number of columns of the mean."""
-        return len(loaded[0])
-
-    def shape(self, input_shape: Shape, loaded: _Moments | None) -> Shape:
-        """Features of the same names."""
-        return Shape(input_shape.columns, "features")
-
-    def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
+    def apply(self, frames: Singles) -> Singles:
         """Transform float32 (frames, columns) of a complete recording."""
         mean, deviation = self.loaded
         values, prior = (frames.astype(np.float64) - mean) / deviation, self.corpus_frames
         count = max(1, len(values) + prior)
         mean_shift = values.sum(axis=0) / count
-        normalised: NDArray[np.float64] = values - mean_shift
+        normalised: Floats = values - mean_shift
         if self.variance:
             # In deviations of the corpus, the corpus has mean 0 and second moment 1.
             second = ((values**2).sum(axis=0) + prior) / count
             normalised /= np.sqrt(np.maximum(second - mean_shift**2, _LEAST))
         return normalised.astype(np.float32)
 
-    def rounds(self) -> Rounds:
-        """The rounds that fit mean and deviation."""
-        return OfMean(lambda mean, deviation: Model("moments", 1, {"mean": mean, "deviation": deviation}))
 
-    def matters(self) -> dict[str, object]:
-        """Options that the mean depends on."""
-        return {"hours": self.hours}
-
-
-class _Corpus(NamedTuple):
-    mean: NDArray[np.float64]
-    deviation: NDArray[np.float64]
-
-
-class Warp(FittedTransform[_Corpus]):
+class Warp(_OfMoments):
     """Ranks in a sliding window, as normal deviates."""
 
     frames: Annotated[int, Field(ge=3, le=10_001)] = 301
@@ -105,6 +111,7 @@ class Warp(FittedTransform[_Corpus]):
 
     name: ClassVar[str] = "warp"
     version: ClassVar[int] = 1
+    moments: ClassVar[str] = "warp"
 
     @field_validator("frames")
     @classmethod
@@ -118,19 +125,7 @@ class Warp(FittedTransform[_Corpus]):
         """Frames on either side of the ranked frame."""
         return self.frames // 2
 
-    def read(self, model: Model) -> _Corpus:
-        """The corpus's mean and deviation."""
-        return _Corpus(*moments_of(model, "warp"))
-
-    def takes(self, loaded: _Corpus) -> int:
-        """Number of columns of the mean."""
-        return len(loaded.mean)
-
-    def shape(self, input_shape: Shape, loaded: _Corpus | None) -> Shape:
-        """Features with the same names."""
-        return Shape(input_shape.columns, "features")
-
-    def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
+    def apply(self, frames: Singles) -> Singles:
         """Transform float32 (frames, columns); frames outside the input are treated as missing."""
         from scipy.special import ndtr, ndtri
 
@@ -146,13 +141,5 @@ class Warp(FittedTransform[_Corpus]):
         present = np.minimum(place, self.context) + np.minimum(count - 1 - place, self.context) + 1
         below = ndtr((frames.astype(np.float64) - corpus.mean) / corpus.deviation)
         share = ((present + more) / 2 + (self.frames - present) * below) / self.frames
-        warped: NDArray[np.float32] = ndtri(share).astype(np.float32)
+        warped: Singles = ndtri(share).astype(np.float32)
         return warped
-
-    def rounds(self) -> Rounds:
-        """The rounds that fit mean and deviation."""
-        return OfMean(lambda mean, deviation: Model("warp", 1, {"mean": mean, "deviation": deviation}))
-
-    def matters(self) -> dict[str, object]:
-        """Options that the mean depends on."""
-        return {"hours": self.hours}

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from swsdist.config.section import IsPath
+from swsdist.core.arrays import Floats, Singles
 from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import FEWER, Model, read_model
 from swsdist.features.transforms.interface import FittedTransform, Shape, TransformOptions, check_columns, model_place
@@ -39,9 +40,9 @@ class Projection(NamedTuple):
         instead_of: number of columns that were wanted, where there are fewer.
     """
 
-    mean: NDArray[np.float64]
-    deviation: NDArray[np.float64]
-    matrix: NDArray[np.float64]
+    mean: Floats
+    deviation: Floats
+    matrix: Floats
     step: float
     instead_of: object = None
 
@@ -86,7 +87,7 @@ class Projection(NamedTuple):
             )
         return min(columns or MOST_COLUMNS, int(self.matrix.shape[1]))
 
-    def apply(self, frames: NDArray[np.float32], columns: int | None, where: str) -> NDArray[np.float32]:
+    def apply(self, frames: Singles, columns: int | None, where: str) -> Singles:
         """Transform float32 (frames, input columns) to float32 (frames, the first `columns` outputs).
 
         Raises:
@@ -99,7 +100,7 @@ class Projection(NamedTuple):
         if len(integers) and max(integers.max(), -integers.min()) > _CUT:
             column = int(np.abs(integers).max(axis=0).argmax())
             raise codes.FAR_FROM_MEAN(where=where, column=column, limit=_CUT // _STEPS)
-        made: NDArray[np.float32] = (integers @ self.matrix[:, :columns] * self.step).astype(np.float32)
+        made: Singles = (integers @ self.matrix[:, :columns] * self.step).astype(np.float32)
         return made
 
 
@@ -120,7 +121,7 @@ def projection(
     return Model("projection", 1, {name: np.asarray(array, np.float64) for name, array in arrays.items()})
 
 
-def directed(axes: NDArray[np.float64]) -> NDArray[np.float64]:
+def directed(axes: Floats) -> Floats:
     """Axes (columns of the array), each with the sign that makes its largest number positive."""
     largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=0, keepdims=True), axis=0)
     return np.asarray(axes * np.sign(largest), np.float64)
@@ -148,7 +149,7 @@ class Project(TransformOptions):
         check_columns(input_shape, len(self._loaded.mean), self._where)
         return Shape(tuple(f"p{k}" for k in range(self._loaded.made(self.columns, self.name))), "features")
 
-    def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
+    def apply(self, frames: Singles) -> Singles:
         """Transform float32 (frames, input columns) to float32 (frames, output columns)."""
         return self._loaded.apply(frames, self.columns, self._where)
 
@@ -190,6 +191,6 @@ class FittedProjection(FittedTransform[Projection]):
         count = self.columns if loaded is None else loaded.made(self.columns, self.name)
         return Shape(tuple(f"{self.letter}{k}" for k in range(count)), "features")
 
-    def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
+    def apply(self, frames: Singles) -> Singles:
         """Transform float32 (frames, input columns) to float32 (frames, output columns)."""
         return self.loaded.apply(frames, self.columns, self.where)

@@ -40,12 +40,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Floats, Ints
 from swsdist.core.codes import score as codes
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Method = Literal["percentile", "bca"]
 
 #: Weights (8 bytes each) in memory at once.

@@ -34,29 +34,25 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from swsdist.core.arrays import Ints
 from swsdist.core.codes import score as codes
+from swsdist.core.types import columns
 from swsdist.score.align import decimals
-from swsdist.score.measures.twv import PER_TERM, Counts, mtwv, per_term, total, twv_curve
-
-Ints = NDArray[np.int64]
-
-_GROUP = [pa.field("group", pa.string()), pa.field("terms", pa.int64(), False)]
+from swsdist.score.measures.curve import Counts, total
+from swsdist.score.measures.twv import PER_TERM, mtwv, per_term, twv_curve
 
 #: One row per group. `group` is null for an unknown property; means are null if a group has no terms, or a
 #: query of it is not decided. `mtwv` of the group is null if it has no terms, or without an aligned list;
 #: `mtwv_threshold` (for `score >= threshold`) is also null if rejecting everything is best.
-BREAKDOWN = pa.schema(
-    [
-        *_GROUP,
-        *(pa.field(name, pa.int64()) for name in ("ntrue", "ncorr", "nfa", "nmiss")),
-        *(pa.field(name, pa.float64()) for name in ("pmiss", "pfa", "twv", "total", "mtwv", "mtwv_threshold")),
-    ]
+BREAKDOWN = columns(
+    "group string?, terms int64, ntrue int64?, ncorr int64?, nfa int64?, nmiss int64?, pmiss float64?, "
+    "pfa float64?, twv float64?, total float64?, mtwv float64?, mtwv_threshold float64?"
 )
 
 #: One row per group: mean values of two systems, mean of their differences (first - second), and its contribution.
-DIFFERENCE = pa.schema([*_GROUP, *(pa.field(name, pa.float64()) for name in ("first", "second", "mean", "total"))])
+DIFFERENCE = columns("group string?, terms int64, first float64?, second float64?, mean float64?, total float64?")
 
 
 @dataclass(frozen=True, eq=False)

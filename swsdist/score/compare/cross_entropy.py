@@ -25,14 +25,13 @@ from itertools import combinations
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Bools, Floats
 from swsdist.core.codes import score as codes
 from swsdist.score.compare.bootstrap import Bootstrap, Interval, draws_of
 from swsdist.score.compare.paired import holm
 from swsdist.score.measures.cnxe import Trials, cnxe_min, prior_entropy
 
-Floats = NDArray[np.float64]
 #: Maximum number of distinct scores in a draw.
 BINS = 512
 
@@ -263,7 +262,7 @@ def _newton(score: Floats, true: Floats, false: Floats, offset: float, start: Fl
     rows = len(true)
     a, b = np.full(rows, start[0]), np.full(rows, start[1])
 
-    def cost(a: Floats, b: Floats, of: NDArray[np.bool_] | slice = slice(None)) -> Floats:
+    def cost(a: Floats, b: Floats, of: Bools | slice = slice(None)) -> Floats:
         z = a[:, None] * x + (b[:, None] + offset)
         soft = np.log1p(np.exp(-np.abs(z)))
         value: Floats = (true[of] * (soft + np.maximum(-z, 0)) + false[of] * (soft + np.maximum(z, 0))).sum(axis=1)

@@ -1,7 +1,7 @@
 """Compares systems: paired tests, intervals and effect sizes over per-term values.
 
 Systems are compared over the same queries and the same references, a pair of values a query. What is compared is a
-column of the per-term table (`swsdist.score.per_term`): `twv`, whose mean is ATWV; `best_twv`, `pmiss`, `pfa`. For values
+column of the per-term table (`score.measures.twv.per_term`): `twv`, whose mean is ATWV; `best_twv`, `pmiss`, `pfa`. For values
 at another threshold, for example that of MTWV, decide the aligned list by it and compute the table again (`decided_at`).
 
 Rules:
@@ -53,13 +53,14 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal, TypedDict, Unpack, cast
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from swsdist.core.arrays import Floats, Ints
 from swsdist.core.codes import score as codes
 from swsdist.registry.entries import Quantity
 from swsdist.registry.registries import quantities
@@ -312,10 +313,6 @@ def max_t(values: Floats, against: Floats, *, permutations: int = DRAWS, seed: i
     return corrected
 
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-
 def values() -> dict[str, Quantity]:
     """Columns of the per-term table that can be compared, and the measures that are their means."""
     quantities_by_column: dict[str, Quantity] = {}
@@ -467,8 +464,9 @@ class Comparison:
     pairs: tuple[PairRow, ...]
 
 
-class Options(TypedDict, total=False):
-    """Options of intervals and tests; defaults as in `Settings`.
+@dataclass(frozen=True)
+class Settings:
+    """Settings of intervals and tests.
 
     Attributes:
         level: of confidence of the intervals, which are bootstrapped over terms.
@@ -478,40 +476,29 @@ class Options(TypedDict, total=False):
         zero_method: of Wilcoxon's test.
     """
 
-    level: float
-    resamples: int
-    seed: int
-    method: Method
-    zero_method: Zeros
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Complete options."""
-
     level: float = 0.95
     resamples: int = 10_000
     seed: int = 0
     method: Method = "percentile"
     zero_method: Zeros = "wilcox"
 
-    def options(self) -> Options:
-        """Keywords of `compare`."""
-        return cast("Options", vars(self))
+
+#: Those that nobody set.
+DEFAULTS = Settings()
 
 
-def compare(tables: Mapping[str, pa.Table], *, value: str = "twv", **options: Unpack[Options]) -> Comparison:
+def compare(tables: Mapping[str, pa.Table], settings: Settings = DEFAULTS, *, value: str = "twv") -> Comparison:
     """Compare every two of the systems by the values of queries.
 
     Args:
         tables: system -> schema PER_TERM.
+        settings: of intervals and tests.
         value: a key of `values()`.
-        options: see `Options`.
 
     Raises:
         UserError, TableError: as of `paired`.
     """
-    return compare_paired(paired(tables, value), value=value, **options)
+    return compare_paired(paired(tables, value), settings, value=value)
 
 
 def conditions(values: Mapping[str, Mapping[str, float]]) -> Paired:
@@ -538,9 +525,8 @@ def conditions(values: Mapping[str, Mapping[str, float]]) -> Paired:
     )
 
 
-def compare_paired(joined: Paired, *, value: str = "twv", **options: Unpack[Options]) -> Comparison:
+def compare_paired(joined: Paired, settings: Settings = DEFAULTS, *, value: str = "twv") -> Comparison:
     """Compare all pairs of rows of paired values; arguments as in `compare`."""
-    settings = Settings(**options)
     draws = bootstrap_terms(joined.values, resamples=settings.resamples, seed=settings.seed)
 
     def interval(system: int, other: int | None = None) -> Interval:

@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Floats
 from swsdist.score.compare.bootstrap import Interval
 from swsdist.score.compare.cross_entropy import Entropies
-from swsdist.score.compare.paired import Comparison
-from swsdist.score.compare.paired import Settings as Settings
+from swsdist.score.compare.paired import Comparison, Settings
 from swsdist.score.measures.curve import CurvePoint
 from swsdist.score.measures.protocol import OperatingPoint
 
@@ -58,9 +56,9 @@ class DetLine:
     """A system's DET curve: float64 (n,) each, by threshold ascending; with the points of its decisions and of MTWV."""
 
     name: str
-    threshold: NDArray[np.float64]
-    pmiss: NDArray[np.float64]
-    pfa: NDArray[np.float64]
+    threshold: Floats
+    pmiss: Floats
+    pfa: Floats
     actual: CurvePoint | None = None
     maximum: CurvePoint | None = None
 

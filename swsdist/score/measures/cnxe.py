@@ -36,15 +36,21 @@ Source: Ayer, Brunk, Ewing, Reid and Silverman, "An empirical distribution funct
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from swsdist.core.arrays import Floats, Ints
 from swsdist.core.codes import score as codes
+from swsdist.core.errors import UserError
+from swsdist.registry.entries import MeasureEntry, Quantity
+from swsdist.score.events import CLASSES, EVENTS, Parts, Sums, Value, event_blocks, pooled_blocks
+from swsdist.score.measures.protocol import OperatingPoint
 
 
 class Blocks(NamedTuple):
@@ -77,9 +83,6 @@ def pool_adjacent_violators(true: Ints, total: Ints) -> Blocks:
     return Blocks(*np.array(blocks, dtype=np.int64).reshape(-1, 3).T)
 
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
 _STEPS = 200  # Newton steps; about thirty are needed for scores over ten orders of magnitude
 
 
@@ -103,17 +106,6 @@ def effective_prior(prior: float, *, cost_miss: float = 1.0, cost_false_alarm: f
     if not (0 < cost_miss < math.inf and 0 < cost_false_alarm < math.inf):
         raise codes.INVALID_COSTS(cost_miss=cost_miss, cost_false_alarm=cost_false_alarm)
     return cost_miss * prior / (cost_miss * prior + cost_false_alarm * (1 - prior))
-
-
-def prior_of_beta(beta: float) -> float:
-    """The effective prior of a weight of false alarms (eq. 22): 1 / (1 + beta).
-
-    Raises:
-        UserError: beta is not positive.
-    """
-    if not 0 < beta < math.inf:
-        raise codes.VALUE_NOT_POSITIVE(name="beta", value=beta)
-    return 1 / (1 + beta)
 
 
 def bayes_threshold(prior: float) -> float:
@@ -142,7 +134,7 @@ def log_cost(llr: ArrayLike, prior: float, *, target: bool) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """Submitted trials, counted per score, and the size of the whole set; instances add, with a zero.
+    """Submitted trials, counted per score, and the size of the whole set; instances add.
 
     Attributes:
         llr: float64 (E,), distinct submitted scores, ascending.
@@ -157,11 +149,6 @@ class Trials:
     false: Ints
     n_true: int
     n_false: int
-
-    @classmethod
-    def zero(cls) -> Trials:
-        """The trials of nothing."""
-        return cls(np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), 0, 0)
 
     @classmethod
     def of(
@@ -193,7 +180,7 @@ class Trials:
         """Trials of an aligned list: hits and misses are targets, false alarms are submitted non-targets.
 
         Time trials: what `align` yields, and N trials a query (eq. 41). Document trials: what
-        `swsdist.score.trials_of.document_trials` yields, and the number of documents. Segment trials: a row a segment
+        `swsdist.score.trials.document_trials` yields, and the number of documents. Segment trials: a row a segment
         with a detection or a reference, and the number of segments.
 
         Args:
@@ -215,23 +202,16 @@ class Trials:
         return cls.of(targets, nontargets, n_true=n_true, n_false=max(queries * trials - n_true, len(nontargets)))
 
     def __add__(self, other: Trials) -> Trials:
-        return _counted(
-            np.concatenate([self.llr, other.llr]),
-            np.concatenate([self.true, other.true]),
-            np.concatenate([self.false, other.false]),
-            self.n_true + other.n_true,
-            self.n_false + other.n_false,
+        llr, true, false = (
+            np.concatenate([getattr(self, name), getattr(other, name)]) for name in ("llr", "true", "false")
         )
+        return _counted(llr, true, false, self.n_true + other.n_true, self.n_false + other.n_false)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Trials):
             return NotImplemented
         same = (np.array_equal(getattr(self, name), getattr(other, name)) for name in ("llr", "true", "false"))
         return (self.n_true, self.n_false) == (other.n_true, other.n_false) and all(same)
-
-    def submitted(self) -> Trials:
-        """The submitted trials as if they were the whole set."""
-        return Trials(self.llr, self.true, self.false, int(self.true.sum()), int(self.false.sum()))
 
     def complete(self) -> Trials:
         """All trials of the whole set, the censored ones with the smallest submitted score (eq. 42)."""
@@ -375,7 +355,7 @@ def cnxe_pav(trials: Trials, prior: float) -> float:
 
 
 class CrossEntropy(NamedTuple):
-    """All cross entropies of a list at one prior. Values undefined for submitted trials alone are None.
+    """All cross entropies of a list at one prior.
 
     Attributes:
         prior: effective prior.
@@ -387,7 +367,6 @@ class CrossEntropy(NamedTuple):
         cnxe_min: least over affine maps, at gamma and delta.
         loss: cnxe - cnxe_min, the calibration loss.
         cnxe_pav: least over rising maps.
-        submitted_cnxe, submitted_cnxe_min: over the submitted trials only.
     """
 
     prior: float
@@ -401,8 +380,6 @@ class CrossEntropy(NamedTuple):
     delta: float
     loss: float
     cnxe_pav: float
-    submitted_cnxe: float | None
-    submitted_cnxe_min: float | None
 
 
 def measure(trials: Trials, prior: float) -> CrossEntropy:
@@ -416,8 +393,6 @@ def measure(trials: Trials, prior: float) -> CrossEntropy:
         UserError: as of `cross_entropy`.
     """
     actual, least = cnxe(trials, prior), cnxe_min(trials, prior)
-    part = trials.submitted()
-    both = part.n_true > 0 and part.n_false > 0
     return CrossEntropy(
         prior=prior,
         threshold=bayes_threshold(prior),
@@ -430,8 +405,6 @@ def measure(trials: Trials, prior: float) -> CrossEntropy:
         delta=least.delta,
         loss=actual - least.cnxe,
         cnxe_pav=cnxe_pav(trials, prior),
-        submitted_cnxe=cnxe(part, prior) if both else None,
-        submitted_cnxe_min=cnxe_min(part, prior).cnxe if both else None,
     )
 
 
@@ -461,3 +434,63 @@ def _check_defined(trials: Trials, prior: float) -> None:
 def _logit(prior: float) -> float:
     check_prior(prior)
     return math.log(prior / (1 - prior))
+
+
+def trials_of(parts: Parts, point: OperatingPoint) -> Trials:
+    """All trials of all queries, by score, for cross entropies; one row per distinct score in memory.
+
+    Where more false alarms were submitted than there are non-target trials, as many are counted.
+    """
+    sums = Sums.from_parts(parts, point, refless=True)
+    blocks = list(pooled_blocks(event_blocks(parts[EVENTS.name], refless=True), sums.true))
+    none = np.zeros(0)
+    llr = np.concatenate([none, *(block.score for block in blocks)])
+    true, false = (
+        np.concatenate([none.astype(np.int64), *(getattr(block, name) for block in blocks)])
+        for name in ("hits", "false_alarms")
+    )
+    n_false = max(point.queries * point.trials - sums.true, int(false.sum()))
+    return Trials(llr, true, false, sums.true, n_false)
+
+
+class CrossEntropies:
+    """Over all trials of all queries; scores are interpreted as log-likelihood ratios."""
+
+    parts = (EVENTS, CLASSES)
+    undefined = {
+        "": "there is no target trial or no non-target trial",
+        "cnxe_gamma": "no affine map is the best, or no cross entropy is defined",
+        "cnxe_delta": "no affine map is the best, or no cross entropy is defined",
+    }
+
+    def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
+        """Nothing without targets or non-targets."""
+        prior = point.effective_prior
+        try:
+            result = measure(trials_of(parts, point), prior)
+        except UserError:
+            return {}
+        return {
+            "effective_prior": prior,
+            "cnxe": result.cnxe,
+            "cnxe_min": result.cnxe_min,
+            "cnxe_gamma": result.gamma,
+            "cnxe_delta": result.delta,
+            "cnxe_pav": result.cnxe_pav,
+            "calibration_loss": result.loss,
+        }
+
+
+CROSS_ENTROPIES = MeasureEntry(
+    f"{__name__}:CrossEntropies",
+    2,
+    (
+        Quantity("effective_prior", best="", unit="probability"),
+        Quantity("cnxe", "Cnxe", "lowest"),
+        Quantity("cnxe_min", "min Cnxe", "lowest"),
+        Quantity("cnxe_gamma", "gamma of min Cnxe", ""),
+        Quantity("cnxe_delta", "delta of min Cnxe", ""),
+        Quantity("cnxe_pav", "min Cnxe by PAV", "lowest"),
+        Quantity("calibration_loss", best="lowest"),
+    ),
+)

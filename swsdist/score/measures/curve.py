@@ -19,7 +19,8 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -27,12 +28,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Bools, Floats, Ints
 from swsdist.core.codes import score as codes
 from swsdist.core.codes import warning_text
 from swsdist.score.conventions import as_table
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: Values that differ by less are equal maxima, of which the lowest threshold is used.
 TIE = 1e-12
@@ -328,3 +327,151 @@ def _above(values: Ints, query: Ints) -> Ints:
     """Cumulative sum of the query's values before each row."""
     before = np.cumsum(values) - values
     return before - before[np.searchsorted(query, query)] if len(values) else values
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Counts of an aligned list for TWV; instances add, with a zero.
+
+    Attributes:
+        classes: int64 (K,), the distinct Ntrue, ascending; 0 only if requested.
+        terms: int64 (K,), queries with that many true occurrences.
+        ntrue: int64 (E,), with `score` the key of the rows below; ordered by ntrue, then score, no key twice.
+        score: float64 (E,).
+        hits: int64 (E,), paired detections of that class with that score.
+        false_alarms: int64 (E,), unpaired ones.
+        yes_hits: int64 (E,), of the hits those decided YES.
+        yes_false_alarms: int64 (E,), of the false alarms those decided YES.
+        undecided: int64 (E,), detections without decision.
+    """
+
+    classes: Ints
+    terms: Ints
+    ntrue: Ints
+    score: Floats
+    hits: Ints
+    false_alarms: Ints
+    yes_hits: Ints
+    yes_false_alarms: Ints
+    undecided: Ints
+
+    @classmethod
+    def zero(cls) -> Counts:
+        """The counts of nothing."""
+        none = np.zeros(0, dtype=np.int64)
+        return cls(none, none, none, np.zeros(0), none, none, none, none, none)
+
+    @classmethod
+    def of(cls, aligned: object, terms: int | None = None) -> Counts:
+        """Count an aligned list.
+
+        Args:
+            aligned: schema TRIALS, rows in any order, with all rows of a query, because Ntrue is a property of
+                the query.
+            terms: number of queries, including those without rows. If given, those without references are
+                counted too, as class 0, for `pooled` and for KWSEval's `-inc`.
+        """
+        rows = Rows.read(as_table(aligned, "aligned"))
+        ntrue = rows.ntrue[rows.query]
+        used = rows.detected & ((ntrue > 0) | (terms is not None))
+        hit, decision = rows.true[used], rows.decision[used]
+        events = np.stack([hit, ~hit, hit & (decision == 1), ~hit & (decision == 1), decision < 0], axis=1)
+        classes, sizes = np.unique(rows.ntrue[rows.ntrue > 0], return_counts=True)
+        if terms is not None and terms > sizes.sum():
+            classes, sizes = np.append(0, classes), np.append(terms - sizes.sum(), sizes)
+        return _summed(classes, sizes, ntrue[used], rows.score[used], events.astype(np.int64))
+
+    def __add__(self, other: Counts) -> Counts:
+        return _summed(
+            np.concatenate([self.classes, other.classes]),
+            np.concatenate([self.terms, other.terms]),
+            np.concatenate([self.ntrue, other.ntrue]),
+            np.concatenate([self.score, other.score]),
+            np.concatenate([self._events, other._events]),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Counts):
+            return NotImplemented
+        return all(np.array_equal(getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
+
+    @property
+    def _events(self) -> Ints:
+        return np.stack([self.hits, self.false_alarms, self.yes_hits, self.yes_false_alarms, self.undecided], axis=1)
+
+
+def total(parts: Iterable[Counts]) -> Counts:
+    """The sum of counts, in any order; the zero if there are none. Parts are consumed one at a time."""
+    # Adds equal sizes, as a binary counter: adding each part to the total would sort the total each time.
+    sums: list[tuple[int, Counts]] = []
+    for counts in parts:
+        level = 0
+        while sums and sums[-1][0] == level:
+            counts = sums.pop()[1] + counts
+            level += 1
+        sums.append((level, counts))
+    return reduce(Counts.__add__, (counts for _, counts in reversed(sums)), Counts.zero())
+
+
+def pooled(counts: Counts) -> Counts:
+    """All queries pooled, including those without references if they were counted."""
+    none = np.zeros(len(counts.score), dtype=np.int64)
+    true = np.array([(counts.classes * counts.terms).sum()], dtype=np.int64)
+    return _summed(true, np.ones(1, dtype=np.int64), none + true, counts.score, counts._events)
+
+
+def class_sums(counts: Counts) -> Classes:
+    """The classes of counts with the sums of their rows."""
+    which = np.searchsorted(counts.classes, counts.ntrue)
+    hits, false_alarms = (np.zeros(len(counts.classes), dtype=np.int64) for _ in range(2))
+    np.add.at(hits, which, counts.hits)
+    np.add.at(false_alarms, which, counts.false_alarms)
+    return Classes(counts.classes, counts.terms, hits, false_alarms)
+
+
+class Rows(NamedTuple):
+    """An aligned list as arrays: per row, except `names` and `ntrue`, which are per query."""
+
+    names: pa.Array
+    ntrue: Ints
+    query: Ints
+    score: Floats
+    detected: Bools
+    true: Bools
+    decision: NDArray[np.int8]
+
+    @classmethod
+    def read(cls, aligned: pa.Table) -> Rows:
+        """Read an aligned list."""
+        names, query = query_index(aligned)
+        true = pc.is_valid(aligned["ref_start"]).to_numpy()
+        return cls(
+            names=names,
+            ntrue=np.bincount(query[true], minlength=len(names)),
+            query=query,
+            # Adding 0 gives -0.0 and 0.0, which are equal, the same sign.
+            score=pc.fill_null(aligned["score"], 0.0).to_numpy() + 0.0,
+            detected=pc.is_valid(aligned["score"]).to_numpy(),
+            true=true,
+            decision=pc.fill_null(aligned["decision"].cast(pa.int8()), -1).to_numpy(),
+        )
+
+
+def _summed(classes: Ints, terms: Ints, ntrue: Ints, score: Floats, events: Ints) -> Counts:
+    """Counts with each key once, in order."""
+    distinct, inverse = np.unique(classes, return_inverse=True)
+    sizes = np.zeros(len(distinct), dtype=np.int64)
+    np.add.at(sizes, inverse, terms)
+    ntrue, score, sums = by_key(ntrue, score, events)
+    return Counts(distinct, sizes, ntrue, score, *sums.T)
+
+
+def by_key(ntrue: Ints, score: Floats, events: Ints) -> tuple[Ints, Floats, Ints]:
+    """Rows of events, int64 (E, columns), summed by Ntrue and score: the keys, each once, in order, and the sums."""
+    order = np.lexsort((score, ntrue))
+    ntrue, score = ntrue[order], score[order]
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = (np.diff(ntrue) != 0) | (np.diff(score) != 0)
+    first = np.flatnonzero(new)
+    sums = np.add.reduceat(events[order], first) if len(first) else events[:0]
+    return ntrue[first], score[first], sums

@@ -16,25 +16,37 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Floats, Ints
 from swsdist.core.codes import score as codes
-from swsdist.score.measures.curve import Block, Curve, CurvePoint, Ranking, best_point, by_score
-from swsdist.score.measures.twv import Counts, by_key, twv_curve
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from swsdist.core.types import columns
+from swsdist.registry.entries import MeasureEntry
+from swsdist.score.events import CLASSES, EVENTS, Parts, Sums, Value, event_blocks, pooled_blocks
+from swsdist.score.measures.curve import (
+    Block,
+    Counts,
+    Curve,
+    CurvePoint,
+    Ranking,
+    best_point,
+    by_key,
+    by_score,
+    curve_blocks,
+)
+from swsdist.score.measures.protocol import OperatingPoint
+from swsdist.score.measures.twv import point_values, rated, twv_curve
 
 #: Points of a pooled curve that are computed at once.
 _POINTS = 1 << 20
 
 #: The curve for drawing: thinned to bounded size.
-DET = pa.schema([pa.field(name, pa.float64(), False) for name in ("threshold", "pmiss", "pfa")])
+DET = columns("threshold float64, pmiss float64, pfa float64")
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,3 +272,41 @@ def _standard_error(n: int, sums: Floats, squares: Floats) -> Floats:
     variance = np.maximum(squares - sums * sums / n, 0) / (n - 1)
     error: Floats = np.sqrt(variance / (n - 1))
     return error
+
+
+class PooledMaximum:
+    """The maximum of the pooled curve, the occurrence-weighted value at the best threshold, by the program's conventions
+    (option -P)."""
+
+    parts = (EVENTS, CLASSES)
+    undefined = {
+        "": "no query has a true occurrence",
+        "pooled_maximum_pfa": "the false alarms of all queries exceed the trials of one",
+    }
+
+    def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
+        """None without references; also if Pfa is not a probability."""
+        sums = Sums.from_parts(parts, point, refless=True)
+        if not sums.referenced:
+            return {}
+        pooled, by_detection = sums.as_one(), point.rules.pooled_by_detection
+        blocks = pooled_blocks(event_blocks(parts[EVENTS.name], refless=True), sums.true)
+        if by_detection:
+            pieces = pooled_by_detection(
+                blocks,
+                true=sums.true,
+                hits=int(pooled.hits[0]),
+                false_alarms=int(pooled.false_alarms[0]),
+                trials=point.trials,
+                ratio=point.cost / point.value,
+            )
+        else:
+            pieces = curve_blocks(blocks, pooled, trials=point.trials, beta=point.beta, reject_all=False)
+        result = point_values("pooled_maximum", pooled_maximum(pieces, by_detection=by_detection), threshold=True)
+        pfa = result.get("pooled_maximum_pfa")
+        return result if pfa is None or 0 <= pfa <= 1 else {**result, "pooled_maximum_pfa": None}
+
+
+POOLED_MAXIMUM = MeasureEntry(
+    f"{__name__}:PooledMaximum", 2, rated("pooled_maximum", "occurrence-weighted maximum", threshold=True), basic=True
+)

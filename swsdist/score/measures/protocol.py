@@ -39,7 +39,6 @@ from swsdist.core.codes import score as codes
 from swsdist.core.text import suggestion
 from swsdist.registry.registries import PROTOCOLS as REGISTRY
 from swsdist.score.conventions import Conventions, Name, conventions_of
-from swsdist.score.measures.cnxe import prior_of_beta
 
 if TYPE_CHECKING:
     from swsdist.config.model import Score
@@ -114,6 +113,10 @@ STDEVAL = _priced("stdeval", 0.1, 1.0, 0.0001, (0.5, 0.5))
 NIST_STD06 = _priced("nist-std06", 0.1, 1.0, 0.0001, (0.5, 0.5))
 SWS2011 = _priced("sws2011", 0.1, 1.0, 0.0001, (20.0, 20.0))
 SWS2012 = Protocol("sws2012", FROM_DATA, 0.5, 1.0)
+SWS2013 = _priced("sws2013", 1.0, 100.0, 0.00015, (0.5, 0.5))
+KWSEVAL = _priced("kwseval", 0.1, 1.0, 0.0001, (0.5, 0.5), conventions="kwseval")
+OPENKWS13 = _priced("openkws13", 0.1, 1.0, 0.0001, (0.5, 0.5), conventions="kwseval")
+QUESST = _priced("quesst", 1.0, 1.0, 0.0741289, (math.inf, 0.5), conventions="quesst", trials="document")
 
 #: Tolerance and word gap of the data of SWS 2011 and 2012.
 _INDIAN, _AFRICAN = (20.0, 20.0), (0.5, 1.0)
@@ -123,29 +126,18 @@ def _of_2012(name: str, k: float, limits: tuple[float, float]) -> Protocol:
     return _priced(f"sws2012-{name}", k, 1.0, 0.5, limits)
 
 
-INDIAN_DEV_DEV = _of_2012("indian-dev-dev", 13.065, _INDIAN)
-INDIAN_DEV_EVAL = _of_2012("indian-dev-eval", 14.49, _INDIAN)
-INDIAN_EVAL_DEV = _of_2012("indian-eval-dev", 12.32, _INDIAN)
-INDIAN_EVAL_EVAL = _of_2012("indian-eval-eval", 21.59, _INDIAN)
-AFRICAN_DEV_DEV = _of_2012("african-dev-dev", 15.32, _AFRICAN)
-AFRICAN_DEV_EVAL = _of_2012("african-dev-eval", 6.36, _AFRICAN)
-AFRICAN_EVAL_DEV = _of_2012("african-eval-dev", 11.96, _AFRICAN)
-AFRICAN_EVAL_EVAL = _of_2012("african-eval-eval", 19.96, _AFRICAN)
-SWS2013 = _priced("sws2013", 1.0, 100.0, 0.00015, (0.5, 0.5))
-KWSEVAL = _priced("kwseval", 0.1, 1.0, 0.0001, (0.5, 0.5), conventions="kwseval")
-OPENKWS13 = _priced("openkws13", 0.1, 1.0, 0.0001, (0.5, 0.5), conventions="kwseval")
-QUESST = _priced("quesst", 1.0, 1.0, 0.0741289, (math.inf, 0.5), conventions="quesst", trials="document")
+SWS2012_INDIAN_DEV_DEV = _of_2012("indian-dev-dev", 13.065, _INDIAN)
+SWS2012_INDIAN_DEV_EVAL = _of_2012("indian-dev-eval", 14.49, _INDIAN)
+SWS2012_INDIAN_EVAL_DEV = _of_2012("indian-eval-dev", 12.32, _INDIAN)
+SWS2012_INDIAN_EVAL_EVAL = _of_2012("indian-eval-eval", 21.59, _INDIAN)
+SWS2012_AFRICAN_DEV_DEV = _of_2012("african-dev-dev", 15.32, _AFRICAN)
+SWS2012_AFRICAN_DEV_EVAL = _of_2012("african-dev-eval", 6.36, _AFRICAN)
+SWS2012_AFRICAN_EVAL_DEV = _of_2012("african-eval-dev", 11.96, _AFRICAN)
+SWS2012_AFRICAN_EVAL_EVAL = _of_2012("african-eval-eval", 19.96, _AFRICAN)
 
 #: Protocols of this package; `protocol` also finds registered ones of other packages.
 PROTOCOLS: Mapping[str, Protocol] = MappingProxyType(
-    {
-        known.name: known
-        for known in (
-            *(STDEVAL, NIST_STD06, SWS2011, SWS2012, SWS2013, KWSEVAL, OPENKWS13, QUESST),
-            *(INDIAN_DEV_DEV, INDIAN_DEV_EVAL, INDIAN_EVAL_DEV, INDIAN_EVAL_EVAL),
-            *(AFRICAN_DEV_DEV, AFRICAN_DEV_EVAL, AFRICAN_EVAL_DEV, AFRICAN_EVAL_EVAL),
-        )
-    }
+    {value.name: value for value in list(globals().values()) if isinstance(value, Protocol)}
 )
 
 
@@ -266,7 +258,7 @@ def number_of_trials(protocol: Protocol, total_seconds: float) -> int:
 
     Args:
         protocol: the rules.
-        total_seconds: s of audio that was searched (`swsdist.score.trials_of.seconds`).
+        total_seconds: s of audio that was searched (`swsdist.score.trials.seconds`).
 
     Raises:
         UserError: that is not a number above 0. STDEval goes on with 0 trials and prints negative rates.
@@ -357,7 +349,6 @@ def operating_point(
     queries: int,
     documents: int | None = None,
     segments: int | None = None,
-    include_refless: bool = False,
 ) -> OperatingPoint:
     """The operating point of a protocol: computes trials and beta.
 
@@ -368,7 +359,6 @@ def operating_point(
         queries: number of searched queries.
         documents: number of searched documents (recording and channel), if known.
         segments: number of segments, for segment trials.
-        include_refless: KWSEval's -inc.
 
     Raises:
         UserError: the protocol's trials need what is not given, or trials or beta cannot be taken from the data.
@@ -397,7 +387,17 @@ def operating_point(
         documents=documents,
         cost=cost,
         value=value,
-        include_refless=include_refless,
         cnxe_prior=rules.cnxe_prior,
         default_score=rules.default_score,
     )
+
+
+def prior_of_beta(beta: float) -> float:
+    """The effective prior of a weight of false alarms (eq. 22): 1 / (1 + beta).
+
+    Raises:
+        UserError: beta is not positive.
+    """
+    if not 0 < beta < math.inf:
+        raise codes.VALUE_NOT_POSITIVE(name="beta", value=beta)
+    return 1 / (1 + beta)

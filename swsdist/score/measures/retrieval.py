@@ -1,7 +1,7 @@
 """Retrieval measures of an aligned list: precision, recall, F, P@N, average precision, equal error rate, area under ROC.
 
 The aligned list (schema TRIALS) has, for each query, its correct detections and the number of missed occurrences;
-document trials (`swsdist.score.trials_of`) are such a list, too. Queries without references are left out of
+document trials (`swsdist.score.trials`) are such a list, too. Queries without references are left out of
 everything, as for TWV: their detections affect no measure here. A mean over queries counts each query once;
 a pooled measure counts each detection once. Means are exactly rounded sums, so the order of rows and queries has no effect.
 
@@ -37,20 +37,19 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Bools, Floats, Ints
 from swsdist.core.codes import score as codes
 from swsdist.core.types import columns
-from swsdist.score.measures.curve import Curve, Ranking, query_index
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from swsdist.registry.entries import MeasureEntry, Quantity
+from swsdist.score.events import CLASSES, EVENTS, Parts, PartTable, Sums, Value, curve_of, event_blocks, pooled_blocks
+from swsdist.score.measures.curve import Block, Counts, Curve, Ranking, by_score, curve_blocks, query_index
+from swsdist.score.measures.protocol import OperatingPoint
 
 #: Per query with references. The four columns from `accepted` on are null if a detection of the query is not decided;
 #: `auc` is null if the number of trials is unknown, or less than the occurrences and false alarms.
@@ -60,54 +59,39 @@ RETRIEVAL = columns(
 )
 
 
-class RetrievalMeans(NamedTuple):
-    """Means over queries of the columns of RETRIEVAL; None where a query has none. `map` is mean average precision."""
-
-    precision: float | None
-    recall: float | None
-    f: float | None
-    p_at_n: float
-    p_at_ntrue: float
-    map: float
-    auc: float | None
-
-
-def per_query(
-    aligned: pa.Table, *, threshold: float | None = None, n: int = 10, f_beta: float = 1.0, trials: int | None = None
-) -> pa.Table:
+def per_query(aligned: pa.Table, *, n: int = 10, trials: int | None = None) -> pa.Table:
     """Retrieval measures of each query with references, by query_id.
 
     Tables of disjoint sets of queries may be concatenated.
 
     Args:
         aligned: schema TRIALS, rows in any order, all rows of each query.
-        threshold: detections with at least this score are accepted; None: by their decisions.
         n: of P@N.
-        f_beta: weight of recall relative to precision in F.
         trials: N, trials of a query (documents, of document trials), for the area under the curve.
 
     Returns:
         A table of schema RETRIEVAL.
 
     Raises:
-        UserError: n or f_beta is not positive.
+        UserError: n is not positive.
     """
     if n < 1:
         raise codes.INVALID_RANK(rank=n)
     ranking = Ranking.of(aligned)
     ntrue = ranking.ntrue
-    hits, false_alarms, decided = _accepted(aligned, ranking, threshold)
-    precision, recall, f = _precision_recall_f(hits, hits + false_alarms, ntrue, f_beta)
+    hits, false_alarms, decided = _accepted(aligned, ranking)
+    accepted = hits + false_alarms
     area = None
     if trials is not None:
         area = areas(ranking.hits, ranking.false_alarms, ranking.false_above, ranking.query, ntrue, trials - ntrue)
     values = {
         "query_id": ranking.names,
         "ntrue": pa.array(ntrue),
-        "accepted": pa.array(hits + false_alarms, mask=~decided),
-        "precision": pa.array(precision, mask=~decided),
-        "recall": pa.array(recall, mask=~decided),
-        "f": pa.array(f, mask=~decided),
+        "accepted": pa.array(accepted, mask=~decided),
+        "precision": pa.array(hits / np.maximum(accepted, 1), mask=~decided),
+        "recall": pa.array(hits / ntrue, mask=~decided),
+        # In counts: it needs no special case where precision and recall are 0.
+        "f": pa.array(2 * hits / (ntrue + accepted), mask=~decided),
         "p_at_n": pa.array(_precision_at(ranking, np.full(len(ntrue), n))),
         "p_at_ntrue": pa.array(_precision_at(ranking, ntrue)),
         "average_precision": pa.array(_average_precision(ranking)),
@@ -116,46 +100,30 @@ def per_query(
     return pa.table(values, schema=RETRIEVAL)
 
 
-def means(queries: pa.Table) -> RetrievalMeans:
-    """Means over the queries of a table from `per_query`.
+#: Columns of RETRIEVAL whose means are values.
+_MEANS = {
+    "map": "average_precision",
+    "p_at_10": "p_at_n",
+    "p_at_ntrue": "p_at_ntrue",
+    "auc": "auc",
+    "mean_precision": "precision",
+    "mean_recall": "recall",
+    "mean_f1": "f",
+}
 
-    Raises:
-        UserError: there is no query with references.
-    """
+
+def means(queries: pa.Table) -> dict[str, Value]:
+    """Means over the queries of a table from `per_query`; None where a query has no value, nothing without queries."""
     if not queries.num_rows:
-        raise codes.NO_REFERENCES(measure="retrieval")
-
-    def mean(name: str) -> float:
-        values: Floats = queries[name].to_numpy()
-        return math.fsum(values) / len(values)
-
-    decided, area = not queries["precision"].null_count, not queries["auc"].null_count
-    return RetrievalMeans(
-        precision=mean("precision") if decided else None,
-        recall=mean("recall") if decided else None,
-        f=mean("f") if decided else None,
-        p_at_n=mean("p_at_n"),
-        p_at_ntrue=mean("p_at_ntrue"),
-        map=mean("average_precision"),
-        auc=mean("auc") if area else None,
-    )
+        return {}
+    columns = {key: queries[name] for key, name in _MEANS.items()}
+    return {
+        key: None if values.null_count else math.fsum(values.to_numpy()) / len(values)
+        for key, values in columns.items()
+    }
 
 
-class EqualError(NamedTuple):
-    """The point of equal miss and false-alarm rates.
-
-    Attributes:
-        rate: the equal error rate.
-        threshold: the curve's lowest threshold with Pmiss >= Pfa; None if only rejecting everything reaches that.
-        censored: the rates meet below the lowest submitted score, so `rate` depends on the assumption about the rest.
-    """
-
-    rate: float
-    threshold: float | None
-    censored: bool
-
-
-def equal_error_of(pieces: Iterable[Curve]) -> EqualError:
+def equal_error_of(pieces: Iterable[Curve]) -> float:
     """The rate at which Pmiss = Pfa, on straight lines between neighbouring points of the curve.
 
     Args:
@@ -163,51 +131,34 @@ def equal_error_of(pieces: Iterable[Curve]) -> EqualError:
             Pfa = 1, where all trials are accepted: what was not submitted is one group of equal scores, and a group's trials
             are accepted in proportion.
     """
-    before_miss, before_false, first = 0.0, 1.0, True
+    before_miss, before_false = 0.0, 1.0
     end = Curve(np.array([math.nan]), np.array([1.0]), np.array([0.0]), np.array([0.0]))
     for piece in itertools.chain(pieces, [end]):
         crossed = np.flatnonzero(piece.pmiss >= piece.pfa)
         if not len(crossed):
-            before_miss, before_false, first = float(piece.pmiss[-1]), float(piece.pfa[-1]), False
+            before_miss, before_false = float(piece.pmiss[-1]), float(piece.pfa[-1])
             continue
         at = int(crossed[0])
         if at:
-            before_miss, before_false, first = float(piece.pmiss[at - 1]), float(piece.pfa[at - 1]), False
+            before_miss, before_false = float(piece.pmiss[at - 1]), float(piece.pfa[at - 1])
         pmiss, pfa = float(piece.pmiss[at]), float(piece.pfa[at])
         before, after = before_false - before_miss, pmiss - pfa
-        rate = before_miss + before / (before + after) * (pmiss - before_miss)
-        threshold = None if after == 1 else float(piece.threshold[at])  # None accepts nothing
-        return EqualError(rate, threshold, censored=first and after > 0)
+        return before_miss + before / (before + after) * (pmiss - before_miss)
     raise AssertionError  # the last piece crosses
 
 
-def _accepted(aligned: pa.Table, ranking: Ranking, threshold: float | None) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+def _accepted(aligned: pa.Table, ranking: Ranking) -> tuple[Ints, Ints, Bools]:
     """Hits and false alarms accepted of each ranked query, and whether they are known."""
-    queries = len(ranking.ntrue)
-    if threshold is not None:
-        above = ranking.score >= threshold
-        hits, false_alarms = (
-            _summed(values[above], ranking.query[above], queries) for values in (ranking.hits, ranking.false_alarms)
-        )
-        return hits, false_alarms, np.ones(queries, dtype=bool)
     names, index = query_index(aligned)
     used = pc.is_in(names, value_set=ranking.names).to_numpy(zero_copy_only=False)
     detected, true = pc.is_valid(aligned["score"]).to_numpy(), pc.is_valid(aligned["ref_start"]).to_numpy()
     decision = pc.fill_null(aligned["decision"].cast(pa.int8()), -1).to_numpy()
 
-    def count(chosen: NDArray[np.bool_]) -> Ints:
+    def count(chosen: Bools) -> Ints:
         counted: Ints = np.bincount(index[detected & chosen], minlength=len(names))[used]
         return counted
 
     return count((decision == 1) & true), count((decision == 1) & ~true), count(decision < 0) == 0
-
-
-def _precision_recall_f(hits: Ints, accepted: Ints, ntrue: Ints, f_beta: float) -> tuple[Floats, Floats, Floats]:
-    if not 0 < f_beta < math.inf:
-        raise codes.VALUE_NOT_POSITIVE(name="beta of F", value=f_beta)
-    weight = f_beta * f_beta
-    # F in counts: it needs no special case where precision and recall are 0.
-    return hits / np.maximum(accepted, 1), hits / ntrue, (1 + weight) * hits / (weight * ntrue + accepted)
 
 
 def _precision_at(ranking: Ranking, n: Ints) -> Floats:
@@ -254,7 +205,7 @@ def _summed(values: Ints, index: Ints, size: int) -> Ints:
 #: Maximum false alarms per hour of the average.
 FALSE_ALARMS_PER_HOUR = 10
 
-FIGURE = pa.schema([pa.field("query_id", pa.string(), False), pa.field("fom", pa.float64(), False)])
+FIGURE = columns("query_id string, fom float64")
 
 
 def figure_of_merit(ranking: Ranking, seconds: float) -> pa.Table:
@@ -289,5 +240,159 @@ def figure_of_merit(ranking: Ranking, seconds: float) -> pa.Table:
     totals = np.bincount(query, minlength=size)
     # Behind the last false alarm; of the part of a place there is one, the last.
     rest = np.where(totals <= whole_hours, (whole_hours - np.minimum(totals, whole_hours)) + (span - whole_hours), 0.0)
-    values: NDArray[np.float64] = (sums + rest * hits) / (span * ranking.ntrue)
+    values: Floats = (sums + rest * hits) / (span * ranking.ntrue)
     return pa.Table.from_arrays([ranking.names, pa.array(values)], schema=FIGURE)
+
+
+#: N of P@N.
+RANK = 10
+
+
+def _retrieval(aligned: pa.Table, point: OperatingPoint) -> pa.Table:
+    return per_query(aligned, n=RANK, trials=point.trials)
+
+
+class Retrieval:
+    """Means over the queries with references: average precision, P@N, area under ROC; precision, recall, F of decisions."""
+
+    parts = (PartTable("retrieval", RETRIEVAL, ("query_id",), _retrieval, adds=False),)
+    undefined = {
+        "": "no query has a true occurrence",
+        "auc": "a query has more false alarms than non-target trials, or none has a true occurrence",
+        **dict.fromkeys(
+            ("mean_precision", "mean_recall", "mean_f1"),
+            "no query has a true occurrence, or a detection was not decided",
+        ),
+    }
+
+    def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
+        """None without references; precision, recall and F also if a detection is not decided."""
+        return means(parts["retrieval"].table())
+
+
+class EqualErrors:
+    """The rate at which Pmiss = Pfa: of the term-weighted curve, and of all trials pooled."""
+
+    parts = (EVENTS, CLASSES)
+    undefined = {"": "no query has a true occurrence"}
+
+    def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
+        """None without references."""
+        sums = Sums.from_parts(parts, point, refless=False)
+        if not sums.referenced:
+            return {}
+        pooled = curve_blocks(
+            pooled_blocks(event_blocks(parts[EVENTS.name], refless=False), sums.true),
+            sums.as_one(),
+            trials=sums.referenced * point.trials,
+            beta=point.beta,
+        )
+        return {"eer": equal_error_of(curve_of(parts, point)), "pooled_eer": equal_error_of(pooled)}
+
+
+def _figure(aligned: pa.Table, point: OperatingPoint) -> pa.Table:
+    return figure_of_merit(Ranking.of(aligned), point.seconds)
+
+
+class FigureOfMerit:
+    """Mean detection rate from 0 to 10 false alarms a query and hour (`measures.figure_of_merit`)."""
+
+    parts = (PartTable("figure", FIGURE, ("query_id",), _figure, adds=False),)
+    undefined = {"": "no query has a true occurrence"}
+
+    def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
+        """None without references."""
+        values = parts["figure"].table()["fom"].to_numpy()
+        return {"fom": math.fsum(values) / len(values) if len(values) else None}
+
+
+#: Per query: documents that contain it, and the area; null if the area is undefined.
+PAIRS = columns("query_id string, ntrue int64, area float64?")
+
+
+#: Per score of a pair, of the queries with references.
+PAIR_EVENTS = columns("score float64, hits int64, false_alarms int64")
+
+
+def _pairs(pairs: pa.Table, point: OperatingPoint) -> pa.Table:
+    ranking = Ranking.of(pairs)
+    false = (point.documents or 0) - ranking.ntrue
+    area = areas(ranking.hits, ranking.false_alarms, ranking.false_above, ranking.query, ranking.ntrue, false)
+    columns = [ranking.names, pa.array(ranking.ntrue), pa.array(area, mask=np.isnan(area))]
+    return pa.Table.from_arrays(columns, schema=PAIRS)
+
+
+def _pair_events(pairs: pa.Table, point: OperatingPoint) -> pa.Table:
+    counts = Counts.of(pairs)
+    columns = by_score(Block(counts.ntrue, counts.score, counts.hits, counts.false_alarms))
+    return pa.table([pa.array(column) for column in columns], schema=PAIR_EVENTS)
+
+
+class PairAreas:
+    """Area under ROC over all pairs of a query with references and a document, ties counting half.
+
+    Pairs without a detection rank below all others, as ties. `pair_auc` is the mean over the queries (queries in every
+    document have no area, and are left out), `pooled_pair_auc` is over all pairs together.
+    """
+
+    parts = (
+        PartTable("pairs", PAIRS, ("query_id",), _pairs, adds=False, by_document=True),
+        PartTable("pair_events", PAIR_EVENTS, ("score",), _pair_events, by_document=True),
+    )
+    undefined = {"": "the number of documents is not known, or no pair or all pairs of query and document are true"}
+
+    def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
+        """None if the number of documents is unknown, or all or no pairs are true."""
+        queries = parts["pairs"].table()
+        if point.documents is None or not queries.num_rows:
+            return {}
+        areas = queries["area"].drop_null().to_numpy()
+        true = int(pc.sum(queries["ntrue"]).as_py())
+        return {
+            "pair_auc": math.fsum(areas) / len(areas) if len(areas) else None,
+            "pooled_pair_auc": self._pooled(parts, true, queries.num_rows * point.documents - true),
+        }
+
+    def _pooled(self, parts: Parts, true: int, false: int) -> Value:
+        """Twice the pairs won, counted from the lowest score, as integers."""
+        won = true_hits = raised = 0
+        for table in parts["pair_events"].blocks():
+            hits, false_alarms = table["hits"].to_numpy(), table["false_alarms"].to_numpy()
+            below = raised + np.cumsum(false_alarms) - false_alarms
+            won += sum(
+                h * (2 * b + f) for h, b, f in zip(*(c.tolist() for c in (hits, below, false_alarms)), strict=True)
+            )
+            true_hits, raised = true_hits + int(hits.sum()), raised + int(false_alarms.sum())
+        if not true or false <= 0 or raised > false:
+            return None
+        # Pairs without a detection are below all hits, and tie with each other.
+        missing = false - raised
+        won += 2 * true_hits * missing + (true - true_hits) * missing
+        return won / (2 * true * false)
+
+
+RETRIEVAL_MEANS = MeasureEntry(
+    f"{__name__}:Retrieval",
+    1,
+    (
+        Quantity("map", "MAP"),
+        Quantity("p_at_10", "P@10"),
+        Quantity("p_at_ntrue", "R-precision"),
+        Quantity("auc", "AUC"),
+        Quantity("mean_precision"),
+        Quantity("mean_recall"),
+        Quantity("mean_f1", "mean F1"),
+    ),
+)
+EQUAL_ERRORS = MeasureEntry(
+    f"{__name__}:EqualErrors",
+    1,
+    tuple(Quantity(*names, "lowest", unit="probability") for names in (("eer", "EER"), ("pooled_eer", "pooled EER"))),
+)
+FIGURE_OF_MERIT = MeasureEntry(f"{__name__}:FigureOfMerit", 1, (Quantity("fom", "FOM"),))
+PAIR_AREAS = MeasureEntry(
+    f"{__name__}:PairAreas",
+    1,
+    (Quantity("pair_auc", "pair AUC"), Quantity("pooled_pair_auc", "pooled pair AUC")),
+    takes="pairs",
+)

@@ -5,7 +5,7 @@ For a query with Ntrue true occurrences among N trials
     Pmiss = misses / Ntrue        Pfa = false alarms / (N - Ntrue)
 
 Queries without a true occurrence have no Pmiss; they are left out of all means and of the thresholds. Everything is
-counted from an aligned list (schema TRIALS, made by `swsdist.score.align`) in integers, `Counts`, per distinct Ntrue:
+counted from an aligned list (schema TRIALS, made by `swsdist.score.align.align`) in integers, `Counts`, per distinct Ntrue:
 counts of parts add up to the counts of the list, for any partition into parts with all rows of their queries.
 Rates are computed from the integers once, classes of Ntrue ascending, so the floats are identical, too.
 
@@ -40,36 +40,34 @@ Source: F4DE 3.5, KWSEval; NIST, OpenKWS14 evaluation plan, appendix.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
-from functools import reduce
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Bools, Floats, Ints
 from swsdist.core.codes import score as codes
 from swsdist.core.types import columns
+from swsdist.registry.entries import MeasureEntry, Quantity
 from swsdist.score.conventions import as_table
+from swsdist.score.events import CLASSES, EVENTS, Parts, PartTable, Sums, Value, curve_of
 from swsdist.score.measures.curve import (
     TIE,
     Block,
-    Classes,
+    Counts,
     Curve,
     CurvePoint,
     Means,
     Ranking,
+    Rows,
     best_point,
+    class_sums,
     concatenate,
     curve_blocks,
     nontargets,
-    query_index,
 )
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from swsdist.score.measures.protocol import OperatingPoint
 
 #: Per query. Rates and values are null if Ntrue is 0, counts of decisions if a detection is not decided.
 #: `best_twv` is the query's greatest value at `best_threshold`, which is null where rejecting everything is best.
@@ -77,97 +75,6 @@ PER_TERM = columns(
     "query_id string, ntrue int64, ncorr int64?, nfa int64?, nmiss int64?, pmiss float64?, pfa float64?, "
     "twv float64?, best_threshold float64?, best_twv float64?"
 )
-
-
-@dataclass(frozen=True, eq=False)
-class Counts:
-    """Counts of an aligned list for TWV; instances add, with a zero.
-
-    Attributes:
-        classes: int64 (K,), the distinct Ntrue, ascending; 0 only if requested.
-        terms: int64 (K,), queries with that many true occurrences.
-        ntrue: int64 (E,), with `score` the key of the rows below; ordered by ntrue, then score, no key twice.
-        score: float64 (E,).
-        hits: int64 (E,), paired detections of that class with that score.
-        false_alarms: int64 (E,), unpaired ones.
-        yes_hits: int64 (E,), of the hits those decided YES.
-        yes_false_alarms: int64 (E,), of the false alarms those decided YES.
-        undecided: int64 (E,), detections without decision.
-    """
-
-    classes: Ints
-    terms: Ints
-    ntrue: Ints
-    score: Floats
-    hits: Ints
-    false_alarms: Ints
-    yes_hits: Ints
-    yes_false_alarms: Ints
-    undecided: Ints
-
-    @classmethod
-    def zero(cls) -> Counts:
-        """The counts of nothing."""
-        none = np.zeros(0, dtype=np.int64)
-        return cls(none, none, none, np.zeros(0), none, none, none, none, none)
-
-    @classmethod
-    def of(cls, aligned: object, terms: int | None = None) -> Counts:
-        """Count an aligned list.
-
-        Args:
-            aligned: schema TRIALS, rows in any order, with all rows of a query, because Ntrue is a property of
-                the query.
-            terms: number of queries, including those without rows. If given, those without references are
-                counted too, as class 0, for `pooled` and for KWSEval's `-inc`.
-        """
-        rows = _Rows.read(as_table(aligned, "aligned"))
-        ntrue = rows.ntrue[rows.query]
-        used = rows.detected & ((ntrue > 0) | (terms is not None))
-        hit, decision = rows.true[used], rows.decision[used]
-        events = np.stack([hit, ~hit, hit & (decision == 1), ~hit & (decision == 1), decision < 0], axis=1)
-        classes, sizes = np.unique(rows.ntrue[rows.ntrue > 0], return_counts=True)
-        if terms is not None and terms > sizes.sum():
-            classes, sizes = np.append(0, classes), np.append(terms - sizes.sum(), sizes)
-        return _summed(classes, sizes, ntrue[used], rows.score[used], events.astype(np.int64))
-
-    def __add__(self, other: Counts) -> Counts:
-        return _summed(
-            np.concatenate([self.classes, other.classes]),
-            np.concatenate([self.terms, other.terms]),
-            np.concatenate([self.ntrue, other.ntrue]),
-            np.concatenate([self.score, other.score]),
-            np.concatenate([self._events, other._events]),
-        )
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Counts):
-            return NotImplemented
-        return all(np.array_equal(getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
-
-    @property
-    def _events(self) -> Ints:
-        return np.stack([self.hits, self.false_alarms, self.yes_hits, self.yes_false_alarms, self.undecided], axis=1)
-
-
-def total(parts: Iterable[Counts]) -> Counts:
-    """The sum of counts, in any order; the zero if there are none. Parts are consumed one at a time."""
-    # Adds equal sizes, as a binary counter: adding each part to the total would sort the total each time.
-    sums: list[tuple[int, Counts]] = []
-    for counts in parts:
-        level = 0
-        while sums and sums[-1][0] == level:
-            counts = sums.pop()[1] + counts
-            level += 1
-        sums.append((level, counts))
-    return reduce(Counts.__add__, (counts for _, counts in reversed(sums)), Counts.zero())
-
-
-def pooled(counts: Counts) -> Counts:
-    """All queries pooled, including those without references if they were counted."""
-    none = np.zeros(len(counts.score), dtype=np.int64)
-    true = np.array([(counts.classes * counts.terms).sum()], dtype=np.int64)
-    return _summed(true, np.ones(1, dtype=np.int64), none + true, counts.score, counts._events)
 
 
 def twv_curve(counts: Counts, *, trials: int, beta: float, reject_all: bool = True) -> Curve:
@@ -191,20 +98,11 @@ def twv_curve(counts: Counts, *, trials: int, beta: float, reject_all: bool = Tr
     return concatenate(curve_blocks([block], class_sums(counts), trials=trials, beta=beta, reject_all=reject_all))
 
 
-def class_sums(counts: Counts) -> Classes:
-    """The classes of counts with the sums of their rows."""
-    which = np.searchsorted(counts.classes, counts.ntrue)
-    hits, false_alarms = (np.zeros(len(counts.classes), dtype=np.int64) for _ in range(2))
-    np.add.at(hits, which, counts.hits)
-    np.add.at(false_alarms, which, counts.false_alarms)
-    return Classes(counts.classes, counts.terms, hits, false_alarms)
-
-
 def mtwv(curve: Curve) -> CurvePoint:
     """The point of maximum value; among equal ones the lowest threshold.
 
     If rejecting everything is best its threshold is the highest score, as STDEval prints it, although that score is
-    rejected (see `swsdist.calibrate.fitting.threshold_of`); None if there are no scores.
+    rejected (see `swsdist.calibrate.procedure.threshold_of`); None if there are no scores.
     """
     return best_point([curve]).point
 
@@ -236,10 +134,10 @@ def per_term(aligned: object, *, trials: int, beta: float, best: bool = True) ->
     Raises:
         UserError: N = Ntrue for a query.
     """
-    rows = _Rows.read(as_table(aligned, "aligned"))
+    rows = Rows.read(as_table(aligned, "aligned"))
     size = len(rows.names)
 
-    def per_query(chosen: NDArray[np.bool_]) -> Ints:
+    def per_query(chosen: Bools) -> Ints:
         return np.bincount(rows.query[chosen], minlength=size)
 
     ntrue, defined = rows.ntrue, rows.ntrue > 0
@@ -269,54 +167,7 @@ def per_term(aligned: object, *, trials: int, beta: float, best: bool = True) ->
     return pa.table(values, schema=PER_TERM)
 
 
-class _Rows(NamedTuple):
-    """An aligned list as arrays: per row, except `names` and `ntrue`, which are per query."""
-
-    names: pa.Array
-    ntrue: Ints
-    query: Ints
-    score: Floats
-    detected: NDArray[np.bool_]
-    true: NDArray[np.bool_]
-    decision: NDArray[np.int8]
-
-    @classmethod
-    def read(cls, aligned: pa.Table) -> _Rows:
-        names, query = query_index(aligned)
-        true = pc.is_valid(aligned["ref_start"]).to_numpy()
-        return cls(
-            names=names,
-            ntrue=np.bincount(query[true], minlength=len(names)),
-            query=query,
-            # Adding 0 gives -0.0 and 0.0, which are equal, the same sign.
-            score=pc.fill_null(aligned["score"], 0.0).to_numpy() + 0.0,
-            detected=pc.is_valid(aligned["score"]).to_numpy(),
-            true=true,
-            decision=pc.fill_null(aligned["decision"].cast(pa.int8()), -1).to_numpy(),
-        )
-
-
-def _summed(classes: Ints, terms: Ints, ntrue: Ints, score: Floats, events: Ints) -> Counts:
-    """Counts with each key once, in order."""
-    distinct, inverse = np.unique(classes, return_inverse=True)
-    sizes = np.zeros(len(distinct), dtype=np.int64)
-    np.add.at(sizes, inverse, terms)
-    ntrue, score, sums = by_key(ntrue, score, events)
-    return Counts(distinct, sizes, ntrue, score, *sums.T)
-
-
-def by_key(ntrue: Ints, score: Floats, events: Ints) -> tuple[Ints, Floats, Ints]:
-    """Rows of events, int64 (E, columns), summed by Ntrue and score: the keys, each once, in order, and the sums."""
-    order = np.lexsort((score, ntrue))
-    ntrue, score = ntrue[order], score[order]
-    new = np.ones(len(order), dtype=bool)
-    new[1:] = (np.diff(ntrue) != 0) | (np.diff(score) != 0)
-    first = np.flatnonzero(new)
-    sums = np.add.reduceat(events[order], first) if len(first) else events[:0]
-    return ntrue[first], score[first], sums
-
-
-def _best_per_query(rows: _Rows, left: Ints, beta: float) -> tuple[Floats, Floats]:
+def _best_per_query(rows: Rows, left: Ints, beta: float) -> tuple[Floats, Floats]:
     """Each query's best threshold (NaN: reject everything) and its value there; NaN, 0 without references."""
     threshold, value = np.full(len(rows.names), math.nan), np.zeros(len(rows.names))
     used = np.flatnonzero(rows.detected & (rows.ntrue[rows.query] > 0))
@@ -344,18 +195,9 @@ def _best_per_query(rows: _Rows, left: Ints, beta: float) -> tuple[Floats, Float
 
 #: Per query with references: its highest score, null without detections; its best point where it cannot reject everything, and
 #: where it can (`or_none_`).
-OPTIMUM = pa.schema(
-    [
-        pa.field("query_id", pa.string(), False),
-        pa.field("ntrue", pa.int64(), False),
-        pa.field("paired", pa.int64(), False),
-        pa.field("highest", pa.float64()),
-        *(
-            pa.field(f"{case}{name}", pa.float64(), False)
-            for case in ("", "or_none_")
-            for name in ("pmiss", "pfa", "twv")
-        ),
-    ]
+OPTIMUM = columns(
+    "query_id string, ntrue int64, paired int64, highest float64?, pmiss float64, pfa float64, twv float64, "
+    "or_none_pmiss float64, or_none_pfa float64, or_none_twv float64"
 )
 
 
@@ -443,3 +285,118 @@ def optimum(rows: pa.Table, *, beta: float) -> Optimum:
         otwv = CurvePoint(1 - (mean_pmiss + beta * mean_pfa), mean_pmiss, mean_pfa, None)
         supremum = CurvePoint(1 - mean_missed, mean_missed, 0.0, None)
     return Optimum(rows["query_id"].combine_chunks(), pmiss, pfa, twv, 1 - missed, otwv, supremum)
+
+
+def point_values(name: str, point: CurvePoint | None, *, threshold: bool = False) -> dict[str, Value]:
+    """A value with its rates, and its threshold if it has one."""
+    if point is None:
+        return {}
+    result: dict[str, Value] = {name: point.twv, f"{name}_pmiss": point.pmiss, f"{name}_pfa": point.pfa}
+    return result | ({f"{name}_threshold": point.threshold} if threshold else {})
+
+
+def point_in(values: Mapping[str, Value], name: str) -> CurvePoint | None:
+    """The point that `point_values` describes, if it is defined."""
+    twv, pmiss, pfa = (values.get(f"{name}{end}") for end in ("", "_pmiss", "_pfa"))
+    if twv is None or pmiss is None or pfa is None:
+        return None
+    return CurvePoint(twv, pmiss, pfa, values.get(f"{name}_threshold"))
+
+
+class TermWeighted:
+    """At the decisions (ATWV) and at the threshold of the maximum (MTWV); the rules are in `measures.twv`."""
+
+    parts = (EVENTS, CLASSES)
+    undefined = {
+        "": "no query has a true occurrence",
+        "atwv": "no query has a true occurrence, or a detection was not decided",
+    }
+
+    def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
+        """None without references; the actual value also if a detection is not decided."""
+        sums = Sums.from_parts(parts, point, refless=point.include_refless)
+        if not sums.referenced:
+            return {}
+        actual: CurvePoint | None = None
+        if not sums.undecided.any():
+            means = Means.of(sums.ntrue, sums.terms, trials=point.trials)
+            actual = means.point(sums.yes_hits, sums.yes_false_alarms, point.beta)
+        greatest = best_point(curve_of(parts, point)).point
+        return point_values("atwv", actual) | point_values("mtwv", greatest, threshold=True)
+
+
+def _optimum(aligned: pa.Table, point: OperatingPoint) -> pa.Table:
+    return optimum_rows(Ranking.of(aligned), trials=point.trials, beta=point.beta)
+
+
+class OptimumAndSupremum:
+    """OTWV and STWV (`measures.optimum`)."""
+
+    parts = (PartTable("optimum", OPTIMUM, ("query_id",), _optimum, adds=False),)
+    undefined = {"": "no query has a true occurrence"}
+
+    def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
+        """None without references."""
+        result = optimum(parts["optimum"].table(), beta=point.beta)
+        return point_values("otwv", result.otwv) | point_values("stwv", result.supremum)
+
+
+class Decisions:
+    """Precision, recall and F over the queries with references; the occurrence-weighted value over all that are counted."""
+
+    parts = (CLASSES,)
+    undefined = {
+        "": "no query has a true occurrence, or a detection was not decided",
+        "precision": "nothing was accepted, or a detection was not decided",
+    }
+
+    def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
+        """None without references, or if a detection is not decided; precision also without accepted detections."""
+        sums = Sums.from_parts(parts, point, refless=point.rules.all_terms or point.include_refless)
+        true = sums.true
+        if not true or sums.undecided.any():
+            return {}
+        referenced = sums.ntrue > 0
+        correct, wrong = int(sums.yes_hits[referenced].sum()), int(sums.yes_false_alarms[referenced].sum())
+        worth = point.value * int(sums.yes_hits.sum()) - point.cost * int(sums.yes_false_alarms.sum())
+        return {
+            "precision": correct / (correct + wrong) if correct + wrong else None,
+            "recall": correct / true,
+            "f1": 2 * correct / (true + correct + wrong),
+            "occurrence_weighted_value": worth / (point.value * true),
+        }
+
+
+def rated(
+    key: str, label: str = "", *, threshold: bool = False, by_query: tuple[str, str, str] = ("", "", "")
+) -> tuple[Quantity, ...]:
+    """A term-weighted value, with its rates and its threshold; `by_query` of the value, its Pmiss and its Pfa."""
+    label = label or key.upper()
+    rates = (
+        Quantity(key, label, by_query=by_query[0]),
+        Quantity(f"{key}_pmiss", f"{label} Pmiss", "lowest", 3, "probability", key, by_query[1], 1.0),
+        Quantity(f"{key}_pfa", f"{label} Pfa", "lowest", 5, "probability", key, by_query[2]),
+    )
+    return (*rates, Quantity(f"{key}_threshold", f"{label} threshold", "", 5, "score", key)) if threshold else rates
+
+
+TERM_WEIGHTED = MeasureEntry(
+    f"{__name__}:TermWeighted",
+    1,
+    (*rated("atwv", by_query=("twv", "pmiss", "pfa")), *rated("mtwv", threshold=True, by_query=("twv", "", ""))),
+    basic=True,
+)
+OPTIMUM_AND_SUPREMUM = MeasureEntry(
+    f"{__name__}:OptimumAndSupremum", 1, (*rated("otwv", by_query=("best_twv", "", "")), *rated("stwv")), basic=True
+)
+DECISIONS = MeasureEntry(
+    f"{__name__}:Decisions",
+    1,
+    (
+        Quantity("precision"),
+        Quantity("recall"),
+        Quantity("f1", "F1"),
+        Quantity("occurrence_weighted_value", "occurrence-weighted value"),
+    ),
+    basic=True,
+)

@@ -40,9 +40,8 @@ from swsdist.config.search import Search
 from swsdist.core.codes import stages as codes
 from swsdist.core.errors import TermError, UserError
 from swsdist.core.types import DOCUMENTS, EXAMPLES, QUERIES, REFERENCES, TERMS
-from swsdist.corpora.documents import ENDINGS, read_documents
+from swsdist.corpora.documents import ENDINGS, kind_of, read_documents
 from swsdist.corpora.kaldi import read_text
-from swsdist.corpora.kinds import kind_of
 from swsdist.corpora.places import Places, in_documents, is_placed, stretches
 from swsdist.corpora.queries import read_queries
 from swsdist.corpora.references import has_verdicts, read_judgements, read_references

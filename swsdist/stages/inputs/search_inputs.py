@@ -27,8 +27,7 @@ from swsdist.config.search import Search
 from swsdist.core.codes import methods as kernels_codes
 from swsdist.core.codes import stages as codes
 from swsdist.core.types import CORPUS, DOCUMENTS
-from swsdist.corpora.documents import ENDINGS
-from swsdist.corpora.kinds import kind_of
+from swsdist.corpora.documents import ENDINGS, kind_of
 from swsdist.corpora.places import is_placed
 from swsdist.features.interface import frame_shift
 from swsdist.io.filesystem import Folder
@@ -41,7 +40,7 @@ from swsdist.pipeline.ledger import Ledger
 from swsdist.reduce.spans import SourcePlaces
 from swsdist.registry.registries import BACKENDS, CALIBRATION, DISTANCES, METHODS
 from swsdist.score.measures.protocol import protocol_of
-from swsdist.score.trials_of import seconds as excerpt_seconds
+from swsdist.score.trials import seconds as excerpt_seconds
 from swsdist.stages.inputs.corpus import (
     Corpus,
     agree,

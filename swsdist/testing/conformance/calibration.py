@@ -24,8 +24,9 @@ from pydantic import BaseModel, ValidationError
 
 from swsdist.calibrate.procedure import AnyStep
 from swsdist.calibrate.statistics import ExampleGroup, Tally, load_statistics
-from swsdist.calibrate.steps.interface import Floats, Json, Options, TwvParameters
+from swsdist.calibrate.steps.interface import Json, Options, TwvParameters
 from swsdist.calibrate.steps.norms import ALL, COHORT, QNorm, cohort_sums
+from swsdist.core.arrays import Floats
 from swsdist.core.fingerprint import slot_of
 from swsdist.core.types import CANDIDATES, EXAMPLES, JOINED, JOINED_TRIALS
 from swsdist.kernels.regression import Labelled

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.features.phnrec.weights import (
+from swsdist.features.phnrec.network import (
     CONTEXT,
     FIXED,
     NETS,

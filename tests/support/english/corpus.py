@@ -34,7 +34,7 @@ from swsdist.core.types import CORPUS, LEXEMES, REFERENCES, TERMS
 from swsdist.io.nist.ctm import write_ctm
 from swsdist.io.nist.termlist import write_termlist
 from swsdist.io.tables import write_csv
-from swsdist.score.lookup import look_up
+from swsdist.score.trials import look_up
 from tests.support.english.grammar import sentences
 from tests.support.english.speech import RATE, VOICES, Span, Voices, voices
 from tests.support.english.terms import choose_terms, phrase_counts

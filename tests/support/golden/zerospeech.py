@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from swsdist.discovery.evaluate import score_files
-from swsdist.discovery.reading import Files
+from swsdist.discovery.evaluate import Files, score_files
 from swsdist.io.notices import Notices
 from tests.support.golden.runner import Case, needed, place, values
 
