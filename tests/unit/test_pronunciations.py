@@ -25,7 +25,7 @@ def test_a_dictionary(tmp_path: Path) -> None:
         "oui .5 2 i\ny 2 i\n<sil> SIL\nthe DH AH\n",
     )
     read = read_dictionary(path, None, "folded")
-    assert {word: {item.phones for item in items} for word, items in read.items()} == {
+    assert {word: {item.labels for item in items} for word, items in read.items()} == {
         "the": {("DH", "AH"), ("DH", "IY")},
         "read": {("R", "EH", "D"), ("R", "IY", "D")},
         "x": {("E", "K", "S")},
@@ -41,7 +41,7 @@ def test_a_dictionary(tmp_path: Path) -> None:
 def test_a_small_probability_is_not_a_phone(tmp_path: Path) -> None:
     path = written(tmp_path / "lexiconp.txt", "a 9.98e-05 AH\nb 1e-3 B\n")
     read = read_dictionary(path, None, "exact")
-    assert [(item.phones, round(math.exp(-item.cost), 9)) for items in read.values() for item in items] == [
+    assert [(item.labels, round(math.exp(-item.cost), 9)) for items in read.values() for item in items] == [
         (("AH",), 9.98e-5),
         (("B",), 1e-3),
     ]
@@ -62,7 +62,7 @@ def test_numbers_that_are_phones_or_probabilities(
     tmp_path: Path, text: str, word: str, phones: tuple[str, ...], probability: float
 ) -> None:
     (read,) = read_dictionary(written(tmp_path / "d.txt", text), None, "folded")[word]
-    assert (read.phones, math.exp(-read.cost)) == (phones, pytest.approx(probability))
+    assert (read.labels, math.exp(-read.cost)) == (phones, pytest.approx(probability))
 
 
 def test_mistakes_in_dictionaries_and_rules(tmp_path: Path) -> None:
