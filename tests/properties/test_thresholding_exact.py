@@ -153,17 +153,14 @@ def test_decisions_are_those_of_fractions(
 ) -> None:
     assume(not borderline(lists, method, trials, beta, alpha))
     how = Thresholding(method, trials, beta, alpha)
-    for scores in (True, False):
-        found = how.apply(table(lists), true=true(lists), scores=scores)
-        rows = iter(found.to_pylist())
-        for query, term in exact(lists).items():
-            kept = oracle.decisions(method, term, trials, beta, alpha)
-            missed = [next(rows) for _ in range(lists[query][0])]
-            assert all(row["decision"] is None and row["score"] is None for row in missed)
-            decided = [next(rows) for _ in term.detections]
-            assert [row["decision"] for row in decided] == kept
-            if not scores:
-                assert [row["score"] for row in decided] == [p for p, _ in term.detections]
+    found = how.apply(table(lists), true=true(lists))
+    rows = iter(found.to_pylist())
+    for query, term in exact(lists).items():
+        kept = oracle.decisions(method, term, trials, beta, alpha)
+        missed = [next(rows) for _ in range(lists[query][0])]
+        assert all(row["decision"] is None and row["score"] is None for row in missed)
+        decided = [next(rows) for _ in term.detections]
+        assert [row["decision"] for row in decided] == kept
 
 
 @settings(deadline=None)

@@ -11,8 +11,8 @@ import { playPlace } from "./sounds.js";
 import { keyMark, length, number, t, tn } from "./texts.js";
 import { entryNamed, readEntries } from "./word.js";
 
-/** How sure a class is, in the words of `swsdist.discovery.scene.alike`: its text. */
-const ALIKE = { "very alike": "candidates.very", alike: "candidates.quite", "somewhat alike": "candidates.somewhat" };
+/** The text of how sure a class is, by the first of the words that say so. */
+const ALIKE = { very: "candidates.very", alike: "candidates.quite", somewhat: "candidates.somewhat" };
 
 let rows = []; // {found, heard (how many of its places), element, name, buttons}
 let current = null;
@@ -53,7 +53,7 @@ function made(found) {
     t("entry.search"));
   const { occurrences, speakers, seconds, alike } = found;
   const facts = [tn("candidates.occurrences", occurrences), speakers ? tn("candidates.speakers", speakers) : null, length(seconds),
-    t(ALIKE[alike])];
+    t(ALIKE[alike.split(" ")[0]])];
   row.element = el("li.candidate", { aria: { label }, on: { focusin: () => current !== row && setCurrent(row) } },
     row.play, row.name, el("div.verdicts", { attr: { role: "group" }, aria: { label: t("hit.verdict") } }, ...row.buttons),
     el("span.quiet.small.facts", {}, facts.filter(Boolean).join(" · ")), row.search);
