@@ -42,8 +42,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.audio.reader import read_blocks
-
 #: Raised whenever the same samples give another place.
 VERSION = 3
 
@@ -301,6 +299,8 @@ def bandwidth_of(row: Mapping[str, Any], rate: int, storage: Mapping[str, object
     Raises:
         AudioError: the recording cannot be read.
     """
+    from swsdist.audio.reader import read_blocks  # with soundfile and soxr
+
     bandwidth = Bandwidth(rate)
     if rate >= LEAST_RATE:
         samples = read_blocks(

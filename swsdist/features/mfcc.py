@@ -9,7 +9,7 @@ bytes in any block and on any processor.
 
 Frame t covers samples [t * hop_length, t * hop_length + n_fft).
 
-With ``fmax="common"`` a chain chooses the band by the collection before it is indexed (`features.fitting.band`).
+With ``fmax="common"`` a chain chooses the band by the collection before it is indexed (`features.fitting.interface`).
 """
 
 from __future__ import annotations

@@ -180,7 +180,7 @@ def scanner(
         A function of (fills, sources: tuples, one a stream; shape int64 (streams, 3): first pair, pairs, weight; shift;
         pairs of a frame of the source; query frames int16, flat; queries int64 (queries, 10), see `QUERY`; frame of the
         segment's start; its frames, a multiple of `STRIDE`; whether it is the last; lanes int64 (16, 6), see
-        `peaks.pick`; window; columns and tails, flat, kept from call to call; buffers for distances int16, sums int32,
+        `pick`; window; columns and tails, flat, kept from call to call; buffers for distances int16, sums int32,
         curve, minima; matches int64 (many, 5)) that returns the number of rows found.
     """
     for function in (advance, restart):

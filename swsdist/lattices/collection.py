@@ -26,7 +26,6 @@ from swsdist.io.compressed import opened
 from swsdist.io.filesystem import Folder, Info, identify, locate
 from swsdist.lattices.formats import elan, praat, table
 from swsdist.lattices.lattice import BREAK, Broken, Lattices, LeftOut, Origin
-from swsdist.lattices.packed import Recipe, pack
 from swsdist.lattices.words import MEDIA, Annotation, Annotations, key_of, written
 from swsdist.registry.registries import LATTICE_FORMATS
 from swsdist.registry.registry import Entry
@@ -216,6 +215,8 @@ def _tiers_of(file: LatticeFile, storage: Folder) -> tuple[tuple[Annotations, ..
 
 
 def _phrases(file: LatticeFile, origin: Origin) -> list[Annotation]:
+    from swsdist.lattices.packed import Recipe, pack  # compiles
+
     rows = []
     for item in read_file(file.format, origin):
         if isinstance(item, Broken):

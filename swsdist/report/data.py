@@ -1,5 +1,5 @@
 """The data of a report, as plain frozen values, and so the keys of `report.json` with their meaning. The formulas of the
-required resources are in `accounts.factors`.
+required resources are in `report.costs`.
 
 Conventions: CPU and wall time in s, memory and bytes in GB = 1e9 bytes where the name says so, times of detections in
 s, probabilities from 0 to 1, `None` for undefined values. Field descriptions are the text of

@@ -198,7 +198,7 @@ class ReadResult(NamedTuple):
         recording: recording that a query example is cut from, if it normalises the example.
         statistics: of that recording, for each track.
         cut_off: intended duration of a truncated recording, s; 0 if unknown. None: the recording is complete.
-        bandwidth: Hz (`audio.bandwidth`); None if not measured.
+        bandwidth: Hz (`audio.speech`); None if not measured.
     """
 
     seconds: float
@@ -213,7 +213,7 @@ class ReadResult(NamedTuple):
 #: each of at most BLOCK_FRAMES; returns its result at the end.
 Reading = Callable[[dict[str, Any], Extractor | Precomputed, Folder], Blocks[ReadResult]]
 
-#: Prefixes of the identity of a missing or unreadable file (`stages.inputs.recordings.identities`).
+#: Prefixes of the identity of a missing or unreadable file (`stages.inputs.corpus_documents.identities`).
 NO_FILE = ("missing", "unreadable")
 
 #: Bytes of features in a row group, as float32: the least a reader holds.
@@ -535,8 +535,8 @@ def raise_transient(document: dict[str, Any], error: DataError) -> None:
     if isinstance(error, commands.UnrunnableError) and commands.ABSENT not in document["identity"]:
         raise codes.COMMAND_MISSING_ON_WORKER(where=document["path"], host=socket.gethostname(), error=error.message)
     lacking = isinstance(error, ForeignError) and error.code == audio_codes.NEEDS_FFMPEG.name
-    had = ffmpeg.is_for(document["path"]) and document["identity"] and not document["identity"].endswith(ffmpeg.ABSENT)
-    if lacking and had:
+    known = document["identity"]
+    if lacking and ffmpeg.is_for(document["path"]) and known and not known.endswith(ffmpeg.ABSENT):
         raise codes.FFMPEG_MISSING_ON_WORKER(where=document["path"], host=socket.gethostname())
     cause = error.__cause__
     if not isinstance(cause, OSError) or not document["identity"] or document["identity"].startswith(NO_FILE):

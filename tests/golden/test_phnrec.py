@@ -11,17 +11,9 @@ import soundfile
 from numpy.typing import NDArray
 
 from swsdist.features.phnrec.extractor import Phnrec
-from swsdist.features.phnrec.network import (
-    REACH,
-    Networks,
-    Recogniser,
-    filters,
-    log_energies,
-    log_softmax,
-    read_recogniser,
-    softmax,
-)
+from swsdist.features.phnrec.network import REACH, Networks, filters, log_energies, log_softmax, softmax
 from swsdist.features.phnrec.transcribe import Label, decode, transcribe, transcriber
+from swsdist.features.phnrec.weights import Recogniser, read_recogniser
 from swsdist.io.frames.htk import FBANK, TimedLabel, decoded, header, label_lines, read_mlf, write_mlf, write_parameters
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"

@@ -19,8 +19,9 @@ from swsdist.core.errors import DataError
 from swsdist.features.extractors import create, from_recipe, identity, recipe, recipe_fingerprint
 from swsdist.features.interface import columns_of, kind_of
 from swsdist.features.phnrec.extractor import Phnrec
-from swsdist.features.phnrec.network import Net, Weights, fexp, read_recogniser, softmax
+from swsdist.features.phnrec.network import Net, fexp, softmax
 from swsdist.features.phnrec.transcribe import decode
+from swsdist.features.phnrec.weights import Weights, read_recogniser
 from swsdist.io.frames.htk import decoded, header, read_mlf, write_parameters
 from swsdist.testing.synthesis.recogniser import PHONES, make_recogniser, write_recogniser
 from tests.support.coded import raises

@@ -159,7 +159,7 @@ class Document(NamedTuple):
         speaker: the speaker; None if unknown.
         labels: int64 (frames of all blocks,), the label of each frame, below 0 if unknown; None if the model uses no
             labels.
-        bandwidth: Hz (`audio.bandwidth`); None if unknown.
+        bandwidth: Hz (`audio.speech`); None if unknown.
         positions: int64 (frames of all blocks,), of each frame in the stretch that it is computed in
             (`features.blocks.positions`); None if it does not matter.
     """
@@ -287,7 +287,7 @@ def fit(rounds: Rounds, documents: Sequence[Document]) -> Model:
 
 #: Hz: upper edge of the common band of a collection with telephone speech.
 COMMON = 3700.0
-#: Hz: greatest bandwidth of telephone speech (`audio.bandwidth`).
+#: Hz: greatest bandwidth of telephone speech (`audio.speech`).
 _TELEPHONE = 4000.0
 #: The choice is narrow if more than one document in so many is.
 _ONE_IN = 20

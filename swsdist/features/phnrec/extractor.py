@@ -23,7 +23,8 @@ from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import Model, Rounds, read_model
 from swsdist.features.fitting.moments import OfMean
 from swsdist.features.interface import Kind, one_thread
-from swsdist.features.phnrec.network import REACH, STATES, Networks, Recogniser, log_energies, read_recogniser, softmax
+from swsdist.features.phnrec.network import REACH, Networks, log_energies, softmax
+from swsdist.features.phnrec.weights import STATES, Recogniser, read_recogniser
 from swsdist.io.filesystem import local_file
 
 #: The column that non-speech phones are merged into.

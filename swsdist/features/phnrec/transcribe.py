@@ -26,7 +26,7 @@ from swsdist.core.arrays import Floats
 from swsdist.features.blocks import in_blocks
 from swsdist.features.extractors import create
 from swsdist.features.interface import Extractor, frame_shift
-from swsdist.features.phnrec.network import STATES, read_recogniser
+from swsdist.features.phnrec.weights import STATES, read_recogniser
 
 #: Probabilities are at least so much before their logarithm is taken.
 _FLOOR = 1e-45

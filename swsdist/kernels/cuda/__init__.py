@@ -1,1 +1,1 @@
-"""The search on a GPU: what a thread does (`rows`, `threads`), and the kernels that are launched (`launch`)."""
+"""The search on a GPU: what a thread does (`threads`), and the kernels that are launched (`launch`)."""

@@ -8,7 +8,7 @@ rounding. A frame that is all zero is at the largest distance, -ln floor, from e
 Bound: the Euclidean norm of a frame is at most 3840 + math.sqrt(D)/2, so by Cauchy-Schwarz a partial sum is at most its
 square, and the floor.
 
-Map: 256 is one nat, ``d = 256 (ln 3840^2 - ln dot)`` within 0..4095, by `logarithm.below_24_bits`; it never rises.
+Map: 256 is one nat, ``d = 256 (ln 3840^2 - ln dot)`` within 0..4095, by `interface.below_24_bits`; it never rises.
 
 Error: the inner product and its floor are right within 1/3840 + (D/4 + 32) / 3840^2, the logarithm within 0.55/256.
 Roundings of a frame cancel, so that products of many classes are much better than that.

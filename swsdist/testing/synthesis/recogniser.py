@@ -13,16 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.features.phnrec.network import (
-    CONTEXT,
-    FIXED,
-    NETS,
-    STATES,
-    Banks,
-    Recogniser,
-    Weights,
-    binary_file,
-)
+from swsdist.features.phnrec.weights import CONTEXT, FIXED, NETS, STATES, Banks, Recogniser, Weights, binary_file
 
 PHONES = ("a", "b", "ts", "int", "pau", "e:")
 
