@@ -42,9 +42,8 @@ import soundfile
 import soxr
 from numpy.typing import NDArray
 
-from swsdist.audio import streams as commands
+from swsdist.audio import streams
 from swsdist.audio.formats import ffmpeg, libsndfile
-from swsdist.audio.formats import ffmpeg as places
 from swsdist.audio.formats.libsndfile import UNKNOWN, Joined, plain
 from swsdist.audio.formats.views import Extent, check_extent
 from swsdist.audio.streams import open_bytes
@@ -133,10 +132,10 @@ def probe(path: str, storage: Mapping[str, object] | None = None, after: float |
     Raises:
         AudioError: the header shows that the file cannot be used.
     """
-    info = places.cached(path, lambda: _header(path, storage, True))
+    info = ffmpeg.cached(path, lambda: _header(path, storage, True))
     if after is None or after <= info.duration:
         return info
-    return places.cached(f"all of {path}", lambda: _header(path, storage, False))
+    return ffmpeg.cached(f"all of {path}", lambda: _header(path, storage, False))
 
 
 def _header(path: str, storage: Mapping[str, object] | None, brief: bool) -> AudioInfo:
@@ -365,8 +364,8 @@ def _decoding(
         brief: read the header only.
         at: s before which no samples are needed; later places may follow.
     """
-    if at is not None and (kept := places.cached_decoder(path, at)) is not None:
-        with places.lent(kept):
+    if at is not None and (kept := ffmpeg.cached_decoder(path, at)) is not None:
+        with ffmpeg.lent(kept):
             yield kept
         return
     remote = is_remote(path)
@@ -382,7 +381,7 @@ def _decoding(
             foreign = error
     with ExitStack() as stack:
         file = None if not remote and Path(path).is_file() else stack.enter_context(open_bytes(path, storage))
-        decoder = places.Window if at is not None and places.is_caching() else ffmpeg.Decoded
+        decoder = ffmpeg.Window if at is not None and ffmpeg.is_caching() else ffmpeg.Decoded
         decoded = None
         try:
             if file is not None and brief:  # a header lies at either end
@@ -397,9 +396,9 @@ def _decoding(
                 raise codes.NOT_AUDIO(where=path) from None
             raise
         stack.enter_context(decoded)
-        if isinstance(decoded, places.Window):
-            places.cache_decoder(decoded, stack.pop_all())
-            stack.enter_context(places.lent(decoded))
+        if isinstance(decoded, ffmpeg.Window):
+            ffmpeg.cache_decoder(decoded, stack.pop_all())
+            stack.enter_context(ffmpeg.lent(decoded))
         yield decoded
 
 
@@ -417,8 +416,8 @@ def probe_all(paths: Iterable[str], storage: Mapping[str, object] | None = None)
             return error
 
     listed = list(dict.fromkeys(paths))
-    far = any(not commands.is_command(path) and is_remote(path) for path in listed)
-    if far or any(commands.is_command(path) or ffmpeg.is_for(path) for path in listed):  # else a thread costs more
+    far = any(not streams.is_command(path) and is_remote(path) for path in listed)
+    if far or any(streams.is_command(path) or ffmpeg.is_for(path) for path in listed):  # else a thread costs more
         with ThreadPoolExecutor(_REMOTE if far else os.cpu_count() or 1) as threads:
             return dict(zip(listed, threads.map(probed, listed), strict=True))
     return {path: probed(path) for path in listed}

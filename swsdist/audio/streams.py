@@ -33,7 +33,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from swsdist.audio.formats import views as archives
+from swsdist.audio.formats import views
 from swsdist.core.codes import audio as codes
 from swsdist.core.errors import AudioError, StorageError, recast
 from swsdist.core.fingerprint import fingerprint
@@ -264,10 +264,10 @@ def open_bytes(path: str, storage: Mapping[str, object] | None, ahead: int = REA
         with output(path) as written:
             yield written
         return
-    place, byte = (path, None) if _only_files.get() else archives.split(path)
+    place, byte = (path, None) if _only_files.get() else views.split(path)
     if byte is not None:
         with open_bytes(place, storage, ahead) as archive:
-            yield cast(BinaryIO, archives.inside(archive, byte, path))
+            yield cast(BinaryIO, views.inside(archive, byte, path))
         return
     try:
         # Opening a pipe would block.

@@ -12,7 +12,7 @@ from shlex import quote
 from typing import Any
 
 from swsdist.config import Config
-from swsdist.core.codes import features as feature_codes
+from swsdist.core.codes import features as features_codes
 from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import ConfigError, DataError, UserError
 from swsdist.corpora.documents import recordings
@@ -125,7 +125,7 @@ def _demand_models(models: Sequence[str]) -> None:
         folder = Path(folder_of(model))
         below = [each for each in sorted(folder.glob("*")) if (each / CONFIG).is_file()]
         if below and not (folder / CONFIG).exists() and _recogniser_of(model) is None:
-            raise feature_codes.MODELS_BELOW(
+            raise features_codes.MODELS_BELOW(
                 where=f"--model {model}", models=" or ".join(quote(str(each)) for each in below)
             )
 

@@ -58,7 +58,7 @@ from swsdist.calibrate.procedure import (
 from swsdist.calibrate.steps.by_term import UNIT, ByTerm, PosteriorSums, Thresholding
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.calibrate.steps.logistic import LogisticStep, fusions_in, mean_of
-from swsdist.core.codes import fuse as fusion_codes
+from swsdist.core.codes import fuse as fuse_codes
 from swsdist.core.codes import score as codes
 from swsdist.core.fingerprint import fingerprint, parse_json
 from swsdist.core.types import DETECTIONS
@@ -548,13 +548,13 @@ def fuse_lists(
         ConfigError: a file holds no fusion, or one of other systems.
     """
     if not 0 <= request.overlap < 1:
-        raise fusion_codes.INVALID_OVERLAP(overlap=request.overlap)
+        raise fuse_codes.INVALID_OVERLAP(overlap=request.overlap)
     lists = {name: _plain(system) for name, system in systems.items()}
     lines = [_fusion_summary(name, lists[name], systems[name].path) for name in lists]
     notices = Notices() if notices is None else notices
     _check_lists(lists, notices)
     if not any(table.num_rows for table in lists.values()):
-        raise fusion_codes.NO_DETECTIONS(where=", ".join(lists))
+        raise fuse_codes.NO_DETECTIONS(where=", ".join(lists))
     places, score_statistics = join_systems(
         lists, standardise=request.standardise, meet=request.meet, overlap=request.overlap
     )
@@ -599,12 +599,12 @@ def _check_lists(lists: Mapping[str, pa.Table], notices: Notices) -> None:
     queries = {name: set(table["query_id"].unique().to_pylist()) for name, table in lists.items()}
     some = [ids for ids in queries.values() if ids]
     if len(some) > 1 and not any(a & b for a, b in combinations(some, 2)):
-        raise fusion_codes.NO_COMMON_QUERIES(where=", ".join(lists))
+        raise fuse_codes.NO_COMMON_QUERIES(where=", ".join(lists))
     empty = [name for name, ids in queries.items() if not ids]
-    notices.add(fusion_codes.EMPTY_LISTS, where=", ".join(empty), count=len(empty))
+    notices.add(fuse_codes.EMPTY_LISTS, where=", ".join(empty), count=len(empty))
     pairs = [(a, b) for a, b in combinations(lists, 2) if lists[a].num_rows and lists[b].num_rows]
     same = [f"{a} and {b}" for a, b in pairs if lists[a].equals(lists[b])]
-    notices.add(fusion_codes.IDENTICAL_LISTS, where=", ".join(same), count=len(same))
+    notices.add(fuse_codes.IDENTICAL_LISTS, where=", ".join(same), count=len(same))
 
 
 def _plain(system: System) -> pa.Table:
@@ -635,9 +635,9 @@ def _procedure(
         raise codes.STEPS_DO_NOT_FIT(where=where, reason=complaint, steps=", ".join(CALIBRATION))
     threshold = request.threshold == "fitted"
     if not threshold and not CALIBRATION[names[-1]].own_threshold:
-        raise fusion_codes.UNDECIDING_STEPS(where=where, step=names[-1])
+        raise fuse_codes.UNDECIDING_STEPS(where=where, step=names[-1])
     if "fusion" not in names and (request.marks or request.prior is not None):
-        raise fusion_codes.OPTION_WITHOUT_FUSION(where=where, option="--marks" if request.marks else "--prior")
+        raise fuse_codes.OPTION_WITHOUT_FUSION(where=where, option="--marks" if request.marks else "--prior")
     options: dict[str, object] = {"marks": request.marks}
     if request.prior is not None:
         options["prior"] = request.prior

@@ -44,7 +44,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, NamedTuple, TypeVar, cast
 
 from swsdist.core.codes import io as codes
-from swsdist.core.codes import storage as store_codes
+from swsdist.core.codes import storage as storage_codes
 from swsdist.core.text import is_signed, shown
 from swsdist.io.failures import OF_WRITING, TEMPORARY, explain, storage_errors
 from swsdist.io.local import open_counted, retry_local, walk
@@ -64,7 +64,7 @@ def demand_inside(name: object, where: str, key: str) -> str:
     """
     if isinstance(name, str) and "\0" not in name and not {"", ".", ".."} & set(name.split("/")):
         return name
-    raise store_codes.OUTSIDE_NAME(where=where, key=key, name=shown(str(name))[:200])
+    raise storage_codes.OUTSIDE_NAME(where=where, key=key, name=shown(str(name))[:200])
 
 
 def demand_no_detour(root: Path, name: str) -> None:
@@ -90,7 +90,7 @@ def demand_no_detour(root: Path, name: str) -> None:
             continue
         base = base or os.path.realpath(root)
         if os.path.commonpath([base, os.path.realpath(place)]) != base:
-            raise store_codes.FOREIGN_LINK(where=str(place))
+            raise storage_codes.FOREIGN_LINK(where=str(place))
 
 
 #: Bytes that an open S3 file fetches beyond the requested range; s3fs's default of 50 MB would strain a worker's

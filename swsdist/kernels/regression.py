@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from swsdist.core.codes import fuse as fusion_codes
+from swsdist.core.codes import fuse as fuse_codes
 from swsdist.core.codes import methods as codes
 from swsdist.kernels.coding import coded
 
@@ -115,7 +115,7 @@ class Labelled:
     def __add__(self, other: Labelled) -> Labelled:
         filled = [part for part in (self, other) if len(part.columns)] or [self]
         if len({part.systems for part in filled}) > 1:
-            raise fusion_codes.MIXED_SYSTEMS(first=", ".join(self.systems), second=", ".join(other.systems))
+            raise fuse_codes.MIXED_SYSTEMS(first=", ".join(self.systems), second=", ".join(other.systems))
         columns, true, hits, false = (
             np.concatenate([getattr(part, name) for part in filled]) for name in LABELLED_ROWS
         )

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from swsdist.core.codes import methods as codes
 from swsdist.kernels.distances.interface import Distance
 from swsdist.kernels.products import local_distances
-from swsdist.kernels.recurrences import interface as tracing
+from swsdist.kernels.recurrences import interface
 from swsdist.kernels.recurrences.interface import create
 
 _DEFAULT: Mapping[str, object] = MappingProxyType({})
@@ -97,11 +97,11 @@ def path(
     return cells
 
 
-def traced(table: NDArray[np.int16], twin: tracing.Twin, option: int) -> tuple[Curve, NDArray[np.uint8]]:
+def traced(table: NDArray[np.int16], twin: interface.Twin, option: int) -> tuple[Curve, NDArray[np.uint8]]:
     """The curve of a table of distances by a recurrence's plain version, and the step into every cell."""
     result = Curve(np.empty(table.shape[1], np.int64), np.empty(table.shape[1], np.int64))
     steps = np.empty(table.shape, np.uint8)
-    tracing.traced(twin)(table, option, result.cost, result.frames, steps)
+    interface.traced(twin)(table, option, result.cost, result.frames, steps)
     return result, steps
 
 
@@ -112,9 +112,9 @@ def _walked(steps: NDArray[np.uint8]) -> NDArray[np.int64]:
     while i >= 0:
         cells.append((i, t))
         code = steps[i, t]
-        if code == tracing.BEGIN:
+        if code == interface.BEGIN:
             break
-        query_step, document_step = tracing.STEPS[code]
+        query_step, document_step = interface.STEPS[code]
         if query_step == 2:  # both query frames add their distance at this document frame
             cells.append((i - 1, t))
         i, t = i - query_step, t - document_step

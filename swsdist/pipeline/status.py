@@ -35,7 +35,7 @@ from swsdist.pipeline.chain import Table
 from swsdist.pipeline.chain_run import ChainRun, StepSelection, prepare_chain_run
 from swsdist.pipeline.ledger import ONLY, Ledger, Plan, StepOutcome, another_version, load_plans, receipts_of
 from swsdist.pipeline.lock import STALE_AFTER, lives, read
-from swsdist.pipeline.operation import progress as run_status
+from swsdist.pipeline.operation import progress
 from swsdist.pipeline.operation.progress import RunStatus
 from swsdist.pipeline.receipts import Parts, ReceiptList
 from swsdist.store import parquet
@@ -166,7 +166,7 @@ class ProcessStatus:
 
 @dataclass(frozen=True)
 class Status:
-    """The state of a run: `running`, `died`, or as its last driver ended (`run_status`).
+    """The state of a run: `running`, `died`, or as its last driver ended (`progress`).
 
     `ended` is the message with which it ended, if any.
     """
@@ -186,7 +186,7 @@ def status(run: Folder) -> Status:
         StoreError: not a run folder.
     """
     holder = read(run)
-    driver_status = run_status.read(run)
+    driver_status = progress.read(run)
     text = f"process {holder['pid']} on {holder['host']}" if holder is not None else None
     if holder is not None and lives(run, holder, within=_WATCHED_AGE):
         if driver_status is not None and driver_status.token == holder["token"]:

@@ -48,7 +48,7 @@ from swsdist.io.tables import without_nobody
 from swsdist.lattices.packed import Recipe
 from swsdist.lattices.terms import WRITTEN, TermReader, Terms, cheapest
 from swsdist.lattices.words import spelled, unmarked
-from swsdist.methods.query import speech_trimming as bands
+from swsdist.methods.query import speech_trimming
 from swsdist.methods.query.extraction import Cut, Extracted, extract, uses_recording_statistics, with_statistics
 from swsdist.methods.query.speech_trimming import has_speech
 from swsdist.stages.queries import measure_examples
@@ -368,7 +368,7 @@ class SpokenQueries:
             if query["duration"] < SHORTEST:
                 seconds = f"{query['duration']:.2f}"
                 yield line_of(codes.SHORT_QUERY, query_id=query["query_id"], seconds=seconds)
-        for item in bands.apart(examples, self._bandwidths, bands.reach(self._extractors)):
+        for item in speech_trimming.apart(examples, self._bandwidths, speech_trimming.reach(self._extractors)):
             documents = self._bandwidths.num_rows
             yield line_of(codes.OTHER_BAND, count=item.documents, of=documents, query=item)
 

@@ -40,7 +40,7 @@ from swsdist.core.arrays import Ints, Singles
 from swsdist.core.codes import line_of
 from swsdist.core.codes import methods as methods_codes
 from swsdist.core.codes import searcher as codes
-from swsdist.core.codes import storage as store_codes
+from swsdist.core.codes import storage as storage_codes
 from swsdist.core.errors import TermError
 from swsdist.core.fingerprint import ALL_SLOTS, slot_of
 from swsdist.core.numbers import frames_to_seconds, integer, number, seconds_to_frame
@@ -297,7 +297,7 @@ def store_of_words(target: str) -> Store:
     """
     store = Store(Folder(setup_of(target, texts=True).store))
     if store.manifest.kind == "frames" or "decoding" in store.manifest.tracks[0].recipe:
-        raise store_codes.NO_WORDS_IN_STORE(where=target)
+        raise storage_codes.NO_WORDS_IN_STORE(where=target)
     return store
 
 

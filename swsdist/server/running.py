@@ -27,7 +27,7 @@ from swsdist.audio.synthesis import demand_voice
 from swsdist.core.codes import server as codes
 from swsdist.glossary.exports import PROJECT, STORE
 from swsdist.io.filesystem import Folder, is_remote
-from swsdist.server import security as connections
+from swsdist.server import security
 from swsdist.server.app import create_app
 from swsdist.server.security import Guard, Kept, is_own
 from swsdist.server.service import Service, Settings
@@ -169,9 +169,9 @@ def serve_until_ended(settings: Settings, entrance: Entrance, say: Callable[[str
             proxy_headers=False,  # who asks is the peer; the gate reads what a proxy says
             timeout_graceful_shutdown=5,
             h11_max_incomplete_event_size=65_536,
-            http=connections.protocol(connections.most_connections()),
+            http=security.protocol(security.most_connections()),
             ws="none",
-            backlog=connections.BACKLOG,
+            backlog=security.BACKLOG,
         )
         server = uvicorn.Server(config)
         if threading.current_thread() is threading.main_thread():

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.audio import speech as marks
+from swsdist.audio import speech
 from swsdist.audio.formats import ffmpeg
 from swsdist.audio.reader import write_silence
 from swsdist.audio.streams import are_permitted, permitted
@@ -166,7 +166,7 @@ class Index(Stage[Indexing]):
             # Speech marks are stored with one track's documents: the first made from audio.
             marks_speech = source is listening
             key_parts = source.fingerprint, [[row[name] for name in _MATTERS] for row in rows]
-            more = *([] if partition is None else [partition]), *([marks.VERSION] if marks_speech else [])
+            more = *([] if partition is None else [partition]), *([speech.VERSION] if marks_speech else [])
             label = label if len(sources) == 1 else f"{source.tracks[0].name}, {label}"
             later = sources[sources.index(source) + 1 :]
             keep = (source.name, source.options) in [(other.name, other.options) for other in later]

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from swsdist.core.codes import storage as store_codes
+from swsdist.core.codes import storage as storage_codes
 from swsdist.core.errors import DamagedTransferError, StoreError
 from swsdist.core.threads import in_threads
 from swsdist.core.types import DOCUMENTS
@@ -140,7 +140,7 @@ def reader(folder: Folder, name: str, codes: Sequence[str] = (), keep: bool = Fa
     try:
         source = folder.open(name)
     except FileNotFoundError:
-        raise store_codes.MISSING_STORE_FILE(where=folder.path(name)) from None
+        raise storage_codes.MISSING_STORE_FILE(where=folder.path(name)) from None
     with source:
         try:
             identity = _identity(source) if keep else None

@@ -32,9 +32,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.audio import streams as commands
+from swsdist.audio import streams
 from swsdist.audio.formats import ffmpeg
-from swsdist.audio.formats import ffmpeg as places
 from swsdist.audio.formats.ffmpeg import OVERSHOOT, fit_segment
 from swsdist.audio.reader import probe, read_blocks
 from swsdist.audio.speech import Listener, pack_marks, unpack_marks
@@ -178,7 +177,7 @@ def demand_item(item: list[Any] | None, key: str) -> Item:
 
 def recording_seconds(path: str | None, storage: Mapping[str, object], after: float | None = None) -> float | None:
     """Seconds of a recording, as `probe` finds them; None if missing or unreadable. Commands are not run."""
-    if not path or commands.is_command(path):
+    if not path or streams.is_command(path):
         return None
     try:
         return probe(path, storage, after).duration
@@ -306,7 +305,7 @@ def write_tracks(
     seconds = 0.0
     with ExitStack() as files:
         paths = [files.enter_context(folder.temporary(".parquet")) for _ in tracks]
-        with ExitStack() as writers, places.caching():
+        with ExitStack() as writers, ffmpeg.caching():
             shards = [
                 ShardWriter(writers.enter_context(parquet.writer(path, FRAMES)), dtype_of(extractor)) for path in paths
             ]
@@ -419,7 +418,7 @@ class _Files:
 
 
 def _is_fetched(path: str) -> bool:
-    return not commands.is_command(path) and is_remote(path)
+    return not streams.is_command(path) and is_remote(path)
 
 
 def read_with_speech(
@@ -503,8 +502,8 @@ def _place(document: dict[str, Any], folder: Folder) -> tuple[float, float]:
         AudioError: the recording cannot be used, or the place is not in it.
     """
     path, start, end = document["path"], float(document["start"]), float(document["end"])
-    length = probe(path, folder.storage, after=end - places.OVERSHOOT).duration
-    return places.fit_segment(start, end, length, document["doc_id"], document["listed"], path)
+    length = probe(path, folder.storage, after=end - ffmpeg.OVERSHOOT).duration
+    return ffmpeg.fit_segment(start, end, length, document["doc_id"], document["listed"], path)
 
 
 def demand_file(document: dict[str, Any]) -> None:
@@ -532,7 +531,7 @@ def raise_transient(document: dict[str, Any], error: DataError) -> None:
         UserError: ffmpeg, or the program of a command, is missing on this machine.
         OSError: the file is missing: the task is retried, or fails and is repeated by the next run.
     """
-    if isinstance(error, commands.UnrunnableError) and commands.ABSENT not in document["identity"]:
+    if isinstance(error, streams.UnrunnableError) and streams.ABSENT not in document["identity"]:
         raise codes.COMMAND_MISSING_ON_WORKER(where=document["path"], host=socket.gethostname(), error=error.message)
     lacking = isinstance(error, ForeignError) and error.code == audio_codes.NEEDS_FFMPEG.name
     known = document["identity"]

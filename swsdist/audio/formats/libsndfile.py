@@ -29,7 +29,7 @@ import numpy as np
 import soundfile
 from numpy.typing import NDArray
 
-from swsdist.audio.formats import ffmpeg as places
+from swsdist.audio.formats import ffmpeg
 from swsdist.audio.formats.extents import extent, sphere_fields, sphere_lengths
 from swsdist.audio.formats.views import Part, Readable, View, check_extent, check_shape
 from swsdist.core.codes import audio as codes
@@ -167,7 +167,7 @@ def open_sound(path: str, raw: BinaryIO, brief: bool, remote: bool) -> Iterator[
     head, cut = _check_bytes(path, raw)
     with uncounted():
         kind = "beginning" if brief else "extent"
-        reach = places.cached(f"{kind} of {path}", lambda: extent(raw, brief, remote))
+        reach = ffmpeg.cached(f"{kind} of {path}", lambda: extent(raw, brief, remote))
     files: list[ErrorKeepingFile] = []
 
     def part_of(part: Part) -> Sequential:

@@ -34,7 +34,7 @@ from swsdist.chains.discover.propose_pairs import (
     SelectPairs,
     files_of,
 )
-from swsdist.chains.report import reporting as of_search
+from swsdist.chains.report import reporting
 from swsdist.chains.report.publish import present_fingerprint
 from swsdist.chains.report.reporting import barrier, counts, rejected_rows
 from swsdist.config import Config
@@ -511,7 +511,7 @@ def _seconds(tokens: Sequence[Stretch]) -> float:
 
 def summary(chain_run: ChainRun) -> list[str]:
     """The contents of the store; the counts of classes and parse, and where they are."""
-    lines = of_search.summary(chain_run)
+    lines = reporting.summary(chain_run)
     if not _is_grouped(chain_run):
         return lines
     counts = _counts(*(stretches(chain_run, table) for table in ("classes", "parse")))
@@ -559,7 +559,7 @@ def notices(chain_run: ChainRun) -> list[str]:
     if chain_run.ended("classes") is not None:
         for where in _excerpts(chain_run, inputs):
             left_out.add(codes.EXCERPT, where=where, count=1)
-    noted = [*of_search.doubts(chain_run), inputs.notices, of_search.note_store(inputs), left_out]
+    noted = [*reporting.doubts(chain_run), inputs.notices, reporting.note_store(inputs), left_out]
     warnings = [str(notice) for some in noted for notice in some.entries.values()]
     return [*warnings, *(text for result in chain_run.results("exports", Exported) for text in result.warnings)]
 

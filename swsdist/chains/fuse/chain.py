@@ -46,7 +46,7 @@ from swsdist.calibrate.statistics import load_statistics
 from swsdist.calibrate.steps.logistic import fusions_in, mean_of
 from swsdist.chains.check import Checking, findings, more_than_trials
 from swsdist.chains.fuse.inputs import FuseInputs
-from swsdist.chains.report import reporting as of_search
+from swsdist.chains.report import reporting
 from swsdist.chains.report.publish import FILES, publish_report, scored_of
 from swsdist.chains.report.reporting import build_report, rejected_rows, summary
 from swsdist.config import Config, load_config
@@ -746,7 +746,7 @@ def _gains(chain_run: ChainRun) -> dict[str, Gain]:
 def notices(chain_run: ChainRun) -> list[str]:
     """Notices of a search, and of the fusion."""
     inputs: FuseInputs = chain_run.chain.inputs
-    results = of_search.notices(chain_run)
+    results = reporting.notices(chain_run)
     common, disjoint = Counter[tuple[str, str]](), Notices()
     if (ended := chain_run.ended("joined")) is not None and not ended.failures:
         for table in chain_run.read("joined", ["parts"]):

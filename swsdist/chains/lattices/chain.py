@@ -27,7 +27,7 @@ from swsdist.chains.lattices.inputs import LatticeInputs
 from swsdist.chains.lattices.options import Documents, LatticesOptions, Speech
 from swsdist.chains.lattices.recordings import FileSource, FrameSource
 from swsdist.config import Config
-from swsdist.core.codes import lattices as lattice_codes
+from swsdist.core.codes import lattices as lattices_codes
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import DataError, UnusableError
 from swsdist.core.fingerprint import fingerprint
@@ -402,9 +402,9 @@ def build(config: Config, ledger: Ledger) -> Chain:
             where="search.method", method=method, source=source, methods=", ".join(methods)
         )
     if inputs.frames is None and config.features != Config.model_fields["features"].default:
-        raise lattice_codes.OPTION_OF_OTHER_SOURCE(where="features", key="features", sources="frames", source=source)
+        raise lattices_codes.OPTION_OF_OTHER_SOURCE(where="features", key="features", sources="frames", source=source)
     if inputs.options.terms.patterns and METHODS[method].queries == "lattices":
-        raise lattice_codes.PATTERNS_OF_LATTICES(where="options.terms.patterns", method=method)
+        raise lattices_codes.PATTERNS_OF_LATTICES(where="options.terms.patterns", method=method)
     chain = assemble(config, ledger, tuple(_steps(config, inputs)), inputs)
     return dataclasses.replace(chain, check=check, stages=chain.steps)
 

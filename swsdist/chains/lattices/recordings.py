@@ -24,7 +24,7 @@ from swsdist.chains.lattices.options import Labeller, LatticeInput, LatticesOpti
 from swsdist.config import Config
 from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.codes import lattices as codes
-from swsdist.core.codes import storage as store_codes
+from swsdist.core.codes import storage as storage_codes
 from swsdist.core.errors import DataError, SwsdistError, TermError, UserError
 from swsdist.core.fingerprint import fingerprint, stable_hash
 from swsdist.core.text import kept
@@ -615,7 +615,7 @@ class FrameSource(Source):
         tracks = {track.name: (source, track) for source in sources for track in source.tracks}
         name = next(iter(tracks)) if decoding.track is None else decoding.track
         if name not in tracks:
-            raise store_codes.NO_SUCH_STORE_TRACK(where="features", track=name, tracks=", ".join(tracks))
+            raise storage_codes.NO_SUCH_STORE_TRACK(where="features", track=name, tracks=", ".join(tracks))
         source, track = tracks[name]
         columns = Columns(source.columns(track), kind_of(source.extractor))
         return FrameDecoder(decoding, columns, self._config.storage)

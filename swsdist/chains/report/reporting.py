@@ -34,14 +34,14 @@ from swsdist.pipeline.status import digests, of_all_keys, unlabelled
 from swsdist.pipeline.task import Receipt, Values
 from swsdist.registry.entries import Dependency, decision_dependencies
 from swsdist.registry.registries import METHODS
-from swsdist.report import data as report
+from swsdist.report import data
 from swsdist.report.costs import GB, Costs, by_type
 from swsdist.report.data import Hit, LeftOutRow
 from swsdist.report.summary import heard_rows
 from swsdist.score.compare.bootstrap import bootstrap_terms
 from swsdist.score.compare.paired import Settings
 from swsdist.score.measures.protocol import protocol_of
-from swsdist.stages import export as summarise
+from swsdist.stages import export
 from swsdist.stages.buckets import Aligned, Bucket, Exported, Extracted, Fitted, Measured, Searched, Summarised
 from swsdist.stages.export import edges_of
 from swsdist.stages.inputs.corpus import takes_query_statistics
@@ -297,7 +297,7 @@ def summary(chain_run: ChainRun) -> list[str]:
 
 def scored_rows(
     chain_run: ChainRun,
-) -> tuple[tuple[report.QueryRow, ...], report.DetCurve | None, report.ScoreHistogram | None]:
+) -> tuple[tuple[data.QueryRow, ...], data.DetCurve | None, data.ScoreHistogram | None]:
     """The table of queries, the DET curve and the histograms, if available."""
     inputs: CorpusInputs = chain_run.chain.inputs
     terms = inputs.corpus.terms
@@ -318,10 +318,10 @@ def scored_rows(
     for table in chain_run.read("terms"):
         rates.update({row["query_id"]: row for row in table.drop_columns(["best_threshold"]).to_pylist()})
     for curve in chain_run.read("det"):
-        det = report.DetCurve(*(curve[column].to_numpy() for column in ("pmiss", "pfa", "threshold")))
+        det = data.DetCurve(*(curve[column].to_numpy() for column in ("pmiss", "pfa", "threshold")))
         scores = _histogram(chain_run)
     rows = tuple(
-        report.QueryRow(
+        data.QueryRow(
             **{"query_id": query_id, **rates.get(query_id, {})},
             term=terms.get(query_id),
             duration=durations.get(query_id),
@@ -353,13 +353,13 @@ def mtwv_interval(chain_run: ChainRun) -> tuple[float, float] | None:
     return draws.interval(0, level=settings.level, method=settings.method)[:2]
 
 
-def _histogram(chain_run: ChainRun) -> report.ScoreHistogram | None:
+def _histogram(chain_run: ChainRun) -> data.ScoreHistogram | None:
     """Histograms of the scores of target and non-target detections, on common edges."""
     parts = chain_run.results("summary", Summarised)
     if not any(bucket.rows for bucket in chain_run.results("scored", Bucket)):
         return None
     true, false = (np.array([each[k] for each in parts], np.int64).sum(axis=0) for k in (1, 2))
-    return report.ScoreHistogram(edges_of(parts[0].range), true, false)
+    return data.ScoreHistogram(edges_of(parts[0].range), true, false)
 
 
 def best_hits(chain_run: ChainRun) -> tuple[Hit, ...]:
@@ -372,7 +372,7 @@ def best_hits(chain_run: ChainRun) -> tuple[Hit, ...]:
         for row in inputs.corpus.queries.to_pylist():
             queries.setdefault(row["query_id"], row)
     hits = []
-    for row in summarise.best_hits(chain_run.read("best"), inputs.store.open(), chain_run.config.report.clips):
+    for row in export.best_hits(chain_run.read("best"), inputs.store.open(), chain_run.config.report.clips):
         query = queries.get(row["query_id"], {})
         hits.append(
             Hit(
@@ -413,7 +413,7 @@ def _sound(
 FINAL = ("scored", "terms", "measures")
 
 
-def build_report(outcome: Outcome, chain_run: ChainRun) -> report.ReportData:
+def build_report(outcome: Outcome, chain_run: ChainRun) -> data.ReportData:
     """The report's data for a finished run."""
     inputs: CorpusInputs = chain_run.chain.inputs
     rejected = rejected_rows(chain_run)
@@ -427,7 +427,7 @@ def build_report(outcome: Outcome, chain_run: ChainRun) -> report.ReportData:
     costs = Costs(records(chain_run.run), receipts_by_phase(chain_run).all()) if before else accounts
     repeated = math.fsum(item.repeated() for item in (*separate, costs))
     resources = _resources(outcome, chain_run, accounts, all_spent, repeated)
-    return report.ReportData(
+    return data.ReportData(
         name=chain_run.run.root.rstrip("/").rpartition("/")[2],
         folder=chain_run.run.root,
         system=chain_run.config.system,
@@ -445,9 +445,7 @@ def build_report(outcome: Outcome, chain_run: ChainRun) -> report.ReportData:
         queries_from=_queries_from(chain_run),
         warnings=tuple(chain_run.notices()),
         stages=_stages(chain_run, all_spent, accounts),
-        hardware=tuple(
-            report.NodeType(nodes=len(hosts), **described) for described, hosts in accounts.types().values()
-        ),
+        hardware=tuple(data.NodeType(nodes=len(hosts), **described) for described, hosts in accounts.types().values()),
         nodes=_nodes(accounts),
         accounts=accounts,
         types=by_type(
@@ -457,7 +455,7 @@ def build_report(outcome: Outcome, chain_run: ChainRun) -> report.ReportData:
             audio_s=resources.audio_seconds,
             weight=resources.pl_lambda,
         ),
-        rejected=tuple(report.RejectedRow(**row) for row in rejected.to_pylist()),
+        rejected=tuple(data.RejectedRow(**row) for row in rejected.to_pylist()),
         queries=queries,
         det=det,
         scores=scores,
@@ -479,14 +477,14 @@ def result_digests(chain_run: ChainRun) -> dict[str, str]:
     return {**made, **digests(chain_run, tuple(others))}
 
 
-def _queries_from(chain_run: ChainRun) -> report.QueriesFrom | None:
+def _queries_from(chain_run: ChainRun) -> data.QueriesFrom | None:
     """The other corpus of the queries, if any."""
     source = chain_run.config.corpus.queries_from
     if source.documents is None or chain_run.config.corpus.queries is None:
         return None
     normalised = any(term.normalise != "none" for term in chain_run.config.search.terms())
     taken = chain_run.results("query_statistics", Summed) if takes_query_statistics(chain_run.config) else []
-    return report.QueriesFrom(
+    return data.QueriesFrom(
         documents=source.documents,
         same_speakers=source.same_speakers,
         statistics=source.statistics if normalised else "none",
@@ -494,12 +492,12 @@ def _queries_from(chain_run: ChainRun) -> report.QueriesFrom | None:
     )
 
 
-def _nodes(accounts: Costs) -> tuple[report.NodeRow, ...]:
+def _nodes(accounts: Costs) -> tuple[data.NodeRow, ...]:
     def gb(peaks: Mapping[str, int], phase: str) -> float | None:
         return peaks[phase] / GB if phase in peaks else None
 
     return tuple(
-        report.NodeRow(
+        data.NodeRow(
             host=node.host,
             tasks=node.tasks,
             cpu_s=node.cpu_s,
@@ -591,7 +589,7 @@ def _gpu(receipts: Iterable[Receipt]) -> float:
 
 def _resources(
     outcome: Outcome, chain_run: ChainRun, accounts: Costs, all_spent: ReceiptsByPhase, repeated: float
-) -> report.Resources:
+) -> data.Resources:
     inputs: CorpusInputs = chain_run.chain.inputs
     wall: dict[str, float] = {}
     for step in (step for step in chain_run.steps if step.name in chain_run.outcomes):
@@ -599,7 +597,7 @@ def _resources(
     queries = chain_run.results("groups", Extracted)
     searched = math.fsum(group.seconds for group in queries)
     manifest = inputs.store.manifest
-    return report.Resources(
+    return data.Resources(
         index_cpu_s=_cpu(all_spent.index) if all_spent.complete else None,
         search_cpu_s=_cpu(all_spent.search),
         score_cpu_s=_cpu(receipts_by_phase(chain_run).score),
@@ -622,7 +620,7 @@ def _resources(
     )
 
 
-def _stages(chain_run: ChainRun, all_spent: ReceiptsByPhase, accounts: Costs) -> tuple[report.StageRow, ...]:
+def _stages(chain_run: ChainRun, all_spent: ReceiptsByPhase, accounts: Costs) -> tuple[data.StageRow, ...]:
     rows, gpu_peaks = [], accounts.gpu_peaks_by_stage()
     for step in (step for step in chain_run.steps if step.name in chain_run.outcomes):
         ended = chain_run.outcomes[step.name]
@@ -630,7 +628,7 @@ def _stages(chain_run: ChainRun, all_spent: ReceiptsByPhase, accounts: Costs) ->
         receipts = receipts_by_file or ended.receipts
         tasks = max(ended.tasks, len(receipts))
         rows.append(
-            report.StageRow(
+            data.StageRow(
                 stage=step.name,
                 tasks=tasks,
                 done=ended.done,
@@ -647,13 +645,13 @@ def _stages(chain_run: ChainRun, all_spent: ReceiptsByPhase, accounts: Costs) ->
     return tuple(rows)
 
 
-def _counts(chain_run: ChainRun, rejected: pa.Table) -> report.Counts:
+def _counts(chain_run: ChainRun, rejected: pa.Table) -> data.Counts:
     inputs: CorpusInputs = chain_run.chain.inputs
     groups = chain_run.results("groups", Extracted)
     counts = inputs.store.manifest.counts if inputs.store.manifest is not None else {}
     searched = chain_run.results("candidates", Searched) if chain_run.chain.makers("candidates") else []
     languages, left_out = heard(inputs)
-    return report.Counts(
+    return data.Counts(
         documents=int(counts.get("documents", 0)),
         speech=counts["speech_seconds"] / counts["heard_seconds"] if counts.get("heard_seconds") else None,
         languages=languages,
@@ -674,13 +672,13 @@ def _measured(chain_run: ChainRun) -> Measured | None:
     return scored[0] if scored else None
 
 
-def _protocol(chain_run: ChainRun) -> report.Protocol | None:
+def _protocol(chain_run: ChainRun) -> data.Protocol | None:
     measured = _measured(chain_run)
     if measured is None:
         return None
     point, rules = measured.point, protocol_of(chain_run.config.score)
     inputs: CorpusInputs = chain_run.chain.inputs
-    return report.Protocol(
+    return data.Protocol(
         name=rules.name,
         beta=point["beta"],
         tolerance=rules.tolerance if rules.trials == "time" else None,
@@ -692,13 +690,13 @@ def _protocol(chain_run: ChainRun) -> report.Protocol | None:
     )
 
 
-def _measures(chain_run: ChainRun) -> report.Measures | None:
+def _measures(chain_run: ChainRun) -> data.Measures | None:
     measured = _measured(chain_run)
     if measured is None:
         return None
     values = dict(measured.measures)
     calibration, thresholds = values.pop("calibration"), values.pop("atwv_thresholds")
-    return report.Measures.of(values, calibration=calibration, thresholds=thresholds)
+    return data.Measures.of(values, calibration=calibration, thresholds=thresholds)
 
 
 def _dependencies(chain_run: ChainRun) -> tuple[Dependency, ...]:

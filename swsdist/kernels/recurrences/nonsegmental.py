@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.core.codes import methods as codes
-from swsdist.kernels import arithmetic as packed
+from swsdist.kernels import arithmetic
 from swsdist.kernels.arithmetic import State, Value, choose
 from swsdist.kernels.recurrences.interface import (
     BEGIN,
@@ -78,7 +78,7 @@ numba.extending.register_jitable(_lower)
 numba.extending.register_jitable(cell)
 
 
-def packing(n: int) -> packed.Packing:
+def packing(n: int) -> arithmetic.Packing:
     """Packing of cost and frames in an integer.
 
     Raises:
@@ -86,7 +86,7 @@ def packing(n: int) -> packed.Packing:
     """
     if n > LONGEST_QUERY:
         raise codes.QUERY_TOO_LONG(frames=n, use="the recurrence non-segmental", longest=LONGEST_QUERY)
-    return packed.packing(n)
+    return arithmetic.packing(n)
 
 
 def columns(n: int) -> int:

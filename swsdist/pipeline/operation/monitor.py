@@ -31,8 +31,7 @@ from swsdist.pipeline import lock
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.chain_run import Outcome
 from swsdist.pipeline.ledger import NAME as PLAN
-from swsdist.pipeline.operation import cleaning
-from swsdist.pipeline.operation import progress as run_status
+from swsdist.pipeline.operation import cleaning, progress
 from swsdist.pipeline.operation.cleaning import Reader
 from swsdist.pipeline.operation.progress import ForwardingProgress, Progress
 from swsdist.pipeline.task import Failure, Receipt, Task
@@ -170,7 +169,7 @@ class RunMonitor(ForwardingProgress):
         holder = lock.read(self._run) or {}
         token = str(holder.get("token", ""))
         host = str(holder.get("host", socket.gethostname()))
-        self._status = run_status.RunStatus(token, host, os.getpid(), began=time.time())
+        self._status = progress.RunStatus(token, host, os.getpid(), began=time.time())
         self._log = EventLog(self._run, token or "00000000")
         self._opened = self._changed = False
         self._readers: dict[str, Reader] = {}
@@ -189,7 +188,7 @@ class RunMonitor(ForwardingProgress):
         self._open()
         stages = self._status.stages
         if not stages or stages[-1].stage != step.name or stages[-1].ended is not None:
-            stages.append(run_status.StageProgress(step.name, 0, 0, begun=time.time()))
+            stages.append(progress.StageProgress(step.name, 0, 0, begun=time.time()))
         stage_progress = stages[-1]  # a stage in rounds begins several times
         stage_progress.tasks += todo + skipped
         stage_progress.done += skipped
@@ -283,7 +282,7 @@ class RunMonitor(ForwardingProgress):
             if self._opened and self._changed:
                 self._changed = False
                 self._status.t = time.time()
-                self._run.write_bytes(run_status.NAME, self._status.to_json().encode())
+                self._run.write_bytes(progress.NAME, self._status.to_json().encode())
 
     def _read_stores(self) -> None:
         """Mark the stores that the plans read as in use."""
@@ -352,7 +351,7 @@ class RunMonitor(ForwardingProgress):
             self._end_logged = True
         with suppress(StorageError, OSError):
             if not worked and self._run.exists(PLAN):  # nothing was left to do, or it could not begin
-                before = run_status.read(self._run)
+                before = progress.read(self._run)
                 self._status.stages = [] if before is None else before.stages
                 self._opened = True
                 self._log.open()
@@ -407,10 +406,10 @@ def noted(run: Folder, tell: Callable[[Mapping[str, Any]], None]) -> Iterator[No
         with suppress(StorageError, OSError):
             holder = lock.read(run)
             if run.exists(PLAN) and (holder is None or not lock.alive(holder)):
-                before = run_status.read(run)
+                before = progress.read(run)
                 stages = [] if before is None else before.stages
                 values = ("", socket.gethostname(), os.getpid(), state, redacted(message), time.time(), time.time())
-                run.write_bytes(run_status.NAME, run_status.RunStatus(*values, stages=stages).to_json().encode())
+                run.write_bytes(progress.NAME, progress.RunStatus(*values, stages=stages).to_json().encode())
                 log.open()
                 log.flush()
         raise

@@ -24,7 +24,7 @@ from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.config import Config
 from swsdist.config.model import Calibrate
 from swsdist.config.search import Search
-from swsdist.core.codes import methods as kernels_codes
+from swsdist.core.codes import methods as methods_codes
 from swsdist.core.codes import stages as codes
 from swsdist.core.types import CORPUS, DOCUMENTS
 from swsdist.corpora.documents import ENDINGS, kind_of
@@ -577,7 +577,7 @@ class SearchInputs(CorpusInputs):
             where = f"search.streams[{k}]" if search.streams else "search.distance"
             stop = width if term.stop is None else term.stop
             if stop > width:
-                raise kernels_codes.STREAM_COLUMNS_OUTSIDE(where=where, dimension=width, first=term.first, stop=stop)
+                raise methods_codes.STREAM_COLUMNS_OUTSIDE(where=where, dimension=width, first=term.first, stop=stop)
             read = [
                 f"{self.features.kinds[name]} of {name}"
                 for name, (first, last) in self.features.tracks.items()

@@ -14,7 +14,7 @@ from typing import Any
 from swsdist.accounts.journal import DriverJournal
 from swsdist.accounts.records import records
 from swsdist.config.model import Executor as Settings
-from swsdist.core.codes import audio as data_codes
+from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import UserError
 from swsdist.core.needs import LEAST
@@ -56,7 +56,7 @@ class Trial(Stage[str]):
         if how == "pass" and first:
             raise OSError(EIO, "a transient error")
         if how == "data":
-            raise data_codes.COMMAND_NOT_FILE(where="trial", name=how, source="a trial")
+            raise audio_codes.COMMAND_NOT_FILE(where="trial", name=how, source="a trial")
         if how == "bug":
             raise ZeroDivisionError("a bug")
         if how == "mistake":
