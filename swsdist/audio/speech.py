@@ -1,4 +1,6 @@
-"""Detect the speech of a short recording by energy and spectrum, in integers.
+"""What is heard in a recording: speech, its bandwidth, its noise.
+
+Detect the speech of a short recording by energy and spectrum, in integers.
 
 A frame has three features, rounded to quarters of a dB, so that the last bits of a Fourier transform have no effect: the power
 between 200 and 4000 Hz; its ratio to the power of the complete spectrum (hum); and the spectral flatness in that band (0 dB for

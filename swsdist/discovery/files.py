@@ -1,4 +1,6 @@
-"""Class files of the ZeroSpeech challenges: `Class NAME [TEXT]`, a line `DOC ONSET OFFSET` for each fragment, an empty line.
+"""Files of term discovery: classes, pairs, parses, phones, words, folds.
+
+Class files of the ZeroSpeech challenges: `Class NAME [TEXT]`, a line `DOC ONSET OFFSET` for each fragment, an empty line.
 
 The empty line is not needed at the end, nor before the next class. A class may have no fragment. tdev2 wants the last line to
 be empty, and tde v1 numbers as names: `write_classes` writes the first, and keeps the names.

@@ -1,4 +1,6 @@
-"""Measures of a scene: counted over blocks, one pass over the pairs for all measures, and added.
+"""Measures of term discovery: coverage, grouping, type, token, boundary, matching, NED.
+
+Measures of a scene: counted over blocks, one pass over the pairs for all measures, and added.
 
 Interface of measures of term discovery: counts that add up, and ratios of them.
 

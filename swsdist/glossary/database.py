@@ -1,4 +1,6 @@
-"""The SQLite file of a project: its schema, and connections that several threads and processes may use at once.
+"""A project's database: rows, changes and their undoing.
+
+The SQLite file of a project: its schema, and connections that several threads and processes may use at once.
 
 A commit is on the disk when it returns (WAL, `synchronous=FULL`); a transaction that fails leaves nothing.
 """

@@ -1,4 +1,6 @@
-"""The status of a run, from its folder: what it does now, or how it ended.
+"""What a run folder says: state, rejections, digests.
+
+The status of a run, from its folder: what it does now, or how it ended.
 
 For a running run it reads the status file of the driver and the ends of the journals of live processes, whose size does not
 depend on the number of tasks. For other runs it counts receipts.

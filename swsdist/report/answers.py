@@ -1,4 +1,6 @@
-"""Sounds for people: hits of a search by query, as lines of a terminal, a table and a page; and the classes of term
+"""Pages with players: hits of a search, classes of term discovery.
+
+Sounds for people: hits of a search by query, as lines of a terminal, a table and a page; and the classes of term
 discovery, word candidates, as a page.
 
 Pages are self-contained, with players: no network requests, readable without scripts. Names in a page are untrusted: jinja2

@@ -1,4 +1,6 @@
-"""Costs of a run from its journals, which have more than receipts: peaks of nodes, warm-up, and lost attempts.
+"""Costs of a run: journals as timelines, ISF, SSF, PMU, PL, by type of node.
+
+Costs of a run from its journals, which have more than receipts: peaks of nodes, warm-up, and lost attempts.
 
 One pass over the records of a run, process by process; only a few numbers for each node and stage stay in memory.
 

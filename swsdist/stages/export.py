@@ -1,4 +1,6 @@
-"""format and export write the detections in external formats, below `exports/` in the run folder."""
+"""Stages after the scored list: summarise, format, export.
+
+format and export write the detections in external formats, below `exports/` in the run folder."""
 
 from __future__ import annotations
 

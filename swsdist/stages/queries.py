@@ -1,4 +1,6 @@
-"""queries turns spoken examples into shards of a store of queries, a task per group.
+"""Stages of queries: queries, query-statistics, describe.
+
+queries turns spoken examples into shards of a store of queries, a task per group.
 
 query-statistics: documents of the queries' corpus -> their means and variances, of all and of each speaker.
 

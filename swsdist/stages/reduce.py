@@ -1,4 +1,6 @@
-"""reduce turns candidates of all shards into detections and score statistics, one bucket of queries at a time.
+"""Stages from candidates to normalised detections: reduce, cohort, normalise, pooled-statistics.
+
+reduce turns candidates of all shards into detections and score statistics, one bucket of queries at a time.
 
 normalise makes the scores of different queries comparable.
 

@@ -1,4 +1,6 @@
-"""score computes the measures of the whole list from the counts of its parts.
+"""Stages of scoring: align, measure, fit, decide, score.
+
+score computes the measures of the whole list from the counts of its parts.
 
 Long tables of counts are merged before that, several files into one, in rounds until one is left.
 

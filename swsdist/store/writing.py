@@ -1,4 +1,6 @@
-"""Write one shard of a feature store from audio: of documents, or of query examples.
+"""Writing a shard: from audio, from frames given, or from frames that a store has.
+
+Write one shard of a feature store from audio: of documents, or of query examples.
 
 Each document fills consecutive rows of one shard; a row holds at most BLOCK_FRAMES frames, a row group a few rows. An
 unusable document is rejected with its reason, and the rest continue; its rows already written are dead, like those of

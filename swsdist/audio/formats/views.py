@@ -1,4 +1,6 @@
-"""Views: a file made of parts of another; the extent of a file's sound, which `swsdist.audio.formats.extents` finds; and
+"""Places of a file that are a file of their own, and checks of what headers state.
+
+Views: a file made of parts of another; the extent of a file's sound, which `swsdist.audio.formats.extents` finds; and
 checks of what a header states.
 
 Recordings inside of a Kaldi archive: `wav.ark:1234` is the WAV file that begins at byte 1234 of `wav.ark`.

@@ -1,4 +1,6 @@
-"""logistic: converts scores to probabilities, ``p = sigmoid(slope * score + offset)``, fitted on labelled detections.
+"""Steps from and to probabilities: logistic, at-prior, power.
+
+logistic: converts scores to probabilities, ``p = sigmoid(slope * score + offset)``, fitted on labelled detections.
 
 Labels come from an aligned list (schema TRIALS): a paired detection is a hit, an unpaired one a false alarm. Fitted on all
 of them unweighted, p is the probability that a detection with that score is correct, as keyword specific thresholds and

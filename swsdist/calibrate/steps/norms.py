@@ -1,4 +1,6 @@
-"""q-norm: the scores of a query minus their mean, over their standard deviation.
+"""Normalisation by mean and deviation: q-norm, m-norm, zt-norm, speaker-norm.
+
+q-norm: the scores of a query minus their mean, over their standard deviation.
 
 Mean and deviation are those of all candidates of the query (all examples), which the search found in the
 collection: almost all are non-targets. They are computed from exact integer sums, as fractions, so they do not depend

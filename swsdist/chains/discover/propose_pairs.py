@@ -1,4 +1,6 @@
-"""The stage propose-pairs: pairs of segments that stand near each other in a sorted order, a task per order."""
+"""Stages that find pairs alike: cut-segments, propose, select, search, align.
+
+The stage propose-pairs: pairs of segments that stand near each other in a sorted order, a task per order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Gaussian mixtures with diagonal covariances, fitted by expectation maximisation with integer sums.
+"""Gaussian mixtures, phones by their components, and speakers' warp factors, fitted in integers.
+
+Gaussian mixtures with diagonal covariances, fitted by expectation maximisation with integer sums.
 
 Fitting begins with one Gaussian of the frames' mean and variances. All Gaussians are split, each into two whose means
 are 0.2 deviations to either side, up or down per column by a hash of its number, until there are enough. `_BETWEEN`

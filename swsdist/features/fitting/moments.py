@@ -1,4 +1,6 @@
-"""Means and covariances of frames, by integer sums.
+"""Means, covariances and discriminants (lda, hlda), by integer sums.
+
+Means and covariances of frames, by integer sums.
 
 Integer sums do not depend on the order of documents, on shards or tasks. First `Sums`: for each document the sums of
 its columns and of their squares, in float64, each rounded to 2^-60. Then, with the mean and deviation, `products`:
