@@ -200,7 +200,7 @@ def _write_csv(table: pa.Table, path: str) -> None:
 @click.option("--talkers", type=FILE, help="Lines DOC TALKER: adds within, across, and a fold per talker.")
 @click.option("--folds", metavar="FILE|N", help="Folds: a file of intervals, or N parts of equal time of speech.")
 @click.option(
-    "--mode", metavar="NAME", default="seed", show_default=True, help="Whose numbers; others than seed are recipes'."
+    "--mode", metavar="NAME", default="seed", show_default=True, help="Whose numbers; tde1 and tdev2 are of recipes/."
 )
 @click.option("--split", type=FILE, help="Stretches of speech, if the mode needs them.")
 @click.option("--gold-classes", type=FILE, help="Classes of equal phone strings, if the mode needs them.")

@@ -7,7 +7,7 @@ user may enter. Other users of the machine have no access.
 A process can be connected to one Ray only. In a notebook that called `ray.init`, workers are actors of that instance, which is
 never shut down here.
 
-Only this file, `actor`, `ray_executor` and `searcher.on_ray` import ray.
+Only this file, `ray_executor` and `searcher.on_ray` import ray.
 """
 
 from __future__ import annotations
