@@ -23,6 +23,10 @@ IMPOSSIBLE_COST = Code(
 
 # Kaldi's lattices.
 
+MALFORMED_LINE = Code(
+    "malformed-line", DataError, "the line {fault}", "a line is {form}; or write the file again, whole"
+)
+
 MALFORMED_LATTICE_LINE = Code(
     "malformed-lattice-line",
     DataError,
@@ -72,13 +76,6 @@ LATTICE_FROM_COMMAND = Code(
 
 # HTK's lattices, and those of pocketsphinx.
 
-MALFORMED_SLF_LINE = Code(
-    "malformed-slf-line",
-    DataError,
-    "the line {fault}",
-    "a line is NAME=VALUE fields: of the header, a node (I=) or a link (J=, S=, E=); or write the lattice again",
-)
-
 SLF_COUNTS = Code(
     "slf-counts",
     DataError,
@@ -120,10 +117,6 @@ NO_LINK_POSTERIORS = Code(
     "call get_prob() before write_htk(): it computes them",
 )
 
-MALFORMED_SPHINX_LINE = Code(
-    "malformed-sphinx-line", DataError, "the line {fault}", "write, or copy, the lattice again"
-)
-
 # Confusion networks.
 
 NO_TIMES_OF_BINS = Code(
@@ -131,13 +124,6 @@ NO_TIMES_OF_BINS = Code(
     DataError,
     "there is no file {times} with the times of the bins",
     "have lattice-mbr-decode write them (its fourth output), and name that file so",
-)
-
-MALFORMED_CONFUSION = Code(
-    "malformed-confusion",
-    DataError,
-    "the line {fault}",
-    "a line of a confusion network is KEY [ WORD P WORD P ... ] [ ... ], of its times KEY START END ; START END ; ...",
 )
 
 UNPAIRED_CONFUSION = Code(

@@ -35,6 +35,9 @@ from swsdist.lattices.lattice import (
     text_of,
 )
 
+#: What a line is, for messages.
+_ROW = "KEY [ WORD P WORD P ... ] [ ... ], of the times KEY START END ; START END ; ..."
+
 _HEAD = re.compile(rb"\s*\S+(?:[ \t]+\[(?:[ \t]+[0-9]+[ \t]+[0-9.eE+-]+)+[ \t]+\])*[ \t]+\[[ \t]+[0-9]+[ \t]+[0-9]")
 #: Greatest difference of a bin's sum from 1.
 _SLACK = 0.01
@@ -69,7 +72,7 @@ def read(origin: Origin) -> Lattices:
         for fields, where in _records(timing, origin):
             if fields[0] in times:
                 yield Broken(
-                    fields[0], codes.MALFORMED_CONFUSION(where=where, fault=f"repeats the times of {fields[0]}")
+                    fields[0], codes.MALFORMED_LINE(form=_ROW, where=where, fault=f"repeats the times of {fields[0]}")
                 )
             times.setdefault(fields[0], (fields[1:], where))
         for fields, where in chain([] if first is None else [first], networks):
@@ -112,14 +115,16 @@ def _bins(fields: list[str], where: str) -> list[_Bin]:
             )
             total = sum(p for _, p in result[-1])
             if min(p for _, p in result[-1]) < 0 or abs(total - 1) > _SLACK:
-                raise codes.MALFORMED_CONFUSION(where=where, fault=f"has a bin whose probabilities sum to {total:.4g}")
+                raise codes.MALFORMED_LINE(
+                    form=_ROW, where=where, fault=f"has a bin whose probabilities sum to {total:.4g}"
+                )
             inside = None
         elif inside is not None and field not in ("[", "]"):
             inside.append(field)
         else:
-            raise codes.MALFORMED_CONFUSION(where=where, fault="is no row of [ WORD P ... ]")
+            raise codes.MALFORMED_LINE(form=_ROW, where=where, fault="is no row of [ WORD P ... ]")
     if inside is not None:
-        raise codes.MALFORMED_CONFUSION(where=where, fault="ends in a bin")
+        raise codes.MALFORMED_LINE(form=_ROW, where=where, fault="ends in a bin")
     return result
 
 
@@ -127,10 +132,10 @@ def _times(fields: list[str], where: str) -> list[tuple[float, float]]:
     """Starts and ends of bins, in frames."""
     pairs = [part.split() for part in " ".join(fields).split(";")] if fields else []
     if any(len(pair) != 2 for pair in pairs):
-        raise codes.MALFORMED_CONFUSION(where=where, fault="is no row of START END ;")
+        raise codes.MALFORMED_LINE(form=_ROW, where=where, fault="is no row of START END ;")
     spans = [(time(start, "start", where), time(end, "end", where)) for start, end in pairs]
     if back := [span for span in spans if span[1] < span[0]]:
-        raise codes.MALFORMED_CONFUSION(where=where, fault=f"has a bin from {back[0][0]:g} to {back[0][1]:g}")
+        raise codes.MALFORMED_LINE(form=_ROW, where=where, fault=f"has a bin from {back[0][0]:g} to {back[0][1]:g}")
     return spans
 
 

@@ -58,6 +58,10 @@ from swsdist.lattices.lattice import (
     stem,
 )
 
+#: What a line is, for messages.
+_FIELDS = "NAME=VALUE fields: of the header, a node (I=) or a link (J=, S=, E=)"
+_SPHINX = "a row of N nodes, E edges or their lists, as pocketsphinx writes them"
+
 #: Seconds per tick.
 TICK = 0.01
 
@@ -133,7 +137,7 @@ def _lattice(origin: Origin) -> Lattice:
     label, labels = numbered("" if word == NULL else word for word in words)
     base = number(slf.header.get("base", repr(math.e)), "base", where)
     if base < 0 or base == 1:
-        raise codes.MALFORMED_SLF_LINE(where=where, fault=f"has the base {base}")
+        raise codes.MALFORMED_LINE(form=_FIELDS, where=where, fault=f"has the base {base}")
     unit = math.log(base) if base else 1.0
     cost = {name: _log_costs(slf, name, base) for name in ("a", "l", "n", "r")}
     penalty = number(slf.header.get("wdpenalty", "0"), "wdpenalty", where) * unit
@@ -169,7 +173,7 @@ def _lattice(origin: Origin) -> Lattice:
 def _scale(header: Mapping[str, str], name: str, where: str) -> float:
     value = number(header.get(name, "1"), name, where)
     if value < 0:
-        raise codes.MALFORMED_SLF_LINE(where=where, fault=f"has a negative {name}")
+        raise codes.MALFORMED_LINE(form=_FIELDS, where=where, fault=f"has a negative {name}")
     return value
 
 
@@ -180,7 +184,7 @@ def _log_costs(slf: Slf, name: str, base: float) -> Floats:
     chances = slf.column(name, 1.0)
     for (_, where), chance in zip(slf.links, chances, strict=True):
         if chance < 0:
-            raise codes.MALFORMED_SLF_LINE(where=where, fault=f"has a negative probability {name}")
+            raise codes.MALFORMED_LINE(form=_FIELDS, where=where, fault=f"has a negative probability {name}")
     return log_cost(chances)
 
 
@@ -203,7 +207,7 @@ def parse(origin: Origin) -> Slf:
         if "I" in fields:
             node = integer(fields["I"], "I", where)
             if node in nodes:
-                raise codes.MALFORMED_SLF_LINE(where=where, fault=f"is a second node {node}")
+                raise codes.MALFORMED_LINE(form=_FIELDS, where=where, fault=f"is a second node {node}")
             if "L" in fields:
                 raise codes.SUBLATTICE(where=where)
             nodes[node] = fields, where
@@ -221,7 +225,7 @@ def parse(origin: Origin) -> Slf:
             raise codes.SLF_COUNTS(where=origin.path, expected=expected, kind=kind, count=count)
     for node, (_, where) in nodes.items():
         if node >= len(nodes):
-            raise codes.MALFORMED_SLF_LINE(where=where, fault=f"is node {node} of {len(nodes)}")
+            raise codes.MALFORMED_LINE(form=_FIELDS, where=where, fault=f"is node {node} of {len(nodes)}")
     ordered = [nodes[node] for node in range(len(nodes))]
     source, target = (_ends(links, name, len(nodes)) for name in ("S", "E"))
     return Slf(
@@ -237,7 +241,7 @@ def parse(origin: Origin) -> Slf:
 
 
 def _twice(where: str, name: str) -> DataError:
-    return codes.MALFORMED_SLF_LINE(where=where, fault=f"gives {name} twice")
+    return codes.MALFORMED_LINE(form=_FIELDS, where=where, fault=f"gives {name} twice")
 
 
 def _fields(line: str, where: str) -> Iterator[tuple[str, str]]:
@@ -247,7 +251,7 @@ def _fields(line: str, where: str) -> Iterator[tuple[str, str]]:
     while at < len(line):
         field = _FIELD.match(line, at)
         if field is None:
-            raise codes.MALFORMED_SLF_LINE(where=where, fault="is not NAME=VALUE")
+            raise codes.MALFORMED_LINE(form=_FIELDS, where=where, fault="is not NAME=VALUE")
         at = field.end()
         value = field[2] if field[2] is not None else field[3]
         if "\\" in value or value.startswith('"'):
@@ -255,8 +259,8 @@ def _fields(line: str, where: str) -> Iterator[tuple[str, str]]:
             try:
                 value = _ESCAPE.sub(_unescaped, bare)
             except UnicodeDecodeError:
-                raise codes.MALFORMED_SLF_LINE(
-                    where=where, fault=f"has bytes that are not UTF-8: {short(bare)}"
+                raise codes.MALFORMED_LINE(
+                    form=_FIELDS, where=where, fault=f"has bytes that are not UTF-8: {short(bare)}"
                 ) from None
         yield _SHORT.get(field[1], field[1]), value
 
@@ -271,10 +275,10 @@ def _ends(links: list[tuple[Fields, str]], name: str, nodes: int) -> Ints:
     result = np.empty(len(links), np.int64)
     for k, (fields, where) in enumerate(links):
         if name not in fields:
-            raise codes.MALFORMED_SLF_LINE(where=where, fault=f"has no {name}=")
+            raise codes.MALFORMED_LINE(form=_FIELDS, where=where, fault=f"has no {name}=")
         result[k] = integer(fields[name], name, where)
         if result[k] >= nodes:
-            raise codes.MALFORMED_SLF_LINE(where=where, fault=f"names node {result[k]} of {nodes}")
+            raise codes.MALFORMED_LINE(form=_FIELDS, where=where, fault=f"names node {result[k]} of {nodes}")
     return result
 
 
@@ -291,7 +295,7 @@ def _terminal(header: Mapping[str, str], name: str, others: Ints, nodes: int, wh
     if name in header:
         node = integer(header[name], name, where)
         if node >= nodes:
-            raise codes.MALFORMED_SLF_LINE(where=where, fault=f"{name}={node} names a node of {nodes}")
+            raise codes.MALFORMED_LINE(form=_FIELDS, where=where, fault=f"{name}={node} names a node of {nodes}")
         return node
     alone = np.setdiff1d(np.arange(nodes), others)
     if len(alone) != 1:
@@ -334,7 +338,7 @@ def _slf(origin: Origin) -> Lattice:
     p = slf.column("p", math.nan)
     for (_, where), value in zip(slf.links, p, strict=True):
         if not 0 <= value <= 1 + _SLACK:
-            raise codes.MALFORMED_SPHINX_LINE(where=where, fault="has no posterior p from 0 to 1")
+            raise codes.MALFORMED_LINE(form=_SPHINX, where=where, fault="has no posterior p from 0 to 1")
     leaving = np.bincount(slf.source, p, minlength=len(slf.times))
     if slf.start != slf.end and abs(leaving[slf.start] - 1) > _SLACK:
         raise codes.NO_LINK_POSTERIORS(where=origin.path, total=float(leaving[slf.start]))
@@ -464,4 +468,4 @@ class _Rows:
 
     def fault(self, fault: str) -> DataError:
         """The error that the last line has a fault."""
-        return codes.MALFORMED_SPHINX_LINE(where=self.where, fault=fault)
+        return codes.MALFORMED_LINE(form=_SPHINX, where=self.where, fault=fault)
