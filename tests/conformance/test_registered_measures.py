@@ -40,9 +40,7 @@ def test_conformance(name: str) -> None:
 @pytest.mark.parametrize("name", list(MEASURES))
 def test_bytes_are_those_of_the_version(name: str) -> None:
     found = (MEASURES[name].version, value_digest(measure(name)))
-    assert found == GOLDEN[name], (
-        "if the change is meant, raise the version in swsdist/registry/registries.py, and record both"
-    )
+    assert found == GOLDEN.get(name), f"if it is meant, raise the entry's version, and record: {name!r}: {found}"
 
 
 class Queries:
