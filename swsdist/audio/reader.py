@@ -47,6 +47,7 @@ from swsdist.audio.formats import ffmpeg, libsndfile
 from swsdist.audio.formats.libsndfile import UNKNOWN, Joined, plain
 from swsdist.audio.formats.views import Extent, check_extent
 from swsdist.audio.streams import open_bytes
+from swsdist.core.arrays import Singles
 from swsdist.core.codes import audio as codes
 from swsdist.core.errors import AudioError, CutOffError, ForeignError, recast
 from swsdist.io.filesystem import READ_AHEAD, is_remote
@@ -164,7 +165,7 @@ def read_blocks(
     start: float | None = None,
     end: float | None = None,
     storage: Mapping[str, object] | None = None,
-) -> Iterator[NDArray[np.float32]]:
+) -> Iterator[Singles]:
     """Samples of one channel of a recording, or of a place in it, block by block.
 
     Args:
@@ -184,7 +185,7 @@ def read_blocks(
         CutOffError: after all blocks: the recording ends early.
     """
     size = max(1, round(block_seconds * rate))
-    buffered: list[NDArray[np.float32]] = []
+    buffered: list[Singles] = []
     count, cut = 0, None
     try:
         for piece in _resampled(path, channel, rate, start, end, storage):
@@ -207,7 +208,7 @@ def read_blocks(
 
 def _resampled(
     path: str, channel: int, rate: int, start: float | None, end: float | None, storage: Mapping[str, object] | None
-) -> Iterator[NDArray[np.float32]]:
+) -> Iterator[Singles]:
     at = None if start is None else max(0.0, start - 2 * _PREROLL_SECONDS)
     with _decoding(path, storage, at=at) as sound:
         if not 1 <= channel <= sound.channels:
@@ -250,7 +251,7 @@ def _outside(sound: Sound, place: str, length: float | None) -> AudioError:
     return codes.PLACE_OUTSIDE(where=sound.path, place=place, duration=duration)
 
 
-def _channel(sound: Sound, channel: int, first: int, last: int | None) -> Iterator[NDArray[np.float32]]:
+def _channel(sound: Sound, channel: int, first: int, last: int | None) -> Iterator[Singles]:
     """Finite samples of one channel, frames first to last (None: to the end)."""
     position = max(0, first - round(_PREROLL_SECONDS * sound.samplerate))
     if position:
@@ -286,7 +287,7 @@ def _channel(sound: Sound, channel: int, first: int, last: int | None) -> Iterat
         raise _outside(sound, f"{first / sound.samplerate:.3f} s to {shown}", seconds)
 
 
-def _pieces(sound: Sound, position: int = 0) -> Iterator[NDArray[np.float32]]:
+def _pieces(sound: Sound, position: int = 0) -> Iterator[Singles]:
     """Samples (frames, channels) from the current position to the end, checked against the length in the header.
 
     Args:
@@ -340,12 +341,12 @@ class _Broken(Exception):
     """The decoder failed: its error, and the samples before."""
 
 
-def _read(sound: Sound) -> NDArray[np.float32]:
+def _read(sound: Sound) -> Singles:
     if isinstance(sound, ffmpeg.Decoded):
         return sound.read(_PIECE)
     buffer = np.full((_PIECE, sound.channels), np.nan, np.float32)
     try:
-        piece: NDArray[np.float32] = sound.read(_PIECE, dtype="float32", always_2d=True, out=buffer)
+        piece: Singles = sound.read(_PIECE, dtype="float32", always_2d=True, out=buffer)
     except soundfile.LibsndfileError as error:
         unread = np.isnan(buffer).any(axis=1)
         raise _Broken(error, buffer[: int(np.argmax(unread)) if unread.any() else _PIECE]) from error
@@ -439,7 +440,7 @@ class Clip(NamedTuple):
         begin: time of the first sample in the recording, s.
     """
 
-    samples: NDArray[np.float32]
+    samples: Singles
     rate: int
     begin: float
 

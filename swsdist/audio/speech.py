@@ -44,6 +44,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Bools, Floats, Ints, Singles
+
 #: Raised whenever the same samples give another place.
 VERSION = 3
 
@@ -105,7 +107,7 @@ class Place(NamedTuple):
     duration: float
 
 
-def levels(samples: NDArray[np.float32], rate: int) -> Levels:
+def levels(samples: Singles, rate: int) -> Levels:
     """Features of frames of 25 ms every 10 ms, from samples of full scale 1."""
     hop, length = round(HOP * rate), round(WINDOW * rate)
     if len(samples) < length:
@@ -132,12 +134,12 @@ def levels(samples: NDArray[np.float32], rate: int) -> Levels:
     return Levels(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
-def _steps(ratio: NDArray[np.float64]) -> NDArray[np.int32]:
+def _steps(ratio: Floats) -> NDArray[np.int32]:
     steps: NDArray[np.int32] = np.rint(10 * _DB * np.log10(ratio)).astype(np.int32)
     return steps
 
 
-def find_speech(samples: NDArray[np.float32], rate: int) -> Place | None:
+def find_speech(samples: Singles, rate: int) -> Place | None:
     """The strongest phrase of a recording.
 
     A recording with the spectrum of a voice, but little range between loud and quiet frames, is a tight cut and is kept.
@@ -207,7 +209,7 @@ def thresholds(quiet: int, loud: int) -> tuple[int, int]:
     return strong, max(loud - _WEAK, quiet + span * _WEAK_PART // 256)
 
 
-def is_spoken(first: int, last: int, strong: NDArray[np.bool_], voiced: NDArray[np.bool_]) -> bool:
+def is_spoken(first: int, last: int, strong: Bools, voiced: Bools) -> bool:
     """Whether a stretch has enough strong frames, and enough of these with the spectrum of a voice."""
     return bool(
         np.count_nonzero(strong[first:last]) >= _STRONG_FRAMES
@@ -231,7 +233,7 @@ def _is_cut(power: NDArray[np.int32], seconds: float, loud: int) -> bool:
     return seconds >= _LONG or (seconds >= _SHORT and loud - middle >= _SILENT)
 
 
-def stretches(mask: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
+def stretches(mask: Bools) -> Iterator[tuple[int, int]]:
     """First index, and the one after the last, of each run of True."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(np.int8)))
     yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
@@ -264,7 +266,7 @@ class Bandwidth:
 
     def __init__(self, rate: int) -> None:
         self._rate = rate
-        self._counts: NDArray[np.int64] | None = None
+        self._counts: Ints | None = None
 
     def add(self, frame_levels: Levels) -> None:
         """Add the levels of the next frames."""
@@ -327,7 +329,7 @@ _REACH, _NARROWEST, _WIDEST = 8, 4, 160
 #: Of what is not noise, the part that the peak of speech exceeds.
 _PEAK = 0.95
 
-Counts = NDArray[np.int64]
+Counts = Ints
 
 
 class Meter:
@@ -345,7 +347,7 @@ class Meter:
         self._rest = np.empty(0, np.float32)
         self.counts: Counts = np.zeros(BINS, np.int64)
 
-    def add(self, samples: NDArray[np.float32]) -> None:
+    def add(self, samples: Singles) -> None:
         """Add the next samples, float32 (n,), full scale 1."""
         joined = np.concatenate([self._rest, samples])
         halves = len(joined) // self._size
@@ -379,7 +381,7 @@ def signal_to_noise(counts: Counts) -> float | None:
     return (peak - middle) * _STEP
 
 
-def _noise(counts: NDArray[np.float64]) -> tuple[int, NDArray[np.float64]]:
+def _noise(counts: Floats) -> tuple[int, Floats]:
     """Middle of the noise (bin), and its raised cosine, float64 (500,)."""
     width = 2 * _SMOOTH + 1
     smooth = np.convolve(counts, np.full(width, 1 / width), mode="same")
@@ -408,7 +410,7 @@ def _noise(counts: NDArray[np.float64]) -> tuple[int, NDArray[np.float64]]:
 
 
 @functools.cache
-def _shapes() -> NDArray[np.float64]:
+def _shapes() -> Floats:
     """Raised cosines of height 1, float64 (widths, bins around the middle)."""
     widths = np.arange(_NARROWEST, _WIDEST + 1, 2)
     distance = np.abs(np.arange(-(_WIDEST // 2), _WIDEST // 2 + 1)) / widths[:, None]
@@ -439,7 +441,7 @@ class Listener:
         self._parts: list[list[NDArray[np.int16]]] = []
         self._bandwidth = Bandwidth(rate)
 
-    def add(self, samples: NDArray[np.float32]) -> None:
+    def add(self, samples: Singles) -> None:
         """Add the next samples, float32 (n,), full scale 1."""
         if self._rate < LEAST_RATE:
             return
@@ -458,7 +460,7 @@ class Listener:
         """Hz, as `Bandwidth.hz`."""
         return self._bandwidth.hz
 
-    def marks(self, frames: int, hop: int, frame_length: int) -> NDArray[np.bool_]:
+    def marks(self, frames: int, hop: int, frame_length: int) -> Bools:
         """Whether each frame of an extractor contains speech, bool (frames,).
 
         All frames do in a recording that is too short, or sampled below 2000 Hz.
@@ -475,11 +477,11 @@ class Listener:
         # The detector's frame with the nearest middle.
         middle = np.arange(frames) * hop + (frame_length - self._length) / 2
         nearest = np.rint(middle / self._hop).astype(np.int64)
-        marks: NDArray[np.bool_] = matches[nearest.clip(0, len(matches) - 1)]
+        marks: Bools = matches[nearest.clip(0, len(matches) - 1)]
         return marks
 
 
-def _blanks(silent: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _blanks(silent: Bools) -> Bools:
     """Which frames of the detector lie in a long digital silence, by whether each is silent."""
     least, result = round((_BLANK - WINDOW) / HOP) + 1, np.zeros(len(silent), np.bool_)
     for first, last in stretches(silent):
@@ -487,9 +489,7 @@ def _blanks(silent: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return result
 
 
-def _speech(
-    power: NDArray[np.int16], hum: NDArray[np.int16], flatness: NDArray[np.int16], blank: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
+def _speech(power: NDArray[np.int16], hum: NDArray[np.int16], flatness: NDArray[np.int16], blank: Bools) -> Bools:
     """Whether each frame of the detector is speech; arguments as in `swsdist.audio.speech.Levels`, and from `_blanks`."""
     count = len(power)
     like_a_voice = (flatness <= FLAT) & (hum >= HUM)
@@ -522,11 +522,11 @@ def _speech(
     return marks & ~blank
 
 
-def pack_marks(marks: NDArray[np.bool_]) -> bytes:
+def pack_marks(marks: Bools) -> bytes:
     """Marks as bits, the first in the lowest bit of the first byte."""
     return np.packbits(marks, bitorder="little").tobytes()
 
 
-def unpack_marks(bits: bytes, frames: int) -> NDArray[np.bool_]:
+def unpack_marks(bits: bytes, frames: int) -> Bools:
     """Marks from `pack_marks`, bool (frames,)."""
     return np.unpackbits(np.frombuffer(bits, np.uint8), count=frames, bitorder="little").astype(np.bool_)

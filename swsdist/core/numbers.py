@@ -15,6 +15,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Floats
 from swsdist.core.codes import io as codes
 from swsdist.core.errors import UserError
 
@@ -60,8 +61,8 @@ def _refused(given: object, name: str, required: str, example: str) -> UserError
 @overload
 def frames_to_seconds(frames: int, shift: float) -> float: ...
 @overload
-def frames_to_seconds(frames: NDArray[np.integer], shift: float) -> NDArray[np.float64]: ...
-def frames_to_seconds(frames: int | NDArray[np.integer], shift: float) -> float | NDArray[np.float64]:
+def frames_to_seconds(frames: NDArray[np.integer], shift: float) -> Floats: ...
+def frames_to_seconds(frames: int | NDArray[np.integer], shift: float) -> float | Floats:
     """Time in s at which a frame begins; for the end of a span pass the first frame after it.
 
     The product is rounded to 1e-6 s, so that frame 30 of 10 ms frames begins at 0.3 and not at 0.30000000000000004.

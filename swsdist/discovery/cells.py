@@ -27,8 +27,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from swsdist.core.arrays import Bools, Ints
 from swsdist.discovery.scene import Scene
-from swsdist.discovery.units import Flags, Ints, ids, partnered, representatives
+from swsdist.discovery.units import ids, partnered, representatives
 
 #: Which pairs count: all, those of one talker, those of two.
 Talkers = Literal["all", "within", "across"]
@@ -51,23 +52,23 @@ class Block:
 
     scene: Scene
     talkers: Talkers
-    documents: Flags
+    documents: Bools
 
     @cached_property
-    def phone(self) -> Flags:
+    def phone(self) -> Bools:
         """Whether each phone is in the block."""
         return self.documents[self.scene.gold.phones.document]
 
     @cached_property
-    def span(self) -> Flags:
+    def span(self) -> Bools:
         """Whether each span of fragments is in the block."""
         return self.documents[self.scene.spans.document]
 
-    def counts(self, left: Ints, right: Ints) -> Flags:
+    def counts(self, left: Ints, right: Ints) -> Bools:
         """Whether pairs of documents count, by their talkers."""
         if self.talkers == "all" or self.scene.talker is None:
             return np.ones(len(left), bool)
-        same: Flags = self.scene.talker[left] == self.scene.talker[right]
+        same: Bools = self.scene.talker[left] == self.scene.talker[right]
         return same if self.talkers == "within" else ~same
 
 
@@ -93,10 +94,10 @@ class Cell:
         return Cell(self.block, self.first[apart], self.second[apart])
 
     @cached_property
-    def alike(self) -> Flags:
+    def alike(self) -> Bools:
         """Whether the two have the same phone string."""
         string = self.block.scene.spans.string
-        result: Flags = string[self.first] == string[self.second]
+        result: Bools = string[self.first] == string[self.second]
         return result
 
     @property
@@ -423,7 +424,7 @@ class Parts(NamedTuple):
     begin: Ints
     other: Ints
     ends: tuple[int, int]
-    equal: Flags
+    equal: Bools
 
 
 def completed(batch: Batch, least: int = SHORTEST) -> Iterator[Parts]:
@@ -465,7 +466,7 @@ def _lowest(i: int) -> int:
 
 
 def _middle(
-    above: _Table | None, left: _Table | None, corner: _Table | None, differ: Flags | None, i: int, j: int, pairs: int
+    above: _Table | None, left: _Table | None, corner: _Table | None, differ: Bools | None, i: int, j: int, pairs: int
 ) -> _Table:
     """Distances from each place where parts that end at (i, j) can begin: (pairs, i - lowest + 1, j - lowest + 1)."""
     rows, columns = i - _lowest(i) + 1, j - _lowest(j) + 1
@@ -481,12 +482,12 @@ def _middle(
     return table
 
 
-def _lower(table: _Table, other: _Table, cost: int | Flags) -> None:
+def _lower(table: _Table, other: _Table, cost: int | Bools) -> None:
     np.minimum(table, other + np.int16(cost) if isinstance(cost, int) else other + cost, out=table)
 
 
 def _parts(
-    table: _Table, head: _Table, tail: np.ndarray, distance: np.ndarray, live: Flags, ends: tuple[int, int], least: int
+    table: _Table, head: _Table, tail: np.ndarray, distance: np.ndarray, live: Bools, ends: tuple[int, int], least: int
 ) -> Iterator[Parts]:
     """The parts with these ends."""
     rows = np.flatnonzero(live)
@@ -517,7 +518,7 @@ def repeated(block: Block) -> Iterator[tuple[int, Ints]]:
         yield length, live
 
 
-def in_pairs(block: Block, string: Ints, first: Ints, last: Ints, document: Ints) -> Flags:
+def in_pairs(block: Block, string: Ints, first: Ints, last: Ints, document: Ints) -> Bools:
     """Whether each span has a partner of the same string with which it does not overlap, and whose pair counts.
 
     Args:
@@ -536,5 +537,5 @@ def in_pairs(block: Block, string: Ints, first: Ints, last: Ints, document: Ints
     least, most = np.full(strings, len(talker) + len(of)), np.full(strings, -1)
     np.minimum.at(least, string, of)
     np.maximum.at(most, string, of)
-    several: Flags = (least < most)[string]
+    several: Bools = (least < most)[string]
     return several

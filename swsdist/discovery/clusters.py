@@ -24,12 +24,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from swsdist.audio.speech import stretches
 from swsdist.config.section import Section
+from swsdist.core.arrays import Bools
 from swsdist.discovery.neighbours import nearest
 
 
@@ -300,7 +299,7 @@ def choose(tokens: Sequence[Token]) -> list[Token]:
     return result[::-1]
 
 
-def with_rest(tokens: Sequence[Token], spoken: NDArray[np.bool_], boundaries: Sequence[int], least: int) -> list[Token]:
+def with_rest(tokens: Sequence[Token], spoken: Bools, boundaries: Sequence[int], least: int) -> list[Token]:
     """The tokens, and speech that none covers, cut at boundaries; no piece has fewer than `least` frames.
 
     Args:

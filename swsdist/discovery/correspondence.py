@@ -21,9 +21,9 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from swsdist.core.arrays import Floats, Ints, Singles
 from swsdist.core.codes import features as codes
 from swsdist.discovery.neighbours import (
     Match,
@@ -71,7 +71,7 @@ class Utterance(NamedTuple):
     """A document, in the order of contents: its speaker, and its speech, float32 (frames, columns)."""
 
     speaker: str | None
-    frames: NDArray[np.float32]
+    frames: Singles
 
 
 class Correspondence(FittedProjection):
@@ -111,7 +111,7 @@ class Correspondence(FittedProjection):
             raise codes.PROJECTION_TOO_LARGE(where=where, columns=len(wide.columns), highest=MOST_COLUMNS)
         return super().shape(wide, loaded)
 
-    def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
+    def apply(self, frames: Singles) -> Singles:
         """Transform float32 (frames, input columns) to float32 (frames, columns)."""
         return super().apply(spliced(frames, self.frames))
 
@@ -164,10 +164,10 @@ class CorrespondenceRounds:
         self,
         documents: Sequence[Utterance],
         pairs: Sequence[Pair],
-        paths: Sequence[NDArray[np.int64]],
-        mean: NDArray[np.float64],
-        deviation: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+        paths: Sequence[Ints],
+        mean: Floats,
+        deviation: Floats,
+    ) -> Floats:
         """Discriminants of spliced frames, whose mean and deviation are given."""
         from scipy.linalg import eigh
 
@@ -188,7 +188,7 @@ class CorrespondenceRounds:
         return np.asarray(axes[:, ::-1][:, : self.columns], np.float64)
 
 
-def recurring(frames: Sequence[NDArray[np.float32]], speakers: Sequence[str | None], most: int) -> list[Pair]:
+def recurring(frames: Sequence[Singles], speakers: Sequence[str | None], most: int) -> list[Pair]:
     """The best pairs of stretches that are alike, by numbers of documents: those of two speakers first, then of two documents.
 
     Args:
@@ -227,7 +227,7 @@ def recurring(frames: Sequence[NDArray[np.float32]], speakers: Sequence[str | No
     return [(numbers, hit) for _, _, numbers, hit in sorted(ranked)[:most]]
 
 
-def _path(frames: Sequence[NDArray[np.float32]], pair: Pair, distance: Distance) -> NDArray[np.int64]:
+def _path(frames: Sequence[Singles], pair: Pair, distance: Distance) -> Ints:
     """The best path of a pair: int64 (cells, 2), frames of both documents."""
     (left, right), hit = pair
     distances = local_distances(frames[left][slice(*hit.left)], frames[right][slice(*hit.right)], distance)

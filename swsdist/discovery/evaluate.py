@@ -8,10 +8,11 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from swsdist.core.arrays import Ints
 from swsdist.core.codes import discovery as codes
 from swsdist.discovery.files import read_classes, read_folds, read_list, read_split, read_talkers, read_units
 from swsdist.discovery.measures import equal_parts
-from swsdist.discovery.units import Corpus, EvaluationSetup, Fragments, Given, Intervals, Ints
+from swsdist.discovery.units import Corpus, EvaluationSetup, Fragments, Given, Intervals
 from swsdist.io.notices import Notices
 from swsdist.registry.registries import DISCOVERY_MEASURES, DISCOVERY_MODES
 

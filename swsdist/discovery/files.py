@@ -35,8 +35,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from swsdist.core.arrays import Ints
 from swsdist.core.codes import discovery as codes
-from swsdist.discovery.units import BEYOND, TICKS, Fragments, Intervals, Ints, Units, document_name
+from swsdist.discovery.units import BEYOND, TICKS, Fragments, Intervals, Units, document_name
 from swsdist.io.compressed import lines, opened
 from swsdist.io.fields import split, time
 from swsdist.io.filesystem import Folder

@@ -28,6 +28,7 @@ from typing import Protocol
 
 import numpy as np
 
+from swsdist.core.arrays import Bools, Ints
 from swsdist.core.codes import discovery as codes
 from swsdist.discovery.cells import (
     LONGEST,
@@ -45,7 +46,7 @@ from swsdist.discovery.cells import (
     repeated,
 )
 from swsdist.discovery.scene import EDGE, Scene, Spans
-from swsdist.discovery.units import BEYOND, Corpus, Flags, Fragments, Intervals, Ints, ids, places
+from swsdist.discovery.units import BEYOND, Corpus, Fragments, Intervals, ids, places
 
 #: A value of a result: counts are integers, ratios floats, None is undefined.
 Value = int | float | None
@@ -146,7 +147,7 @@ def evaluated(
     measures: Mapping[str, Measure],
     scene: Scene,
     talkers: Talkers = "all",
-    blocks: Sequence[Flags] | None = None,
+    blocks: Sequence[Bools] | None = None,
 ) -> dict[str, Mapping[str, Value]]:
     """The values of measures, by name.
 
@@ -197,20 +198,20 @@ class _Counting:
         """Covered phones or ticks of the block."""
         return {"disc": self._measured(self._discovered()), "all": self._measured(self._there())}
 
-    def _measured(self, covered: Flags) -> int:
+    def _measured(self, covered: Bools) -> int:
         phones = self._block.scene.gold.phones
         counted = covered & self._block.phone
         return int((phones.offset - phones.onset)[counted].sum() if self._time else counted.sum())
 
-    def _discovered(self) -> Flags:
+    def _discovered(self) -> Bools:
         spans = self._block.scene.spans
         change = np.zeros(len(self._block.scene.gold) + 1, np.int64)
         np.add.at(change, spans.first[self._member], 1)
         np.add.at(change, spans.last[self._member], -1)
-        covered: Flags = np.cumsum(change)[:-1] > 0
+        covered: Bools = np.cumsum(change)[:-1] > 0
         return covered
 
-    def _there(self) -> Flags:
+    def _there(self) -> Bools:
         """By strings of 3 phones, for a longer one consists of them."""
         covered = np.zeros(len(self._block.scene.gold), bool)
         _, first = next(repeated(self._block), (0, np.zeros(0, np.int64)))
@@ -322,7 +323,7 @@ def _words(block: Block) -> Spans:
     return block.scene.word_spans
 
 
-def _counts(documents: Flags, disc: tuple[Ints, Ints], gold: tuple[Ints, Ints]) -> dict[str, int]:
+def _counts(documents: Bools, disc: tuple[Ints, Ints], gold: tuple[Ints, Ints]) -> dict[str, int]:
     """Counts of two sets of items, each with its document, in a block; an item of both is counted as the first has it.
 
     An item below 0 is wrong, and in no other set.
@@ -515,14 +516,14 @@ def _statistics(values: Sequence[float]) -> dict[str, Value]:
     return {"mean": mean, "std": deviation, "n": len(values)}
 
 
-def inside(stretches: Intervals, fold: Intervals) -> Flags:
+def inside(stretches: Intervals, fold: Intervals) -> Bools:
     """Whether each stretch lies wholly inside one interval of a fold; these are disjoint."""
     if not len(fold):
         return np.zeros(len(stretches), bool)
     fold = fold.take(np.lexsort((fold.onset, fold.document)))
     k = np.searchsorted(places(fold.document, fold.onset), places(stretches.document, stretches.onset), "right") - 1
     at = np.maximum(k, 0)
-    fits: Flags = (k >= 0) & (fold.document[at] == stretches.document) & (stretches.offset <= fold.offset[at])
+    fits: Bools = (k >= 0) & (fold.document[at] == stretches.document) & (stretches.offset <= fold.offset[at])
     return fits
 
 

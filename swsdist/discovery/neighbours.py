@@ -41,6 +41,7 @@ from pydantic import Field, model_validator
 
 from swsdist.audio.speech import stretches
 from swsdist.config.section import Section
+from swsdist.core.arrays import Bools, Floats, Ints, Singles
 from swsdist.core.codes import discovery as codes
 from swsdist.kernels.alignment import align_locally
 from swsdist.kernels.arithmetic import MAX_DISTANCE
@@ -97,7 +98,7 @@ class Places(NamedTuple):
     document: NDArray[np.int32]
     first: NDArray[np.int32]
     signature: NDArray[np.uint8]
-    time: NDArray[np.int64]
+    time: Ints
 
     @classmethod
     def of(
@@ -112,7 +113,7 @@ class Places(NamedTuple):
         number = document if recording is None else recording
         return cls(document, first, signature, (number.astype(np.int64) << 32) + origin + first)
 
-    def apart(self, left: NDArray[np.int32], right: NDArray[np.int32], least: int) -> NDArray[np.bool_]:
+    def apart(self, left: NDArray[np.int32], right: NDArray[np.int32], least: int) -> Bools:
         """Which pairs are of two recordings, or have first frames so far from each other."""
         return np.asarray(np.abs(self.time[left] - self.time[right]) >= least, np.bool_)
 
@@ -129,12 +130,12 @@ class Pairs(NamedTuple):
     right: NDArray[np.int32]
     unlike: NDArray[np.int32]
 
-    def take(self, chosen: NDArray[np.int64] | NDArray[np.bool_]) -> Pairs:
+    def take(self, chosen: Ints | Bools) -> Pairs:
         """Some of the pairs, by number or mask."""
         return Pairs(*(column[chosen] for column in self))
 
 
-def order_of(bits: int, number: int) -> NDArray[np.int64]:
+def order_of(bits: int, number: int) -> Ints:
     """64 of the bits of a signature, in an order that is the same on any machine."""
     keys = hashlib.shake_256(f"order {bits} {number}".encode()).digest(8 * bits)
     return np.argsort(np.frombuffer(keys, ">u8"), kind="stable")[:64]
@@ -181,9 +182,9 @@ class Grid(NamedTuple):
         half: hops before, and after, each document at least.
     """
 
-    place: NDArray[np.int64]
+    place: Ints
     words: NDArray[np.uint64]
-    held: NDArray[np.bool_]
+    held: Bools
     half: int
 
     @classmethod
@@ -289,8 +290,8 @@ class Match(NamedTuple):
 class Stretches(NamedTuple):
     """A document's frames, prepared for one side, float32 (frames, columns), and which are speech, bool (frames,)."""
 
-    frames: NDArray[np.float32]
-    spoken: NDArray[np.bool_]
+    frames: Singles
+    spoken: Bools
 
 
 def match(
@@ -362,7 +363,7 @@ class Segments(Section):
     speech: float = Field(0.8, ge=0, le=1, description="least share of a segment's frames that are speech")
 
 
-def directions(columns: int, options: Segments) -> NDArray[np.float64]:
+def directions(columns: int, options: Segments) -> Floats:
     """Random signs, float64 (parts x columns, bits) of -1 and 1; the same on any machine."""
     count = options.parts * columns * options.bits
     stream = hashlib.shake_256(f"signature {options.parts} {columns} {options.bits}".encode()).digest(-(-count // 8))
@@ -370,17 +371,15 @@ def directions(columns: int, options: Segments) -> NDArray[np.float64]:
     return signs.astype(np.float64) * 2 - 1
 
 
-def starts(spoken: NDArray[np.bool_], options: Segments) -> NDArray[np.int64]:
+def starts(spoken: Bools, options: Segments) -> Ints:
     """First frames of a document's segments, by which of its frames are speech: bool (frames,)."""
     sums = np.concatenate([[0], np.cumsum(spoken)])
     first = np.arange(0, len(spoken) - options.frames + 1, options.hop)
-    result: NDArray[np.int64] = first[sums[first + options.frames] - sums[first] >= options.speech * options.frames]
+    result: Ints = first[sums[first + options.frames] - sums[first] >= options.speech * options.frames]
     return result
 
 
-def signatures(
-    frames: NDArray[np.float32], first: NDArray[np.int64], signs: NDArray[np.float64], options: Segments
-) -> NDArray[np.uint8]:
+def signatures(frames: Singles, first: Ints, signs: Floats, options: Segments) -> NDArray[np.uint8]:
     """Signatures of segments, uint8 (segments, bits / 8).
 
     Args:
@@ -411,7 +410,7 @@ class Boundaries(Section):
     reach: int = Field(8, ge=0, description="most frames by which an end of a member moves to a boundary")
 
 
-def falls(loudness: NDArray[np.int64], smooth: int, fall: float) -> list[int]:
+def falls(loudness: Ints, smooth: int, fall: float) -> list[int]:
     """Frames in which half of the last unbroken fall before a syllable is done, ascending.
 
     Args:
@@ -430,12 +429,12 @@ def falls(loudness: NDArray[np.int64], smooth: int, fall: float) -> list[int]:
     return result
 
 
-def _sums(values: NDArray[np.int64], width: int) -> NDArray[np.int64]:
+def _sums(values: Ints, width: int) -> Ints:
     """Sums of the frames around each; the first and the last frame are repeated."""
     if not len(values):
         return values
     sums = np.concatenate([[0], np.cumsum(np.pad(values, width // 2, "edge"))])
-    result: NDArray[np.int64] = sums[width:] - sums[:-width]
+    result: Ints = sums[width:] - sums[:-width]
     return result
 
 
@@ -454,7 +453,7 @@ def minima(values: Sequence[int], depth: float) -> list[int]:
     return result
 
 
-def without_margins(spoken: NDArray[np.bool_], margin: int) -> NDArray[np.bool_]:
+def without_margins(spoken: Bools, margin: int) -> Bools:
     """Marks of speech, bool (frames,), without the first and the last `margin` frames of each stretch."""
     result = spoken.copy()
     for first, stop in stretches(spoken):

@@ -11,11 +11,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from swsdist.core.arrays import Bools, Ints
 from swsdist.core.fingerprint import stable_hash
 from swsdist.discovery import seed
 from swsdist.discovery.measures import evaluated, inside
 from swsdist.discovery.scene import Scene
-from swsdist.discovery.units import BEYOND, Corpus, EvaluationSetup, Flags, Fragments, Given, Intervals, Ints
+from swsdist.discovery.units import BEYOND, Corpus, EvaluationSetup, Fragments, Given, Intervals
 from swsdist.registry.registries import DISCOVERY_MEASURES
 
 #: Points of a curve, as parts of the pairs.
@@ -77,7 +78,7 @@ def curve(corpus: Corpus, pairs: Fragments, score: Ints) -> list[dict[str, objec
     """
     measures = {name: DISCOVERY_MEASURES[name].load()() for name in ("ned", "coverage")}
     order = np.argsort(-score, kind="stable")
-    parts: dict[str, Flags] = {"all": np.ones(len(score), np.bool_)}
+    parts: dict[str, Bools] = {"all": np.ones(len(score), np.bool_)}
     if corpus.talker is not None:
         talker = corpus.talker[pairs.document]
         parts["across"] = talker[::2] != talker[1::2]

@@ -17,16 +17,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from swsdist.core.arrays import Bools, Ints
 from swsdist.core.types import columns
 from swsdist.discovery.files import ticks_of
 from swsdist.discovery.units import (
     SILENCES,
     Corpus,
-    Flags,
     Fragments,
     Gold,
     Intervals,
-    Ints,
     Units,
     document_name,
     string_ids,
@@ -49,14 +48,14 @@ def spans(gold: Gold, stretches: Intervals) -> tuple[Ints, Ints]:
     return starts, np.maximum(starts, ends)
 
 
-def _belongs(gold: Gold, phone: Ints, stretches: Intervals) -> Flags:
+def _belongs(gold: Gold, phone: Ints, stretches: Intervals) -> Bools:
     """Whether a phone belongs to its stretch; of an index beyond the phones anything."""
     if not len(gold):
         return np.zeros(len(phone), bool)
     at = np.clip(phone, 0, len(gold) - 1)
     onset, offset = gold.phones.onset[at], gold.phones.offset[at]
     common = np.minimum(stretches.offset, offset) - np.maximum(stretches.onset, onset)
-    result: Flags = (common > EDGE) | (2 * common > offset - onset)
+    result: Bools = (common > EDGE) | (2 * common > offset - onset)
     return result
 
 

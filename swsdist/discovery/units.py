@@ -11,10 +11,8 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+from swsdist.core.arrays import Bools, Ints
 
 #: Ticks a second.
 TICKS = 1_000_000
@@ -50,7 +48,7 @@ class Intervals:
     def __len__(self) -> int:
         return len(self.document)
 
-    def take(self, rows: Ints | Flags) -> Self:
+    def take(self, rows: Ints | Bools) -> Self:
         """Some of them, by index or mask."""
         arrays = {item.name: getattr(self, item.name) for item in fields(self)}
         taken = {name: array[rows] for name, array in arrays.items() if isinstance(array, np.ndarray)}

@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from swsdist.audio.reader import write_clip
+from swsdist.core.arrays import Floats, Ints
 from swsdist.core.codes import discovery as discovery_codes
 from swsdist.core.codes import io as codes
 from swsdist.core.errors import AudioError
@@ -78,8 +78,6 @@ class NistList(Rows):
 table, stdlist, kwslist = CsvTable(), NistList("stdlist.xml", stdlist_of), NistList("kwslist.xml", kwslist_of)
 
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 #: Greatest length of a file's name on all common file systems, bytes.
 _LONGEST_NAME = 255
 

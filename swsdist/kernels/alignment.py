@@ -25,6 +25,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Floats, Ints
 from swsdist.kernels.arithmetic import MAX_DISTANCE, State, StateType, least
 from swsdist.kernels.compiled import compiled
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
@@ -93,9 +94,9 @@ def aligned(distances: NDArray[np.int16]) -> Alignment:
 def average(
     path: NDArray[np.int32],
     places: int,
-    frames: NDArray[np.float64],
-    counts: NDArray[np.int64],
-    mean: NDArray[np.float64],
+    frames: Floats,
+    counts: Ints,
+    mean: Floats,
 ) -> None:
     """Update running means with the frames of a sequence that a path aligns to them.
 
@@ -136,21 +137,19 @@ def packed(query_frames: int, columns: int) -> Packed:
 
 
 #: The search of a query in windows; see `in_windows` for the arguments.
-InWindows: TypeAlias = Callable[
-    [NDArray[np.int16], int, int, NDArray[np.int64], bool, int, NDArray[np.int16], State, NDArray[np.int64]], None
-]
+InWindows: TypeAlias = Callable[[NDArray[np.int16], int, int, Ints, bool, int, NDArray[np.int16], State, Ints], None]
 
 
 def _in_windows(
     distances: NDArray[np.int16],
     height: int,
     n: int,
-    windows: NDArray[np.int64],
+    windows: Ints,
     free: bool,
     bits: int,
     gathered: NDArray[np.int16],
     column: State,
-    matches: NDArray[np.int64],
+    matches: Ints,
 ) -> None:
     like = lanes_of(column)
     shift, frame = spread(bits, like), spread(1, like)
@@ -231,9 +230,7 @@ def in_windows(dtype: StateType) -> InWindows:
 
 
 @compiled("void(int16[:,::1], int64, int64, int64, int64, int64[::1])")
-def align_locally(
-    distances: NDArray[np.int16], diagonal: int, band: int, level: int, gap: int, place: NDArray[np.int64]
-) -> None:
+def align_locally(distances: NDArray[np.int16], diagonal: int, band: int, level: int, gap: int, place: Ints) -> None:
     """Find the best path near a diagonal.
 
     Args:

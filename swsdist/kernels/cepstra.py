@@ -16,18 +16,15 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numba import literal_unroll, types
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Floats, Ints, Singles
 from swsdist.kernels.arithmetic import choose
 from swsdist.kernels.compiled import compiled
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, spread, store
-
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
 
 #: Decibels of a factor e and of a factor 2.
 _PER_E, _PER_2 = 10.0 / math.log(10.0), 10.0 * math.log10(2.0)
@@ -48,7 +45,7 @@ class Transform(NamedTuple):
         post_cos, post_sin: float64 (bins,), of -2 pi k / n, for an even n.
     """
 
-    radices: Integers
+    radices: Ints
     cos: Floats
     sin: Floats
     post_cos: Floats
@@ -136,7 +133,7 @@ def _halves_power(zr: Floats, zi: Floats, cos: Floats, sin: Floats, power: Float
 
 
 @compiled("void(float64[::1],int64[::1],int64[::1],int64[::1],float64[::1])")
-def _decibels(energies: Floats, bits: Integers, mantissas: Integers, exponents: Integers, out: Floats) -> None:
+def _decibels(energies: Floats, bits: Ints, mantissas: Ints, exponents: Ints, out: Floats) -> None:
     """10 log10 of positive normal numbers, whose bits are `bits`; of others not a number. Two arrays are scratch."""
     mantissa, magic = mantissas.view(np.float64), exponents.view(np.float64)
     for k in range(0, len(bits), WIDTH):
@@ -163,16 +160,16 @@ def _decibels(energies: Floats, bits: Integers, mantissas: Integers, exponents: 
     )
 )
 def _cepstra(
-    samples: NDArray[np.float32],
+    samples: Singles,
     hop: int,
     window: Floats,
     n: int,
-    radices: Integers,
+    radices: Ints,
     cos: Floats,
     sin: Floats,
     post_cos: Floats,
     post_sin: Floats,
-    filters: Integers,
+    filters: Ints,
     weights: Floats,
     floor: float,
     cosines: Floats,
@@ -227,7 +224,7 @@ def _cepstra(
 
 
 @compiled("void(float64[:,::1],float64[::1],float64,float32[:,:])")
-def differences(values: Floats, weights: Floats, sign: float, out: NDArray[np.float32]) -> None:
+def differences(values: Floats, weights: Floats, sign: float, out: Singles) -> None:
     """Sums of neighbouring rows with weights; beyond the ends the end rows are repeated.
 
     Args:
@@ -255,7 +252,7 @@ class Filters(NamedTuple):
         weights: float64, of all filters, one after the other.
     """
 
-    places: Integers
+    places: Ints
     weights: Floats
 
 
@@ -272,7 +269,7 @@ def packed(filters: Floats) -> Filters:
 
 
 def cepstra(
-    samples: NDArray[np.float32], hop: int, window: Floats, n: int, filters: Filters, floor: float, cosines: Floats
+    samples: Singles, hop: int, window: Floats, n: int, filters: Filters, floor: float, cosines: Floats
 ) -> Floats:
     """Cepstra of all frames in a stretch of samples.
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+
+from swsdist.core.arrays import Ints
 
 
-def coded(column: pa.ChunkedArray) -> tuple[list[str], NDArray[np.int64]]:
+def coded(column: pa.ChunkedArray) -> tuple[list[str], Ints]:
     """The distinct values of a column of strings (or of codes of strings) without nulls, and each row's among them, int64."""
     places: dict[str, int] = {}
     parts = [np.empty(0, np.int64)]
@@ -21,7 +22,7 @@ def coded(column: pa.ChunkedArray) -> tuple[list[str], NDArray[np.int64]]:
     return list(places), np.concatenate(parts)
 
 
-def coded_documents(table: pa.Table) -> tuple[list[tuple[str, int]], NDArray[np.int64]]:
+def coded_documents(table: pa.Table) -> tuple[list[tuple[str, int]], Ints]:
     """The distinct documents (doc_id, channel) of a table's rows, and each row's among them, int64."""
     names, code = coded(table["doc_id"])
     pairs, row = np.unique(np.stack([code, table["channel"].to_numpy().astype(np.int64)]), axis=1, return_inverse=True)

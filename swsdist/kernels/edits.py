@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Ints
 from swsdist.kernels.compiled import compiled
 
 
 @compiled("int32[::1](int32[::1], int32[::1], int64[::1])")
-def edits_to_all(
-    pattern: NDArray[np.int32], symbols: NDArray[np.int32], starts: NDArray[np.int64]
-) -> NDArray[np.int32]:
+def edits_to_all(pattern: NDArray[np.int32], symbols: NDArray[np.int32], starts: Ints) -> NDArray[np.int32]:
     """Least substitutions, insertions and deletions between a sequence and each of many.
 
     Args:
@@ -43,7 +42,7 @@ UNLIKE, ALONE, STRETCH = 2, 1, 2
 
 
 @compiled("int64[::1](int32[::1], int32[::1])")
-def cheapest_pairs(pattern: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.int64]:
+def cheapest_pairs(pattern: NDArray[np.int32], other: NDArray[np.int32]) -> Ints:
     """Which symbol of another sequence stands for each of one, where symbols without one are in few stretches (Gotoh 1982).
 
     Args:

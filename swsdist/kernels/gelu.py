@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Singles
 from swsdist.kernels.arithmetic import least, most
 from swsdist.kernels.compiled import compiled
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, spread, store
@@ -35,7 +35,7 @@ _Q0, _Q1, _Q2, _Q3, _Q4 = map(
 )
 
 
-def gelu(values: NDArray[np.float32]) -> None:
+def gelu(values: Singles) -> None:
     """Apply it to float32 (n,), C-contiguous, in place."""
     complete = len(values) // WIDTH * WIDTH
     _gelu(values[:complete])
@@ -47,7 +47,7 @@ def gelu(values: NDArray[np.float32]) -> None:
 
 
 @compiled("void(float32[::1])")
-def _gelu(values: NDArray[np.float32]) -> None:
+def _gelu(values: Singles) -> None:
     like = lanes_of(values)
     lowest, highest = spread(-4.0, like), spread(4.0, like)
     for k in range(0, len(values), WIDTH):

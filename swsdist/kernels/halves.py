@@ -10,11 +10,12 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Singles
 from swsdist.kernels.compiled import compiled
 
 
 @compiled(types.void(types.Array(types.uint16, 1, "C", readonly=True), types.float32[::1]))
-def _single(half: NDArray[np.uint16], single: NDArray[np.float32]) -> None:
+def _single(half: NDArray[np.uint16], single: Singles) -> None:
     bits = single.view(np.uint32)
     for k in range(half.size):
         value = np.uint32(half[k])
@@ -22,7 +23,7 @@ def _single(half: NDArray[np.uint16], single: NDArray[np.float32]) -> None:
         single[k] *= np.float32(2.0**112)
 
 
-def single(half: NDArray[np.float16]) -> NDArray[np.float32]:
+def single(half: NDArray[np.float16]) -> Singles:
     """The same numbers, finite, as float32."""
     result = np.empty(half.shape, np.float32)
     _single(half.reshape(-1).view(np.uint16), result.reshape(-1))

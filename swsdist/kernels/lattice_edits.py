@@ -20,8 +20,8 @@ that only at arcs of their own label.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Ints
 from swsdist.kernels.compiled import compiled
 
 #: Units of a cost of 1.
@@ -35,9 +35,7 @@ FAR = np.int64(1) << 61
 
 
 @compiled("UniTuple(int64[::1], 2)(int64[::1], int64[::1], int64[::1], int64[::1])")
-def _deletions(
-    first: NDArray[np.int64], target: NDArray[np.int64], deleted: NDArray[np.int64], final: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _deletions(first: Ints, target: Ints, deleted: Ints, final: Ints) -> tuple[Ints, Ints]:
     """The least costs of deleting all labels of a query before each of its states, and after it.
 
     Args:
@@ -59,12 +57,12 @@ def _deletions(
 
 @compiled("UniTuple(int64[::1], 2)(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])")
 def _openings(
-    first: NDArray[np.int64],
-    target: NDArray[np.int64],
-    label: NDArray[np.int64],
-    cost: NDArray[np.int64],
-    begin: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    first: Ints,
+    target: Ints,
+    label: Ints,
+    cost: Ints,
+    begin: Ints,
+) -> tuple[Ints, Ints]:
     """Beginnings at each state of a document, and the best way from any of them over one label into each state."""
     opening, opened = np.full(len(begin), FAR), np.full(len(begin), FAR)
     for s in range(len(begin)):
@@ -82,22 +80,22 @@ def _openings(
     " int64, int64[:,::1])"
 )
 def align(
-    query_first: NDArray[np.int64],
-    query_target: NDArray[np.int64],
-    query_label: NDArray[np.int64],
-    query_cost: NDArray[np.int64],
-    final: NDArray[np.int64],
-    first: NDArray[np.int64],
-    source: NDArray[np.int64],
-    target: NDArray[np.int64],
-    label: NDArray[np.int64],
-    cost: NDArray[np.int64],
-    begin: NDArray[np.int64],
-    of_label: NDArray[np.int64],
-    by_label: NDArray[np.int64],
+    query_first: Ints,
+    query_target: Ints,
+    query_label: Ints,
+    query_cost: Ints,
+    final: Ints,
+    first: Ints,
+    source: Ints,
+    target: Ints,
+    label: Ints,
+    cost: Ints,
+    begin: Ints,
+    of_label: Ints,
+    by_label: Ints,
     edit: int,
-    cheaper: NDArray[np.int64],
-) -> NDArray[np.int64]:
+    cheaper: Ints,
+) -> Ints:
     """The least cell of a match that ends in each document state; FAR or more: none ends there.
 
     Args:
@@ -180,26 +178,26 @@ def align(
     " int64, int64[:,::1], int64, int64[::1], int64, int64)"
 )
 def search(
-    query_first: NDArray[np.int64],
-    query_target: NDArray[np.int64],
-    query_label: NDArray[np.int64],
-    query_cost: NDArray[np.int64],
-    final: NDArray[np.int64],
-    documents: NDArray[np.int64],
-    first: NDArray[np.int64],
-    target: NDArray[np.int64],
-    label: NDArray[np.int64],
-    cost: NDArray[np.int64],
-    begin: NDArray[np.int64],
-    time: NDArray[np.int64],
-    labels: NDArray[np.int64],
+    query_first: Ints,
+    query_target: Ints,
+    query_label: Ints,
+    query_cost: Ints,
+    final: Ints,
+    documents: Ints,
+    first: Ints,
+    target: Ints,
+    label: Ints,
+    cost: Ints,
+    begin: Ints,
+    time: Ints,
+    labels: Ints,
     edit: int,
-    cheaper: NDArray[np.int64],
+    cheaper: Ints,
     apart: int,
-    most: NDArray[np.int64],
+    most: Ints,
     warm_up: int,
     piece: int,
-) -> tuple[NDArray[np.int64], int]:
+) -> tuple[Ints, int]:
     """The best matches of a query in some lattices.
 
     Args:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Bools, Floats, Ints
 from swsdist.kernels.compiled import compiled
 
 #: Bits of a mask of labels; a label's bit is its number modulo this.
@@ -29,11 +30,11 @@ _ROOM = 1 << 10
 @compiled("boolean(int32[::1], int64[::1], int32[::1], int32[::1], uint64[::1], boolean[::1])")
 def label_masks(
     label: NDArray[np.int32],
-    first: NDArray[np.int64],
+    first: Ints,
     target: NDArray[np.int32],
     time: NDArray[np.int32],
     mask: NDArray[np.uint64],
-    silent: NDArray[np.bool_],
+    silent: Bools,
 ) -> bool:
     """Labels that can follow each state, through arcs of label 0 too, as bits; and whether such an arc leaves it.
 
@@ -70,18 +71,18 @@ def label_masks(
 )
 def _closures(
     label: NDArray[np.int32],
-    first: NDArray[np.int64],
+    first: Ints,
     target: NDArray[np.int32],
-    chance: NDArray[np.float64],
+    chance: Floats,
     time: NDArray[np.int32],
-    silent: NDArray[np.bool_],
-    entered: NDArray[np.bool_],
+    silent: Bools,
+    entered: Bools,
     gap: int,
-    begin: NDArray[np.int64],
+    begin: Ints,
     reached: NDArray[np.int32],
-    passed: NDArray[np.float64],
-    sums: NDArray[np.float64],
-    order: NDArray[np.int64],
+    passed: Floats,
+    sums: Floats,
+    order: Ints,
 ) -> int:
     """Writes `begin`, `reached` and `passed` of `closures`; the number of entries, or -1: the last two are too short.
 
@@ -135,15 +136,15 @@ def _closures(
 )
 def closures(
     label: NDArray[np.int32],
-    first: NDArray[np.int64],
+    first: Ints,
     target: NDArray[np.int32],
-    chance: NDArray[np.float64],
+    chance: Floats,
     time: NDArray[np.int32],
-    visits: NDArray[np.float64],
-    silent: NDArray[np.bool_],
-    inner: NDArray[np.bool_],
+    visits: Floats,
+    silent: Bools,
+    inner: Bools,
     gap: int,
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
+) -> tuple[Ints, NDArray[np.int32], Floats]:
     """States reached through arcs of label 0, with their chances: of states within a term that such an arc leaves.
 
     Args:
@@ -199,32 +200,32 @@ def _search_lattice(  # noqa: C901
     first_state: int,
     last_state: int,
     label: NDArray[np.int32],
-    first: NDArray[np.int64],
+    first: Ints,
     target: NDArray[np.int32],
-    chance: NDArray[np.float64],
+    chance: Floats,
     time: NDArray[np.int32],
-    visits: NDArray[np.float64],
+    visits: Floats,
     mask: NDArray[np.uint64],
-    closure: NDArray[np.int64],
+    closure: Ints,
     closure_reached: NDArray[np.int32],
-    closure_chance: NDArray[np.float64],
+    closure_chance: Floats,
     child: NDArray[np.int32],
     node_mask: NDArray[np.uint64],
-    accepts: NDArray[np.int64],
+    accepts: Ints,
     accepted: NDArray[np.int32],
-    weight: NDArray[np.float64],
+    weight: Floats,
     least: float,
     pairs: NDArray[np.int32],
-    spans: NDArray[np.int64],
+    spans: Ints,
     table: NDArray[np.int32],
     onward: NDArray[np.int32],
-    factor: NDArray[np.float64],
+    factor: Floats,
     token_pair: NDArray[np.int32],
-    token_sum: NDArray[np.float64],
+    token_sum: Floats,
     places: NDArray[np.int32],
-    posterior: NDArray[np.float64],
+    posterior: Floats,
     rows: int,
-    tokens: NDArray[np.int64],
+    tokens: Ints,
 ) -> int:
     """Places in one lattice, written from a row on; the number of rows after it, or -1: an array is too short.
 
@@ -342,23 +343,23 @@ def _search_lattice(  # noqa: C901
 )
 def search(
     label: NDArray[np.int32],
-    first: NDArray[np.int64],
+    first: Ints,
     target: NDArray[np.int32],
-    chance: NDArray[np.float64],
+    chance: Floats,
     time: NDArray[np.int32],
-    visits: NDArray[np.float64],
-    documents: NDArray[np.int64],
+    visits: Floats,
+    documents: Ints,
     mask: NDArray[np.uint64],
-    closure: NDArray[np.int64],
+    closure: Ints,
     closure_reached: NDArray[np.int32],
-    closure_chance: NDArray[np.float64],
+    closure_chance: Floats,
     child: NDArray[np.int32],
     node_mask: NDArray[np.uint64],
-    accepts: NDArray[np.int64],
+    accepts: Ints,
     accepted: NDArray[np.int32],
-    weight: NDArray[np.float64],
+    weight: Floats,
     least: float,
-) -> tuple[NDArray[np.int32], NDArray[np.float64], int]:
+) -> tuple[NDArray[np.int32], Floats, int]:
     """Places of all terms in some lattices.
 
     Args:

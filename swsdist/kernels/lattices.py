@@ -21,11 +21,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Bools, Floats, Ints
 from swsdist.kernels.compiled import compiled
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 
 @compiled("Tuple((int64[::1], int64[::1]))(int64[::1], int64)")
@@ -46,7 +43,7 @@ def grouped(states_of_arcs: Ints, states: int) -> tuple[Ints, Ints]:
 
 
 @compiled("boolean[::1](boolean[::1], int64[::1], boolean[::1], int64[::1], int64[::1])")
-def reachable(beginnings: Flags, others: Ints, usable: Flags, offsets: Ints, items: Ints) -> Flags:
+def reachable(beginnings: Bools, others: Ints, usable: Bools, offsets: Ints, items: Ints) -> Bools:
     """The states that paths of usable arcs reach from some states.
 
     Args:
@@ -76,7 +73,7 @@ def reachable(beginnings: Flags, others: Ints, usable: Flags, offsets: Ints, ite
 
 @compiled("int64[::1](int64[::1], boolean[::1], boolean[::1], int64[::1], int64[::1], int64[::1], int64[::1])")
 def topological(
-    target: Ints, kept_arcs: Flags, kept_states: Flags, by_rank: Ints, rank: Ints, offsets: Ints, items: Ints
+    target: Ints, kept_arcs: Bools, kept_states: Bools, by_rank: Ints, rank: Ints, offsets: Ints, items: Ints
 ) -> Ints:
     """Kept states, sources before targets, and of those that may come next the lowest in rank.
 
@@ -180,7 +177,7 @@ def state_times(start: int, target: Ints, durations: Ints, offsets: Ints, items:
     "(boolean[::1], int64[::1], int64[::1], float64[::1], float64[::1], int64[::1], int64[::1])"
 )
 def chained(
-    inner: Flags, source: Ints, target: Ints, graph: Floats, acoustic: Floats, offsets: Ints, items: Ints
+    inner: Bools, source: Ints, target: Ints, graph: Floats, acoustic: Floats, offsets: Ints, items: Ints
 ) -> tuple[Ints, Ints, Floats, Floats]:
     """Chains of arcs through inner states, each as one arc.
 

@@ -35,6 +35,7 @@ from numba.core.typing import Signature
 from numba.extending import intrinsic, models, register_model
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Ints, Singles
 from swsdist.kernels.compiled import compiled
 from swsdist.kernels.products import has
 from swsdist.kernels.vectors import Intrinsic, pointer
@@ -56,7 +57,7 @@ ROWS, DISTANCES = 3 * (_BLOCK + 1) * GROUP, 2 * _BLOCK * GROUP
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Costs: TypeAlias = NDArray[np.uint16]
-Numbers: TypeAlias = NDArray[np.int64]
+Numbers: TypeAlias = Ints
 
 #: See `scan` for the arguments.
 Scan: TypeAlias = Callable[
@@ -376,7 +377,7 @@ def scanner(plain: bool = False) -> Scan:
 
 @compiled("void(float32[:,::1], int64[:,::1], int64[:,::1], int64[::1], int32[:,:,::1], uint8[:,::1])")
 def encode(
-    frames: NDArray[np.float32],
+    frames: Singles,
     columns: Numbers,
     weights: Numbers,
     shifts: Numbers,

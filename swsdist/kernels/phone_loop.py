@@ -21,17 +21,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Floats
 from swsdist.kernels.compiled import compiled
 
 
 @compiled("void(float64[:,:,::1], float64, float64[:,::1], float64[:,::1], float64[:,::1], float64[::1])")
 def forward(
-    weights: NDArray[np.float64],
+    weights: Floats,
     entry: float,
-    pairs: NDArray[np.float64],
-    mass: NDArray[np.float64],
-    ended: NDArray[np.float64],
-    factors: NDArray[np.float64],
+    pairs: Floats,
+    mass: Floats,
+    ended: Floats,
+    factors: Floats,
 ) -> None:
     """Sums over paths to each border of a block of frames, and the factor of each frame.
 
@@ -74,12 +75,12 @@ def forward(
 
 @compiled("void(float64[:,:,::1], float64, float64[:,::1], float64[:,::1], float64[:,::1], float64[:,:,::1])")
 def backward(
-    weights: NDArray[np.float64],
+    weights: Floats,
     entry: float,
-    pairs: NDArray[np.float64],
-    after: NDArray[np.float64],
-    onward: NDArray[np.float64],
-    inside: NDArray[np.float64],
+    pairs: Floats,
+    after: Floats,
+    onward: Floats,
+    inside: Floats,
 ) -> None:
     """Sums over paths from each border, and from each state of a phone, to the end.
 
@@ -119,24 +120,24 @@ def backward(
     " int32[::1], int32[::1], float64[:,::1])"
 )
 def segments(
-    weights: NDArray[np.float64],
-    inside: NDArray[np.float64],
-    entered: NDArray[np.float64],
-    after: NDArray[np.float64],
+    weights: Floats,
+    inside: Floats,
+    entered: Floats,
+    after: Floats,
     total: float,
     first: int,
     least: float,
     open_first: NDArray[np.int32],
     open_phone: NDArray[np.int32],
-    open_sums: NDArray[np.float64],
+    open_sums: Floats,
 ) -> tuple[
     NDArray[np.int32],
     NDArray[np.int32],
     NDArray[np.int32],
-    NDArray[np.float64],
+    Floats,
     NDArray[np.int32],
     NDArray[np.int32],
-    NDArray[np.float64],
+    Floats,
 ]:
     """Segments of at least a posterior that end in a block of frames.
 
@@ -222,14 +223,14 @@ def segments(
     " float64[:,::1], int32[:,:,::1])"
 )
 def best_paths(
-    costs: NDArray[np.float64],
+    costs: Floats,
     entry: float,
-    pairs: NDArray[np.float64],
+    pairs: Floats,
     first: int,
-    score: NDArray[np.float64],
+    score: Floats,
     start: NDArray[np.int32],
     source: NDArray[np.int32],
-    ended: NDArray[np.float64],
+    ended: Floats,
     back: NDArray[np.int32],
 ) -> None:
     """The paths of least cost to each border of a block of frames.
@@ -284,10 +285,10 @@ class Segment(NamedTuple):
 
 
 def best_string(
-    costs: Iterable[NDArray[np.float64]],
+    costs: Iterable[Floats],
     shape: tuple[int, int],
     entry: float,
-    pairs: NDArray[np.float64] | None = None,
+    pairs: Floats | None = None,
 ) -> list[Segment]:
     """The string of least cost; empty if there are fewer frames than states.
 

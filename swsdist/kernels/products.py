@@ -54,6 +54,7 @@ from numba.core.typing import Signature
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Ints, Singles
 from swsdist.kernels.arithmetic import MAX_DISTANCE, Value, least, most
 from swsdist.kernels.compiled import compiled
 from swsdist.kernels.distances.interface import Distance, Map
@@ -329,8 +330,8 @@ class Layout(NamedTuple):
         shape: int64 (streams, 3): first pair, pairs, weight.
     """
 
-    order: NDArray[np.int64]
-    shape: NDArray[np.int64]
+    order: Ints
+    shape: Ints
 
     @property
     def pairs(self) -> int:
@@ -351,7 +352,7 @@ def layout(distance: Distance) -> Layout:
     return Layout(np.array(order, np.int64), np.array(shape, np.int64))
 
 
-def paired(frames: NDArray[np.float32], order: NDArray[np.int64], height: int) -> NDArray[np.int16]:
+def paired(frames: Singles, order: Ints, height: int) -> NDArray[np.int16]:
     """Prepared frames in pairs, int16 (height, 2 x pairs), padded with zero frames."""
     out = np.zeros((height, len(order)), np.int16)
     held = order >= 0
@@ -360,7 +361,7 @@ def paired(frames: NDArray[np.float32], order: NDArray[np.int64], height: int) -
 
 
 @compiled(types.void(types.UniTuple(types.float32[:, ::1], WIDTH), types.int64[::1], types.int16[::1]))
-def interleave(pieces: tuple[NDArray[np.float32], ...], order: NDArray[np.int64], out: NDArray[np.int16]) -> None:
+def interleave(pieces: tuple[Singles, ...], order: Ints, out: NDArray[np.int16]) -> None:
     """Interleave sixteen pieces of documents.
 
     Args:
@@ -414,7 +415,7 @@ def row_range(table: NDArray[np.int16]) -> NDArray[np.int16]:
     """The same of a complete table of distances, int16 (query frames, document frames), at least one of each."""
     low, high = (bound(axis=1).astype(np.int64) for bound in (table.min, table.max))
     scale = np.array([scale_of(*ends) for ends in zip(low.tolist(), high.tolist(), strict=True)])
-    wide: NDArray[np.int64] = (table - low[:, None]) * scale[:, None] + (1 << (_BITS - 1)) >> _BITS
+    wide: Ints = (table - low[:, None]) * scale[:, None] + (1 << (_BITS - 1)) >> _BITS
     return wide.astype(np.int16)
 
 
@@ -443,9 +444,7 @@ class QueryDistances:
         height: rows of the distances: its frames, and some padding.
     """
 
-    def __init__(
-        self, query: NDArray[np.float32], distance: Distance, room: Room[np.int16], row_range: bool = False
-    ) -> None:
+    def __init__(self, query: Singles, distance: Distance, room: Room[np.int16], row_range: bool = False) -> None:
         self._room = room
         self.frames = len(query)
         self._large, self._small = tiles(self.frames)
@@ -482,8 +481,8 @@ class QueryDistances:
 
 
 def local_distances(
-    query: NDArray[np.float32],
-    document: NDArray[np.float32],
+    query: Singles,
+    document: Singles,
     distance: Distance,
     place: slice = slice(None),
     ranged: bool = False,

@@ -27,14 +27,12 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from swsdist.core.arrays import Floats, Ints
 from swsdist.core.codes import fuse as fuse_codes
 from swsdist.core.codes import methods as codes
 from swsdist.kernels.coding import coded
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: Standard deviation of the prior on a slope, per standard deviation of its column.
 PRIOR_DEVIATION = 30.0

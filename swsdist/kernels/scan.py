@@ -28,6 +28,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Ints
 from swsdist.kernels.arithmetic import State, StateType, choose, least, most
 from swsdist.kernels.compiled import compiled
 from swsdist.kernels.products import FILL, LARGEST, STRIDE, Fill, in_range, rows_of, scale_of
@@ -63,10 +64,10 @@ def pick(
     bits: int,
     infinity: int,
     window: int,
-    lanes: NDArray[np.int64],
+    lanes: Ints,
     query: int,
     minima: State,
-    matches: NDArray[np.int64],
+    matches: Ints,
     count: int,
 ) -> int:
     """Append the best candidates of a stretch of curves, one a lane.
@@ -193,15 +194,15 @@ def scanner(
     def scan(
         fills: tuple[Fill, ...],
         sources: tuple[NDArray[np.int16], ...],
-        shape: NDArray[np.int64],
+        shape: Ints,
         shift: int,
         pairs: int,
         frames_of_queries: NDArray[np.int16],
-        queries: NDArray[np.int64],
+        queries: Ints,
         start: int,
         length: int,
         last: bool,
-        lanes: NDArray[np.int64],
+        lanes: Ints,
         window: int,
         columns: State,
         tails: State,
@@ -209,7 +210,7 @@ def scanner(
         sums: NDArray[np.int32],
         curve: State,
         minima: State,
-        matches: NDArray[np.int64],
+        matches: Ints,
     ) -> int:
         count = 0
         carried = 2 * window
@@ -309,7 +310,7 @@ def room_for_ranges(rows: int) -> int:
 
 @numba.extending.register_jitable
 def _combine(
-    distances: NDArray[np.int16], used: int, apart: int, shape: NDArray[np.int64], shift: int, sums: NDArray[np.int32]
+    distances: NDArray[np.int16], used: int, apart: int, shape: Ints, shift: int, sums: NDArray[np.int32]
 ) -> None:
     """Weighted sum of the streams' distances, written over the first stream's; see `kernels.distances`."""
     half = (1 << shift) >> 1
@@ -322,9 +323,7 @@ def _combine(
 
 
 @numba.extending.register_jitable
-def _spread_rows(
-    distances: NDArray[np.int16], frames: int, rows: int, lanes: NDArray[np.int64], ranges: NDArray[np.int32]
-) -> None:
+def _spread_rows(distances: NDArray[np.int16], frames: int, rows: int, lanes: Ints, ranges: NDArray[np.int32]) -> None:
     """Map each query frame's distances to each document to their range, see `kernels.products`; padding does not count.
 
     Args:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Bools, Floats, Ints
 from swsdist.kernels.compiled import compiled
 
 #: Up to this many spans are all compared with each other; of more, only those near in time.
@@ -12,23 +12,21 @@ _FEW = 32
 
 
 @compiled("boolean(int64[::1], int64[::1], int64, int64, float64)")
-def _overlaps(
-    first: NDArray[np.int64], last: NDArray[np.int64], item: np.int64, other: np.int64, overlap: float
-) -> bool:
+def _overlaps(first: Ints, last: Ints, item: np.int64, other: np.int64, overlap: float) -> bool:
     common = min(last[item], last[other]) - max(first[item], first[other]) + 1
     return bool(common > overlap * (min(last[item] - first[item], last[other] - first[other]) + 1))
 
 
 @compiled("void(int64[::1], float64[::1], int64[::1], int64[::1], int64[::1], float64, int64[::1], int64[::1])")
 def claim(
-    bounds: NDArray[np.int64],
-    score: NDArray[np.float64],
-    first: NDArray[np.int64],
-    last: NDArray[np.int64],
-    example: NDArray[np.int64],
+    bounds: Ints,
+    score: Floats,
+    first: Ints,
+    last: Ints,
+    example: Ints,
     overlap: float,
-    order: NDArray[np.int64],
-    owner: NDArray[np.int64],
+    order: Ints,
+    owner: Ints,
 ) -> None:
     """Assign spans to owners: a span owns itself unless a better owner overlaps it by more than `overlap` of the
     shorter span.
@@ -107,7 +105,7 @@ def claim(
 
 
 @compiled("void(int64[::1], int64[::1], int64, boolean[::1])")
-def separated(bounds: NDArray[np.int64], frame: NDArray[np.int64], apart: int, keep: NDArray[np.bool_]) -> None:
+def separated(bounds: Ints, frame: Ints, apart: int, keep: Bools) -> None:
     """Keep rows that are at least `apart` frames from every better kept row.
 
     Args:
@@ -137,16 +135,16 @@ def separated(bounds: NDArray[np.int64], frame: NDArray[np.int64], apart: int, k
     "void(int64[::1], float64[::1], int64[::1], int64[::1], int64[::1], int64, float64, boolean, int64[::1], int64[::1])"
 )
 def join(
-    bounds: NDArray[np.int64],
-    score: NDArray[np.float64],
-    first: NDArray[np.int64],
-    last: NDArray[np.int64],
-    system: NDArray[np.int64],
+    bounds: Ints,
+    score: Floats,
+    first: Ints,
+    last: Ints,
+    system: Ints,
     systems: int,
     share: float,
     by_middle: bool,
-    order: NDArray[np.int64],
-    owner: NDArray[np.int64],
+    order: Ints,
+    owner: Ints,
 ) -> None:
     """Form places: each remaining best span starts one, and the best remaining span of each other system that meets it
     joins.

@@ -22,6 +22,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Ints, Singles
 from swsdist.kernels.arithmetic import State, StateType, least
 from swsdist.kernels.compiled import compiled
 from swsdist.kernels.recurrences.bounded_slope import cell
@@ -33,7 +34,7 @@ WINDOW = ("group", "columns", "begin", "first", "stop")
 
 #: A compiled scan; see `scanner` for the arguments.
 Scan: TypeAlias = Callable[
-    [NDArray[np.int16], int, int, NDArray[np.int64], int, int, int, State, NDArray[np.int64]],
+    [NDArray[np.int16], int, int, Ints, int, int, int, State, Ints],
     int,
 ]
 
@@ -42,12 +43,12 @@ def _scan(
     distances: NDArray[np.int16],
     height: int,
     n: int,
-    windows: NDArray[np.int64],
+    windows: Ints,
     bits: int,
     infinity: int,
     window: int,
     rows: State,
-    matches: NDArray[np.int64],
+    matches: Ints,
 ) -> int:
     like = lanes_of(rows)
     shift = spread(bits, like)
@@ -136,7 +137,7 @@ def room(columns: int) -> int:
 
 
 @compiled("void(int32[:,::1], int64[::1], int64[::1], int32[:,:,::1])")
-def lay(frames: NDArray[np.int32], first: NDArray[np.int64], groups: NDArray[np.int64], out: NDArray[np.int32]) -> None:
+def lay(frames: NDArray[np.int32], first: Ints, groups: Ints, out: NDArray[np.int32]) -> None:
     """Copy windows one after the other, in groups of sixteen frames.
 
     Args:
@@ -161,7 +162,7 @@ _FRAMES = numba.types.Array(numba.float32, 2, "C", readonly=True)
 
 
 @compiled(numba.void(_FRAMES, numba.int64, numba.float32[:, ::1]))
-def means(frames: NDArray[np.float32], factor: int, out: NDArray[np.float32]) -> None:
+def means(frames: Singles, factor: int, out: Singles) -> None:
     """Mean of every `factor` consecutive frames, summed in float64 in order; the last mean covers the remaining frames.
 
     Args:
@@ -180,7 +181,7 @@ def means(frames: NDArray[np.float32], factor: int, out: NDArray[np.float32]) ->
 
 
 @compiled(numba.void(_FRAMES, numba.int64[::1], numba.int16[:, ::1]))
-def pack(frames: NDArray[np.float32], order: NDArray[np.int64], out: NDArray[np.int16]) -> None:
+def pack(frames: Singles, order: Ints, out: NDArray[np.int16]) -> None:
     """Reorder the columns of frames, as integers.
 
     Args:
@@ -215,11 +216,11 @@ _SUMS = "int64(int16[::1], int64[:,::1], int64, int64[::1], int64, int64[:,::1])
 @compiled(_SUMS)
 def least_sums(
     minima: NDArray[np.int16],
-    stretches: NDArray[np.int64],
+    stretches: Ints,
     n: int,
-    most: NDArray[np.int64],
+    most: Ints,
     limit: int,
-    matches: NDArray[np.int64],
+    matches: Ints,
 ) -> int:
     """Windows of n frames with 50 % overlap and the least sums.
 

@@ -26,12 +26,12 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveFloat, model_validator
 
 from swsdist.config.section import IsPath, Section
+from swsdist.core.arrays import Floats, Singles
 from swsdist.core.codes import lattices as codes
 from swsdist.io.compressed import lines
 from swsdist.io.fields import number, split
 from swsdist.io.filesystem import identify
 from swsdist.kernels import phone_loop
-from swsdist.lattices.lattice import Floats
 from swsdist.lattices.packed import TICK, Packed
 
 #: Frames of a block: the most whose sums are held.
@@ -382,7 +382,7 @@ class FrameDecoder:
             blank = names.index(options.blank)
             self._lattice, self._string = (_of_ctc(item, len(names), blank) for item in (self._lattice, self._string))
 
-    def log_posteriors(self, frames: NDArray[np.float32]) -> Floats:
+    def log_posteriors(self, frames: Singles) -> Floats:
         """(frames, phones, states) of (frames, columns)."""
         values = frames.astype(np.float64)
         if self._logits:
@@ -406,7 +406,7 @@ class FrameDecoder:
 
         return packed_arcs(phone_arcs(log_posteriors, frames, self._lattice, self._options.least), self.phones, shift)
 
-    def string(self, frames: NDArray[np.float32]) -> list[str]:
+    def string(self, frames: Singles) -> list[str]:
         """The likeliest phones of a query, without non-speech."""
         from swsdist.kernels.phone_loop import best_string  # compiles
 

@@ -16,14 +16,10 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Floats, Ints
 from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import DataError, SwsdistError
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-
 
 #: Items of a file that are named where they are left out; more are counted.
 _NAMED = 100

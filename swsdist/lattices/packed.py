@@ -23,12 +23,11 @@ from numpy.typing import NDArray
 from pydantic import Field, NonNegativeFloat, PositiveFloat
 
 from swsdist.config.section import Section
+from swsdist.core.arrays import Bools, Floats, Ints
 from swsdist.core.codes import lattices as codes
 from swsdist.kernels.lattices import accumulate, grouped, reachable, topological
-from swsdist.lattices.lattice import BREAK, MILLISECOND, Floats, Ints, Lattice, LeftOut, Word
+from swsdist.lattices.lattice import BREAK, MILLISECOND, Lattice, LeftOut, Word
 from swsdist.lattices.words import Spelling, spelled
-
-Flags = NDArray[np.bool_]
 
 
 class Posteriors(NamedTuple):
@@ -61,7 +60,7 @@ class _Graph(NamedTuple):
     """The part of a lattice that complete paths use: states in order, whether each arc belongs, and arcs by state."""
 
     order: Ints
-    arcs: Flags
+    arcs: Bools
     leaving: tuple[Ints, Ints]
     entering: tuple[Ints, Ints]
 
@@ -267,11 +266,11 @@ class Packed(NamedTuple):
     """
 
     times: NDArray[np.int32]
-    visits: NDArray[np.float64]
+    visits: Floats
     arcs: NDArray[np.int32]
     steps: NDArray[np.int32]
     labels: NDArray[np.int32]
-    chances: NDArray[np.float64]
+    chances: Floats
     texts: tuple[str, ...]
     ticks: int
     words: Sequence[Word] = ()
@@ -279,7 +278,7 @@ class Packed(NamedTuple):
     speech_seconds: float | None = None
     left_out: LeftOut | None = None
 
-    def expected(self) -> NDArray[np.float64]:
+    def expected(self) -> Floats:
         """Posterior of each arc, float64 (arcs,)."""
         return np.repeat(self.visits, self.arcs) * self.chances
 

@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, PositiveFloat, model_validator
 
 from swsdist.audio.speech import find_speech
 from swsdist.config.section import IsPath, Section
+from swsdist.core.arrays import Singles
 from swsdist.core.codes import lattices as codes
 from swsdist.core.needs import LEAST, Needs
 from swsdist.io.filesystem import Folder, identify, is_remote
@@ -111,7 +111,7 @@ class Pocketsphinx(Section):
     def _decoder(self) -> Any:
         return _decoder(self.model_dump_json())
 
-    def lattice(self, key: str, channel: int, blocks: Iterable[NDArray[np.float32]]) -> Lattice:
+    def lattice(self, key: str, channel: int, blocks: Iterable[Singles]) -> Lattice:
         """The lattice of a recording.
 
         Args:
@@ -138,7 +138,7 @@ class Pocketsphinx(Section):
                     parts.append((_ticks(begin), lasting(part, _ticks(len(stretch)))))
         return joined(key, channel, parts, _ticks(samples))
 
-    def texts(self, blocks: Iterable[NDArray[np.float32]]) -> list[Text]:
+    def texts(self, blocks: Iterable[Singles]) -> list[Text]:
         """The best words of a recording, without fillers; none where nothing is recognised."""
         result: list[str] = []
         for stretch in stretches(blocks, self.longest, RATE):
@@ -146,7 +146,7 @@ class Pocketsphinx(Section):
             result += [_VARIANT.sub("", item.word) for item in segments if not _FILLER.fullmatch(item.word)]
         return [Text(tuple(result))] if result else []
 
-    def _recognises(self, stretch: NDArray[np.float32]) -> bool:
+    def _recognises(self, stretch: Singles) -> bool:
         """Recognise a stretch; false: there is no speech in it."""
         if len(stretch) < _SHORTEST * RATE or find_speech(stretch, RATE) is None:
             return False

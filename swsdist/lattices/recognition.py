@@ -31,6 +31,7 @@ from pydantic import Field, model_validator
 
 from swsdist.audio.speech import HOP, levels
 from swsdist.config.section import NameIn, Section
+from swsdist.core.arrays import Floats, Ints, Singles
 from swsdist.core.codes import config as codes
 from swsdist.core.codes import lattices as lattices_codes
 from swsdist.core.extras import error_of
@@ -81,7 +82,7 @@ class Recogniser(Protocol):
         """
         ...
 
-    def lattice(self, key: str, channel: int, blocks: Iterable[NDArray[np.float32]]) -> Lattice:
+    def lattice(self, key: str, channel: int, blocks: Iterable[Singles]) -> Lattice:
         """The lattice of a recording.
 
         Args:
@@ -93,7 +94,7 @@ class Recogniser(Protocol):
         """
         ...
 
-    def texts(self, blocks: Iterable[NDArray[np.float32]]) -> list[Text]:
+    def texts(self, blocks: Iterable[Singles]) -> list[Text]:
         """What a spoken query may say, the likeliest first; none where nothing is recognised."""
         ...
 
@@ -146,10 +147,10 @@ class Recognition(Section):
         return [*RECOGNISERS.identity(self.name), *self.create().identity()]
 
 
-def stretches(blocks: Iterable[NDArray[np.float32]], longest: float, rate: int) -> Iterator[NDArray[np.float32]]:
+def stretches(blocks: Iterable[Singles], longest: float, rate: int) -> Iterator[Singles]:
     """A recording in stretches of at most `longest` seconds, cut where it is quiet; blocks do not matter."""
     most = round(longest * rate)
-    parts, size = list[NDArray[np.float32]](), 0
+    parts, size = list[Singles](), 0
     for block in blocks:
         parts.append(block)
         size += len(block)
@@ -162,7 +163,7 @@ def stretches(blocks: Iterable[NDArray[np.float32]], longest: float, rate: int) 
         yield np.concatenate(parts)
 
 
-def quietest(samples: NDArray[np.float32], rate: int, first: int) -> int:
+def quietest(samples: Singles, rate: int, first: int) -> int:
     """The middle of the quietest 0.3 s from a sample on: where the loudest frame is least loud."""
     hop, size = round(HOP * rate), round(_QUIET / HOP)
     begin = first // hop * hop
@@ -295,7 +296,7 @@ class _Both:
         same[same] = own[same] == its[self.pairs[same]]
         self.same = np.concatenate([[0], np.cumsum(same)])  # up to each letter, how many are heard as given
 
-    def beside(self) -> NDArray[np.float64]:
+    def beside(self) -> Floats:
         """The share of letters heard as given, of those up to the end of each word, or from its start: the greater."""
         begins, ends = self.at[:-1], self.at[1:]
         firsts = np.stack([ends - _BESIDE, begins]).clip(0)
@@ -358,7 +359,7 @@ class _Both:
         return best[0][0], best[-1][1]
 
 
-def _pairs(own: NDArray[np.int32], its: NDArray[np.int32]) -> NDArray[np.int64]:
+def _pairs(own: NDArray[np.int32], its: NDArray[np.int32]) -> Ints:
     """As `cheapest_pairs`; of long sequences by halves (Hirschberg 1975), in bounded memory."""
     from swsdist.kernels.edits import cheapest_pairs  # loads numba
 

@@ -36,12 +36,12 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, PositiveFloat, PositiveInt
 
 from swsdist.audio.speech import HOP, WINDOW, levels, quiet_and_loud
 from swsdist.audio.speech import stretches as speech_stretches
 from swsdist.config.section import IsPath, Section
+from swsdist.core.arrays import Singles
 from swsdist.core.codes import Code
 from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import DataError
@@ -186,7 +186,7 @@ _EARLY, _NEAR = 0.08, 0.2
 _PAUSE = 12
 
 
-def settled(words: Sequence[Word], samples: NDArray[np.float32], rate: int) -> list[Word]:
+def settled(words: Sequence[Word], samples: Singles, rate: int) -> list[Word]:
     """Words with their times moved.
 
     Args:
@@ -216,7 +216,7 @@ def settled(words: Sequence[Word], samples: NDArray[np.float32], rate: int) -> l
     ]
 
 
-def _pauses(samples: NDArray[np.float32], rate: int) -> Iterator[tuple[float, float]]:
+def _pauses(samples: Singles, rate: int) -> Iterator[tuple[float, float]]:
     """First and last second of each stretch of quiet frames, of the lowest fifth between quiet and loud ones."""
     power = levels(samples, rate).power
     if len(power):
@@ -340,7 +340,7 @@ class Whisper(Section):
         """
         self._model()
 
-    def lattice(self, key: str, channel: int, blocks: Iterable[NDArray[np.float32]]) -> Lattice:
+    def lattice(self, key: str, channel: int, blocks: Iterable[Singles]) -> Lattice:
         """The lattice of a recording, with words as Whisper writes them, their language, and what was left out.
 
         Args:
@@ -359,7 +359,7 @@ class Whisper(Section):
             left_out=found.left_out,
         )
 
-    def texts(self, blocks: Iterable[NDArray[np.float32]]) -> list[Text]:
+    def texts(self, blocks: Iterable[Singles]) -> list[Text]:
         """What a spoken query may say: texts of the hypotheses, and of those of three copies of it, which a short one needs.
 
         The probability of a text is the sum over its hypotheses, which differ in case and punctuation; of both searches, the
@@ -385,9 +385,7 @@ class Whisper(Section):
         kept = [Text(labels, -math.log(p / total) + 0.0) for labels, p in chances.items() if p > _LEAST * total]
         return sorted(kept, key=lambda text: (text.cost, text.labels))
 
-    def _query_texts(
-        self, model: _Model, window: NDArray[np.float32], copies: int, language: str
-    ) -> dict[tuple[str, ...], float]:
+    def _query_texts(self, model: _Model, window: Singles, copies: int, language: str) -> dict[tuple[str, ...], float]:
         """Texts of a query that is said several times, with probabilities that add up to 1; none if no text is repeated so, or
         nobody seems to speak.
         """
@@ -425,7 +423,7 @@ class _Window(NamedTuple):
         places: of each part, its first sample in the window and in the recording.
     """
 
-    samples: NDArray[np.float32]
+    samples: Singles
     places: list[tuple[int, int]]
 
     def seconds(self, at: float, middle: float) -> float:
@@ -455,7 +453,7 @@ class _Recording:
         self.left_out = LeftOut()
         self._options, self._model, self._listened = options, model, False
 
-    def regions(self, blocks: Iterable[NDArray[np.float32]]) -> Iterator[list[Variant]]:
+    def regions(self, blocks: Iterable[Singles]) -> Iterator[list[Variant]]:
         """Variants of each place where there are words, the best first, in order."""
         held: list[tuple[_Window, Any]] = []
         for window in self._windows(blocks):
@@ -465,7 +463,7 @@ class _Recording:
                 held = []
         yield from self._recognised(held)
 
-    def _listen(self, windows: Sequence[NDArray[np.float32]]) -> None:
+    def _listen(self, windows: Sequence[Singles]) -> None:
         """Detect the language; list a recording in another one than was given."""
         chances, self._listened = self._model.languages(windows), True
         detected = max(chances, key=chances.__getitem__)
@@ -480,7 +478,7 @@ class _Recording:
                     given=chances.get(self.language, 0.0),
                 )
 
-    def _windows(self, blocks: Iterable[NDArray[np.float32]]) -> Iterator[_Window]:
+    def _windows(self, blocks: Iterable[Singles]) -> Iterator[_Window]:
         for stretch in stretches(blocks, _STRETCH, RATE):
             begin, self.samples = self.samples, self.samples + len(stretch)
             for parts in self._model.speech(stretch, self._options.speech):
@@ -602,7 +600,7 @@ class _Model:
             raise codes.WHISPER_NOT_LOADED(where=folder, error=error) from None
         self._tokenizers: dict[str, Any] = {}
 
-    def speech(self, stretch: NDArray[np.float32], least: float) -> Iterator[list[tuple[int, int]]]:
+    def speech(self, stretch: Singles, least: float) -> Iterator[list[tuple[int, int]]]:
         """Parts of speech of each window, as first and end samples."""
         from faster_whisper.vad import VadOptions, get_speech_timestamps
 
@@ -623,7 +621,7 @@ class _Model:
         if window:
             yield window
 
-    def encoded(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
+    def encoded(self, samples: Singles) -> Singles:
         """Outputs of the encoder for a window, float32 (1, frames, width)."""
         from ctranslate2 import Device
         from faster_whisper.audio import pad_or_trim
@@ -632,7 +630,7 @@ class _Model:
         output = self._whisper.encode(pad_or_trim(features))
         return np.array(output.to_device(Device.cpu) if self._whisper.model.device == "cuda" else output)
 
-    def languages(self, windows: Sequence[NDArray[np.float32]]) -> dict[str, float]:
+    def languages(self, windows: Sequence[Singles]) -> dict[str, float]:
         """The probability of each language that the model knows, by all windows."""
         if not self._whisper.model.is_multilingual:
             return {"en": 1.0}
@@ -646,7 +644,7 @@ class _Model:
         return {name: math.exp(value - best) / total for name, value in logs.items()}
 
     def hypotheses(
-        self, windows: Sequence[NDArray[np.float32]], language: str, options: Whisper
+        self, windows: Sequence[Singles], language: str, options: Whisper
     ) -> list[tuple[list[_Hypothesis], float]]:
         """Of each window the hypotheses of a beam search, the best first, and the probability of no speech."""
         tokenizer = self._tokenizer(language)
@@ -672,7 +670,7 @@ class _Model:
             for result in results
         ]
 
-    def aligned(self, tokens: list[int], encoded: NDArray[np.float32], length: int, language: str) -> list[Word]:
+    def aligned(self, tokens: list[int], encoded: Singles, length: int, language: str) -> list[Word]:
         """Words of a hypothesis, with times in a window of so many samples (s) and their mean probabilities."""
         frames = math.ceil(length / self._whisper.feature_extractor.hop_length)
         (found,) = self._whisper.find_alignment(self._tokenizer(language), [tokens], _storage(encoded), frames)
@@ -721,7 +719,7 @@ class _Model:
 _loaded = lru_cache(maxsize=1)(_Model)
 
 
-def _storage(array: NDArray[np.float32]) -> Any:
+def _storage(array: Singles) -> Any:
     from ctranslate2 import StorageView
 
     return StorageView.from_array(np.ascontiguousarray(array))

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Ints, Singles
 from swsdist.core.codes import methods as codes
 from swsdist.kernels.distances.interface import Distance
 from swsdist.kernels.products import local_distances
@@ -31,13 +32,13 @@ class Curve(NamedTuple):
         frames: int64 (document frames,), document frames of the path; 0 where no path ends.
     """
 
-    cost: NDArray[np.int64]
-    frames: NDArray[np.int64]
+    cost: Ints
+    frames: Ints
 
 
 def curve(
-    query: NDArray[np.float32],
-    document: NDArray[np.float32],
+    query: Singles,
+    document: Singles,
     distance: Distance,
     recurrence: str = "bounded-slope",
     options: Mapping[str, object] = _DEFAULT,
@@ -61,14 +62,14 @@ def curve(
 
 
 def path(
-    query: NDArray[np.float32],
-    document: NDArray[np.float32],
+    query: Singles,
+    document: Singles,
     end_frame: int,
     distance: Distance,
     recurrence: str = "bounded-slope",
     options: Mapping[str, object] = _DEFAULT,
     ranged: bool = False,
-) -> NDArray[np.int64]:
+) -> Ints:
     """The path that ends at a document frame: its cells (query frame, document frame), int64 (cells, 2), in order.
 
     Args:
@@ -105,7 +106,7 @@ def traced(table: NDArray[np.int16], twin: interface.Twin, option: int) -> tuple
     return result, steps
 
 
-def _walked(steps: NDArray[np.uint8]) -> NDArray[np.int64]:
+def _walked(steps: NDArray[np.uint8]) -> Ints:
     """Cells of the path that ends in the last one."""
     i, t = steps.shape[0] - 1, steps.shape[1] - 1
     cells = []

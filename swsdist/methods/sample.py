@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from swsdist.config.search import Search
+from swsdist.core.arrays import Bools
 from swsdist.core.fingerprint import fingerprint, stable_hash
 from swsdist.kernels.coding import coded_documents
 from swsdist.registry.registries import FIRST_PASSES
@@ -59,7 +59,7 @@ def limit_of(wanted: float, counts: Mapping[str, float]) -> int:
     return EVERYTHING >> halvings
 
 
-def in_sample(table: pa.Table, limit: int) -> NDArray[np.bool_]:
+def in_sample(table: pa.Table, limit: int) -> Bools:
     """Whether the document of each row is in the sample, bool (rows,).
 
     Args:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from swsdist.config.search import Search
+from swsdist.core.arrays import Singles
 from swsdist.core.fingerprint import slot_of
 from swsdist.core.types import CANDIDATES
 from swsdist.methods.query.example import Example
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: Of an example, prepared frames of a document, a place in it and the distance: first and last frame of the best path there,
 #: counted from the place, and its cost; None where there is none.
-Best = Callable[[Example, NDArray[np.float32], slice, "Distance"], tuple[int, int, int] | None]
+Best = Callable[[Example, Singles, slice, "Distance"], tuple[int, int, int] | None]
 
 
 def best_in_spans(examples: Sequence[Example], store: Store, spans: pa.Table, search: Search, best: Best) -> pa.Table:

@@ -19,9 +19,9 @@ from uuid import uuid4
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from swsdist.config import Config, without_secrets
+from swsdist.core.arrays import Floats
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.types import REJECTED
 from swsdist.io.filesystem import Folder
@@ -309,7 +309,7 @@ class StepRound:
     receipts: Receipts
     place: str
     names: Digits
-    work: NDArray[np.float64]
+    work: Floats
     rows: Rows
     left: Spool
 

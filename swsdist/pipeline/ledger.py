@@ -27,8 +27,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Bools
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import StorageError, StoreError
 from swsdist.core.types import RECEIPTS
@@ -105,9 +105,9 @@ class _StageReceipts:
         self.loose = list(loose)
         self.packs = list(packs)
         self.unpacked = receipts.rows  # first row that is not packed
-        self._complete: NDArray[np.bool_] | None = None
+        self._complete: Bools | None = None
 
-    def complete(self, listing: Listing) -> NDArray[np.bool_]:
+    def complete(self, listing: Listing) -> Bools:
         """bool (n,): whether all outputs of each row exist in full size; rows added later are taken as complete."""
         if self._complete is None:
             table = self.receipts.table()

@@ -29,6 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Bools, Ints
 from swsdist.core.types import OUTPUT, RECEIPTS
 from swsdist.pipeline.task import Cost, Part, Receipt, Task, TaskResult, result_as
 
@@ -49,7 +50,7 @@ _COMPARED = 1 << 16
 
 #: Fingerprints: 32 hexadecimal digits each.
 Digits = NDArray[np.bytes_]
-Rows = NDArray[np.int64]
+Rows = Ints
 
 
 def names_of(fingerprints: Iterable[str]) -> Digits:
@@ -347,7 +348,7 @@ class Spool(Indexed[Task]):
         self._works.append(task.work)
         self._end += len(data)
 
-    def take(self, places: NDArray[np.int64]) -> Spool:
+    def take(self, places: Ints) -> Spool:
         """The tasks at some indices, in that order."""
         chosen = copy(self)
         chosen._offsets = array("q", [self._offsets[place] for place in places])
@@ -464,16 +465,16 @@ class Parts(Indexed[Part]):
         for first in range(0, len(self), _PIECE):
             yield self.names.slice(first, _PIECE).to_pylist()
 
-    def column(self, name: str) -> NDArray[np.int64]:
+    def column(self, name: str) -> Ints:
         """int64 (n,): `size`, `rows`, `first_slot` or `last_slot` of each file."""
-        receipts: NDArray[np.int64] = self.columns.field(name).to_numpy(zero_copy_only=False)
+        receipts: Ints = self.columns.field(name).to_numpy(zero_copy_only=False)
         return receipts
 
     def meeting(self, slots: range) -> Parts:
         """Files that may have rows of these slots, in order."""
         return self.where((self.column("first_slot") <= slots[-1]) & (slots[0] <= self.column("last_slot")))
 
-    def where(self, mask: NDArray[np.bool_]) -> Parts:
+    def where(self, mask: Bools) -> Parts:
         """The files where the mask is true."""
         return Parts(self.columns.filter(pa.array(mask)))
 
@@ -590,7 +591,7 @@ class Listing:
 
     def __init__(self, files: Iterable[tuple[str, int]]) -> None:
         names: list[pa.Array] = [pa.array([], pa.large_string())]
-        sizes: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
+        sizes: list[Ints] = [np.empty(0, np.int64)]
         left = iter(files)
         while piece := list(islice(left, _PIECE)):
             names.append(pa.array([name for name, _ in piece], pa.large_string()))
@@ -630,7 +631,7 @@ class Listing:
         yield from (name for name in matching.to_pylist() if name not in self._removed and name not in self._added)
         yield from (name for name in self._added if name.startswith(prefix))
 
-    def are_complete(self, names: pa.Array, sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def are_complete(self, names: pa.Array, sizes: Ints) -> Bools:
         """bool (n,): whether each file exists in its size."""
         complete = np.zeros(len(names), bool)
         if len(names) and len(self._names):

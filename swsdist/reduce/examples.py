@@ -68,6 +68,7 @@ from swsdist.calibrate.statistics import (
 from swsdist.calibrate.steps.norms import example_moments, standardised
 from swsdist.config.model import Reduce
 from swsdist.config.search import Search
+from swsdist.core.arrays import Floats, Ints
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.types import DETECTIONS
 from swsdist.kernels.arithmetic import weighted
@@ -102,8 +103,8 @@ class Turns(NamedTuple):
     """Who begins to speak when: place and time (`place << _BITS | ms`), ascending; and the speaker's number."""
 
     places: dict[Place, int]
-    starts: NDArray[np.int64]
-    speakers: NDArray[np.int64]
+    starts: Ints
+    speakers: Ints
 
     @classmethod
     def of(cls, turns: Iterator[tuple[Place, float, int]]) -> Turns:
@@ -200,7 +201,7 @@ def _latest(spans: list[tuple[float, float, int]]) -> Iterator[tuple[float, int]
             yield second, current[-1][2]
 
 
-def _at(place: NDArray[np.int64], second: NDArray[np.floating]) -> NDArray[np.int64]:
+def _at(place: Ints, second: NDArray[np.floating]) -> Ints:
     """Keys of places and times in them."""
     return np.asarray((place << _BITS) + np.rint(second * 1000).astype(np.int64))
 
@@ -528,9 +529,7 @@ def _places(
     return places._replace(score=total / scale), scored_places(places, names, -total, scale)
 
 
-def _normalised(
-    spans: Spans, names: Names, moments: Mapping[tuple[str, int], tuple[float, float]]
-) -> NDArray[np.float64]:
+def _normalised(spans: Spans, names: Names, moments: Mapping[tuple[str, int], tuple[float, float]]) -> Floats:
     """The scores, q-normed by example."""
     stride = spans.example.max() + 1
     keys, row = np.unique(spans.query * stride + spans.example, return_inverse=True)

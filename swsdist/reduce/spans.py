@@ -39,10 +39,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.calibrate.statistics import check_posteriors
+from swsdist.core.arrays import Bools, Floats, Ints
 from swsdist.core.numbers import frames_to_seconds
 from swsdist.core.types import CANDIDATES, DETECTIONS
-
-Ints = NDArray[np.int64]
 
 #: Detections per piece of a table: its strings stay far below Arrow's 2 GB.
 _PIECE = 1 << 20
@@ -164,9 +163,9 @@ class Spans(NamedTuple):
     last: Ints
     cost: Ints
     scale: Ints
-    score: NDArray[np.float64]
+    score: Floats
 
-    def take(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Spans:
+    def take(self, rows: NDArray[np.integer] | Bools) -> Spans:
         """Some rows."""
         return Spans._make(column[rows] for column in self)
 
@@ -177,7 +176,7 @@ class Spans(NamedTuple):
 
 
 #: Selects rows by the codes of their queries and their scores.
-RowFilter = Callable[[Ints, NDArray[np.float64]], NDArray[np.bool_]]
+RowFilter = Callable[[Ints, Floats], Bools]
 
 
 def spans_of(candidates: pa.Table, names: Names, selects: RowFilter | None = None) -> Spans:
@@ -313,7 +312,7 @@ class Best:
         # The Nth best score so far, by the code of a query; the last is that of queries that are new.
         self._limit = np.full(1, -np.inf)
 
-    def may_hold(self, query: Ints, score: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def may_hold(self, query: Ints, score: Floats) -> Bools:
         """Whether rows may be among the best, by the codes of their queries and their scores."""
         codes = np.minimum(query, len(self._limit) - 1)
         return score >= self._limit[codes]
@@ -394,7 +393,7 @@ Merge = Literal["best", "sum"]
 POSTERIOR = 1 << 40
 
 
-def claim_places(spans: Spans, overlap: float) -> tuple[Spans, NDArray[np.int64], NDArray[np.int64]]:
+def claim_places(spans: Spans, overlap: float) -> tuple[Spans, Ints, Ints]:
     """For each candidate, the candidate of the same query and document that suppresses it.
 
     Args:
@@ -420,7 +419,7 @@ def claim_places(spans: Spans, overlap: float) -> tuple[Spans, NDArray[np.int64]
     return spans, order, owner
 
 
-def _overlaps_starts(spans: Spans) -> NDArray[np.int64]:
+def _overlaps_starts(spans: Spans) -> Ints:
     """The first row of each run of one query, document and channel."""
     new = np.ones(spans.rows, bool)
     new[1:] = spans.query[1:] != spans.query[:-1]
@@ -429,7 +428,7 @@ def _overlaps_starts(spans: Spans) -> NDArray[np.int64]:
     return np.flatnonzero(new)
 
 
-def _stand_together(spans: Spans, starts: NDArray[np.int64]) -> bool:
+def _stand_together(spans: Spans, starts: Ints) -> bool:
     """Whether no query, document and channel has two runs."""
     documents, channels = int(spans.document.max()) + 1, int(spans.channel.max()) + 1
     keys = (spans.query[starts] * documents + spans.document[starts]) * channels + spans.channel[starts]

@@ -15,10 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Floats
 from swsdist.core.fingerprint import fields, plain
 from swsdist.registry.registries import quantities
 from swsdist.report.plots.curves import Estimate, Line, Mark, det_svg, differences_svg, forest_svg
@@ -654,7 +653,7 @@ def _left_out(block: Measured) -> str:
 def _plots(block: Measured, units: str) -> list[tuple[str, str]]:
     """Captions and plots of differences by query, on one scale."""
     results = block.comparison
-    place: Mapping[str, NDArray[np.float64]] = dict(zip(results.paired.systems, results.paired.values, strict=True))
+    place: Mapping[str, Floats] = dict(zip(results.paired.systems, results.paired.values, strict=True))
     shown = [(row, place[row.first] - place[row.second]) for row in _shown(block)]
     reach = (min((float(d.min()) for _, d in shown), default=0.0), max((float(d.max()) for _, d in shown), default=0.0))
     plots = []

@@ -46,14 +46,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from swsdist.accounts.hardware import Description
+from swsdist.core.arrays import Bools, Floats, Ints
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.types import NODES
 from swsdist.pipeline.task import Receipt
-
-Ints = NDArray[np.int64]
 
 #: Most seconds for which a sample counts if the next is late; the last sample of a process counts for its own second.
 _HOLDS = 5
@@ -66,7 +64,7 @@ class NodeMemory:
         none = np.zeros(0, np.int64)
         self._at, self._pss, self._gpu = none, none, none
 
-    def add(self, t: NDArray[np.float64], pss: Ints, gpu: Ints) -> None:
+    def add(self, t: Floats, pss: Ints, gpu: Ints) -> None:
         """Add a process.
 
         Args:
@@ -108,14 +106,14 @@ class NodeMemory:
         """The interval of all samples, as a list of one; empty: no samples."""
         return [(float(self._at[0]), float(self._at[-1]))] if len(self._at) else []
 
-    def _touched(self, during: Sequence[tuple[float, float]]) -> NDArray[np.bool_]:
+    def _touched(self, during: Sequence[tuple[float, float]]) -> Bools:
         if not during:
             return np.zeros(len(self._at), np.bool_)
         bounds = np.floor(np.array(during)).astype(np.int64)
         steps = np.zeros(len(self._at) + 1, np.int64)
         np.add.at(steps, np.searchsorted(self._at, bounds[:, 0], "left"), 1)
         np.add.at(steps, np.searchsorted(self._at, bounds[:, 1], "right"), -1)
-        sums: NDArray[np.bool_] = np.cumsum(steps[:-1]) > 0
+        sums: Bools = np.cumsum(steps[:-1]) > 0
         return sums
 
     def drawn(self, most: int) -> list[tuple[float, int]]:

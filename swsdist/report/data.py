@@ -19,10 +19,10 @@ from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, Literal, get_origin, get_type_hints
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, create_model
 from pydantic.fields import FieldInfo
 
+from swsdist.core.arrays import Floats, Ints
 from swsdist.core.codes import discovery as codes
 from swsdist.core.fingerprint import fields as dataclass_values
 from swsdist.core.fingerprint import plain
@@ -66,9 +66,9 @@ def _list_of(item: Any, dtype: type[np.generic]) -> PlainValidator:
     return PlainValidator(lambda values: np.array(values, dtype), json_schema_input_type=list[item])
 
 
-_Floats = Annotated[NDArray[np.float64], _list_of(float, np.float64), PlainSerializer(plain)]
-_Thresholds = Annotated[NDArray[np.float64], _list_of(float | None, np.float64), PlainSerializer(plain)]
-_Counts = Annotated[NDArray[np.int64], _list_of(int, np.int64), PlainSerializer(plain)]
+_Floats = Annotated[Floats, _list_of(float, np.float64), PlainSerializer(plain)]
+_Thresholds = Annotated[Floats, _list_of(float | None, np.float64), PlainSerializer(plain)]
+_Counts = Annotated[Ints, _list_of(int, np.int64), PlainSerializer(plain)]
 
 
 @dataclass(frozen=True, kw_only=True)

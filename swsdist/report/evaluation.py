@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Floats
 from swsdist.core.codes import discovery as codes
 from swsdist.core.fingerprint import plain
 from swsdist.core.types import columns
@@ -195,8 +195,6 @@ def measures_table(result: Evaluation, measures: Mapping[str, float | None]) -> 
     rows = [(quantity.name, fixed(value, quantity.decimals)) for quantity, value in shown]
     return Table("Measures", ("measure", "value"), rows, note, plain=plain, gap="not defined")
 
-
-Floats = NDArray[np.float64]
 
 _TICKS = (1e-5, 1e-4, 0.001, 0.005, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 0.995, 0.999)
 

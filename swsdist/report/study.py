@@ -9,17 +9,15 @@ import json
 from importlib.metadata import version
 
 import numpy as np
-from numpy.typing import NDArray
 
 from swsdist.calibrate.rescoring import Breakdown, Study, SystemStudy, Tests
 from swsdist.calibrate.steps.by_term import Method, Thresholding
+from swsdist.core.arrays import Floats
 from swsdist.core.fingerprint import plain
 from swsdist.report.plots.curves import Axes, Series, bars_svg, dots_svg, lines_svg
 from swsdist.report.plots.svg import side_by_side
 from swsdist.report.summary import fixed, short
 from swsdist.report.tables import Table, padded
-
-Floats = NDArray[np.float64]
 
 SCHEMA = "swsdist-kst-study/1"
 

@@ -8,8 +8,8 @@ from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Floats
 from swsdist.report.plots.curves import Axes, Series, dots_svg, lines_svg, spans_decades
 from swsdist.report.plots.maps import heat_svg, scatter_svg
 from swsdist.report.summary import NOTHING, fixed, rendered, short, undefined_note, undefined_reasons
@@ -174,7 +174,7 @@ def _map(data: SweepData, rows: list[Row], row_key: str, column_key: str) -> tup
     least = _LEAST_FILLED if numbers else 0.25
     if not 2 <= len(down) * len(across) <= _MOST_CELLS or filled < least * len(down) * len(across):
         return None  # draws, not a grid
-    grid: NDArray[np.float64] = np.full((len(down), len(across)), np.nan)
+    grid: Floats = np.full((len(down), len(across)), np.nan)
     place: dict[tuple[int, int], float] = {}
     frame = None
     for row in rows:

@@ -15,9 +15,9 @@ from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from swsdist.calibrate.likelihood import Likelihood, Prior, Summary, word_of
+from swsdist.core.arrays import Floats
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import SwsdistError, UserError
 from swsdist.core.types import QUERIES
@@ -338,7 +338,7 @@ def _called(likely: float | None) -> dict[str, Any]:
     return {"likely": likely if likely is None else round(likely, 4), "called": word_of(likely)}
 
 
-def _scores(hits: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
+def _scores(hits: Sequence[Mapping[str, Any]]) -> Floats:
     return np.array([hit["score"] for hit in hits], np.float64)
 
 

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from swsdist.audio import speech
 from swsdist.audio.formats import ffmpeg
@@ -18,6 +17,7 @@ from swsdist.audio.reader import write_silence
 from swsdist.audio.streams import are_permitted, permitted
 from swsdist.config import Config
 from swsdist.config.search import Search
+from swsdist.core.arrays import Bools, Ints
 from swsdist.core.codes import stages as codes
 from swsdist.core.errors import SwsdistError
 from swsdist.core.needs import Needs
@@ -198,7 +198,7 @@ class Index(Stage[Indexing]):
         return sum({shard: work for _, shard, work in (planned[task.fingerprint] for task in tasks)}.values()) / 3600
 
     @staticmethod
-    def _demand_permission(chain_inputs: SearchInputs, places: NDArray[np.int64], sources: Iterable[Source]) -> None:
+    def _demand_permission(chain_inputs: SearchInputs, places: Ints, sources: Iterable[Source]) -> None:
         """Refuse to run commands that are not permitted: at planning, so the user learns of it early."""
         if any(isinstance(source.extractor, Extractor) for source in sources):
             paths = chain_inputs.corpus_documents.table["path"].take(pa.array(places))
@@ -351,9 +351,9 @@ def _doubt_gone(inputs: Inputs) -> None:
         doubt_gone(chain_inputs.notices, store.folder, counts.gone - counts.held, of)
 
 
-def _stored(chain_inputs: SearchInputs) -> tuple[dict[str, NDArray[np.bool_]], pa.Table, bool]:
+def _stored(chain_inputs: SearchInputs) -> tuple[dict[str, Bools], pa.Table, bool]:
     """Which of the store's documents stay, by track; which of its rejections do; and whether all do, as they are."""
-    store, corpus, stay = chain_inputs.store, chain_inputs.corpus_documents, dict[str, NDArray[np.bool_]]()
+    store, corpus, stay = chain_inputs.store, chain_inputs.corpus_documents, dict[str, Bools]()
     if store.manifest is None:
         return stay, REJECTED_DOCUMENTS.empty_table(), False
     stored, contents, features = store.open(), store.contents, chain_inputs.features
@@ -399,7 +399,7 @@ def _outputs(store: StoreState, receipts: Iterable[Receipt]) -> tuple[dict[str, 
 
 
 def _documents(
-    chain_inputs: SearchInputs, source: Source, track: str, stay: Mapping[str, NDArray[np.bool_]], added: Iterable[str]
+    chain_inputs: SearchInputs, source: Source, track: str, stay: Mapping[str, Bools], added: Iterable[str]
 ) -> Iterator[pa.Table]:
     """Documents of a track that stay, then those of tables that are added."""
     store, first = chain_inputs.store, 0

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from swsdist.audio import speech
 from swsdist.audio.formats import ffmpeg
@@ -40,6 +39,7 @@ from swsdist.calibrate.statistics import (
 )
 from swsdist.config import Config
 from swsdist.config.search import Dropping, Search
+from swsdist.core.arrays import Singles
 from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.codes import stages as codes
 from swsdist.core.errors import AudioError, ConfigError, StoreError
@@ -598,7 +598,7 @@ def measure_examples(
     """
     row_by_example = {(row["query_id"], row["example"]): row for row in rows}
 
-    def samples_of(query_id: str, example: int) -> tuple[NDArray[np.float32], int]:
+    def samples_of(query_id: str, example: int) -> tuple[Singles, int]:
         row = row_by_example[query_id, example]
         if row["path"] is None:
             raise codes.EXAMPLE_WITHOUT_SPEECH(where=f"query {query_id}, example {example}")

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Bools, Floats, Ints, Singles
 from swsdist.core.codes import storage as codes
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import columns
@@ -96,7 +97,7 @@ class LatticeShardWriter:
         self._pending = 0
         self._numbers: dict[str, int] = {"": 0}
         #: By document: its labels, and the expected count of each.
-        self._postings: list[tuple[NDArray[np.int32], NDArray[np.float32]]] = []
+        self._postings: list[tuple[NDArray[np.int32], Singles]] = []
 
     @property
     def full(self) -> bool:
@@ -235,13 +236,13 @@ class Lattices(NamedTuple):
     doc_ids: list[str]
     channels: list[int]
     ticks: list[int]
-    documents: NDArray[np.int64]
-    first: NDArray[np.int64]
+    documents: Ints
+    first: Ints
     times: NDArray[np.int32]
-    visits: NDArray[np.float64]
+    visits: Floats
     steps: NDArray[np.int32]
     labels: NDArray[np.int32]
-    chances: NDArray[np.float64]
+    chances: Floats
 
     def within(self, document: int, first: int, end: int) -> Lattices:
         """The part of a lattice from a tick to another."""
@@ -314,7 +315,7 @@ def shard_rows(folder: Folder, files: Mapping[str, File]) -> int:
 
 
 def read_lattices(
-    folder: Folder, files: Mapping[str, File], rows: NDArray[np.bool_] | None = None, memory: Memory | None = None
+    folder: Folder, files: Mapping[str, File], rows: Bools | None = None, memory: Memory | None = None
 ) -> Iterator[tuple[int, Lattices]]:
     """Row groups of a shard with any of some rows, and the first row of each.
 

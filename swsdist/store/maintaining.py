@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Ints
 from swsdist.core.codes import storage as codes
 from swsdist.core.errors import DataError, StoreError
 from swsdist.core.fingerprint import fingerprint
@@ -210,7 +210,7 @@ def _rewritten(store: Store, track: Track, name: str, by_shard: dict[str, set[tu
 
 
 def _committed(
-    store: Store, shards: list[Shard], rows: pa.Table, numbers: NDArray[np.int64], rejected: pa.Table, anew: bool
+    store: Store, shards: list[Shard], rows: pa.Table, numbers: Ints, rejected: pa.Table, anew: bool
 ) -> Manifest:
     """Commit documents of the store in other shards.
 

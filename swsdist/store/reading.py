@@ -16,9 +16,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from swsdist.audio.speech import pack_marks, unpack_marks
+from swsdist.core.arrays import Singles
 from swsdist.core.codes import storage as codes
 from swsdist.core.errors import StoreError
 from swsdist.core.types import DOCUMENTS
@@ -52,7 +52,7 @@ class Block(NamedTuple):
     doc_id: str
     channel: int
     first_frame: int
-    features: NDArray[np.float32]
+    features: Singles
 
 
 class Recording(NamedTuple):
@@ -302,7 +302,7 @@ class Store:
                 yield first._replace(features=frames)
                 left = [next(part, None) for part in parts]
 
-    def features(self, doc_id: str, channel: int = 1, track: str | None = None) -> NDArray[np.float32]:
+    def features(self, doc_id: str, channel: int = 1, track: str | None = None) -> Singles:
         """All frames of one document, float32 (frames, dimension).
 
         Raises:
@@ -316,9 +316,7 @@ class Store:
         return np.concatenate([block.features for block in blocks])
 
 
-def _frames_of(
-    column: pa.ChunkedArray, dimension: int, dtype: np.dtype[np.floating]
-) -> tuple[NDArray[np.float32], list[int]]:
+def _frames_of(column: pa.ChunkedArray, dimension: int, dtype: np.dtype[np.floating]) -> tuple[Singles, list[int]]:
     """The frames of a column of blobs, all one after the other, float32 without copying, and the borders of its rows."""
     (blobs,) = column.chunks
     _, offsets, data = blobs.buffers()

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.audio.speech import unpack_marks
+from swsdist.core.arrays import Bools, Floats
 from swsdist.io.filesystem import Folder
 from swsdist.store.manifest import WORDS, load
 from swsdist.store.reading import Store
@@ -85,7 +86,7 @@ def copies(documents: pa.Table) -> dict[Key, Key]:
     return {keys[k]: keys[least] for k, least in enumerate(first.tolist()) if least != k}
 
 
-def _near(duration: NDArray[np.float64], means: NDArray[np.float64]) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+def _near(duration: Floats, means: Floats) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
     """Pairs of documents among which all copies are: their durations and some sums of means fall into neighbouring cells.
 
     No sum with signs of differences is more than that of absolute ones, so copies differ in each by less than a cell.
@@ -193,7 +194,7 @@ def _is_same(hit: Sequence[Mapping[str, Any]], row: Mapping[str, Any]) -> bool:
     return bool(shared > min(hit[0]["end"] - hit[0]["start"], row["end"] - row["start"]) / 2)
 
 
-def _marks(speech: bytes | None, frames: int) -> NDArray[np.bool_] | None:
+def _marks(speech: bytes | None, frames: int) -> Bools | None:
     return None if speech is None else unpack_marks(speech, frames)
 
 
@@ -201,7 +202,7 @@ def _when(row: dict[str, object]) -> tuple[object, object]:
     return row["recording"] or row["doc_id"], row["start"]
 
 
-def _alike(marks: NDArray[np.bool_] | None, others: NDArray[np.bool_] | None, enough: bool) -> bool:
+def _alike(marks: Bools | None, others: Bools | None, enough: bool) -> bool:
     """Whether speech and pauses of two documents are at the same times.
 
     Args:

@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Floats, Ints
 from swsdist.core.fingerprint import Naming, stable_hash
 from swsdist.core.types import DOCUMENTS, STATISTICS
 from swsdist.features.statistics import Statistics
@@ -122,7 +123,7 @@ def marks_of(documents: SpooledDocuments) -> NDArray[np.uint64]:
     return np.concatenate(result)
 
 
-def _by_group(group: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:
+def _by_group(group: Ints) -> dict[int, Ints]:
     """Positions of each group's documents; negative groups are skipped."""
     order = np.argsort(group, kind="stable")
     numbers, first = np.unique(group[order], return_index=True)
@@ -131,7 +132,7 @@ def _by_group(group: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:
 
 
 def _merged(
-    documents: SpooledDocuments, order: NDArray[np.integer], group: NDArray[np.int64], dimension: int
+    documents: SpooledDocuments, order: NDArray[np.integer], group: Ints, dimension: int
 ) -> dict[int, Statistics]:
     """Statistics of groups of documents, added in an order, as `Statistics` adds, to the last bit.
 
@@ -145,8 +146,8 @@ def _merged(
         By group, for groups with a document.
     """
     counts: dict[int, int] = {}
-    means: dict[int, NDArray[np.float64]] = {}
-    scatters: dict[int, NDArray[np.float64]] = {}
+    means: dict[int, Floats] = {}
+    scatters: dict[int, Floats] = {}
     chosen = group >= 0
     order, group = order[chosen], group[chosen]
     for place, frames, mean, variance in _moments(documents, order, dimension):
@@ -170,7 +171,7 @@ def _merged(
 
 def _moments(
     documents: SpooledDocuments, order: NDArray[np.integer], dimension: int
-) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]]:
+) -> Iterator[tuple[int, Ints, Floats, Floats]]:
     """Yield frames (documents,), means and variances (documents, dimension) in an order, in pieces, with the position of the
     first; through a file of rows of equal length, since pieces of any order are all over the documents.
     """

@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Bools, Floats, Ints, Singles
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import DOCUMENTS, VOICES
 from swsdist.features.statistics import Statistics
@@ -50,8 +51,6 @@ _PIECE = 1 << 14
 #: Columns that voices depend on.
 _COLUMNS = ("speaker", "frames", "mean", "variance", "stretches")
 
-Floats = NDArray[np.float64]
-
 
 class Stretching:
     """Cuts the frames of a document into stretches.
@@ -64,7 +63,7 @@ class Stretching:
         self._none = self._open = Statistics.zero(dimension)
         self._done: list[Statistics] = []
 
-    def add(self, frames: NDArray[np.float32]) -> None:
+    def add(self, frames: Singles) -> None:
         """The next frames, float32 (frames, dimension)."""
         while len(frames):
             part = frames[: STRETCH - self._open.frames]
@@ -92,7 +91,7 @@ class Stretches(NamedTuple):
     mean: Floats
     variance: Floats
 
-    def take(self, chosen: NDArray[np.integer] | NDArray[np.bool_]) -> Stretches:
+    def take(self, chosen: NDArray[np.integer] | Bools) -> Stretches:
         """Some of them."""
         return Stretches(self.frames[chosen], self.mean[:, chosen], self.variance[:, chosen])
 
@@ -227,7 +226,7 @@ def grouped(stretches: Stretches, many: int) -> list[Gaussian]:
         groups = [group for k, old in enumerate(groups) for group in (parts[k][1] if k in split else [old])]
 
 
-def stretches_of(documents: pa.Table) -> tuple[Stretches, NDArray[np.int64]]:
+def stretches_of(documents: pa.Table) -> tuple[Stretches, Ints]:
     """Stretches of documents, one after the other, and how many each has, int64 (documents,)."""
     counts = _counts(documents)
     mean, variance, cut = (pc.list_flatten(documents[name]).to_numpy() for name in ("mean", "variance", "stretches"))
@@ -241,12 +240,12 @@ def stretches_of(documents: pa.Table) -> tuple[Stretches, NDArray[np.int64]]:
     return Stretches(frames, *moments.transpose(1, 2, 0)), counts
 
 
-def _nameless(documents: pa.Table) -> NDArray[np.bool_]:
+def _nameless(documents: pa.Table) -> Bools:
     """Which documents are of speech by nobody named."""
     return np.asarray(pc.and_(pc.is_null(documents["speaker"]), pc.greater(documents["frames"], 0)).to_numpy())
 
 
-def _counts(documents: pa.Table) -> NDArray[np.int64]:
+def _counts(documents: pa.Table) -> Ints:
     """How many stretches each document has."""
     numbers = pc.fill_null(pc.list_value_length(documents["stretches"]), 0).to_numpy()
     dimensions = pc.list_value_length(documents["mean"]).to_numpy()
@@ -278,7 +277,7 @@ def _halves(stretches: Stretches, floor: Floats) -> tuple[float, list[Gaussian]]
     return float(sum(spread.tolist())), [stretches.take(above).gaussian(floor), stretches.take(~above).gaussian(floor)]
 
 
-def _nearest(stretches: Stretches, groups: list[Gaussian]) -> NDArray[np.int64]:
+def _nearest(stretches: Stretches, groups: list[Gaussian]) -> Ints:
     return np.asarray(np.argmin([group.distance(stretches) for group in groups], axis=0), np.int64)
 
 

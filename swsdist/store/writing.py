@@ -32,7 +32,6 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from swsdist.audio import streams
 from swsdist.audio.formats import ffmpeg
@@ -40,6 +39,7 @@ from swsdist.audio.formats.ffmpeg import OVERSHOOT, fit_segment
 from swsdist.audio.reader import probe, read_blocks
 from swsdist.audio.speech import Listener, pack_marks, unpack_marks
 from swsdist.audio.streams import Digest, digested, digesting, sha256
+from swsdist.core.arrays import Bools, Singles
 from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import storage as codes
 from swsdist.core.codes import storage as storage_codes
@@ -74,7 +74,7 @@ from swsdist.store.voices import Stretching
 R = TypeVar("R")
 
 #: Blocks of samples or frames, float32, and a result at their end.
-Blocks = Generator[NDArray[np.float32], None, R]
+Blocks = Generator[Singles, None, R]
 
 
 def precomputed_frames(document: Mapping[str, Any], precomputed: Precomputed, folder: Folder) -> Blocks[float]:
@@ -110,7 +110,7 @@ def precomputed_frames(document: Mapping[str, Any], precomputed: Precomputed, fo
     return float(seconds) if seconds is not None else frames_seconds(precomputed, frames)
 
 
-def precomputed_example(document: Mapping[str, Any], precomputed: Precomputed, folder: Folder) -> NDArray[np.float32]:
+def precomputed_example(document: Mapping[str, Any], precomputed: Precomputed, folder: Folder) -> Singles:
     """Frames of a query example: all of its item, or those of its place in a document.
 
     Args:
@@ -150,7 +150,7 @@ def precomputed_example(document: Mapping[str, Any], precomputed: Precomputed, f
     return _varied(np.concatenate(list(precomputed.read(item, key, folder.storage, seconds))), key, item)
 
 
-def _varied(frames: NDArray[np.float32], key: str, item: Item) -> NDArray[np.float32]:
+def _varied(frames: Singles, key: str, item: Item) -> Singles:
     """Frames of an example, if they vary.
 
     Raises:
@@ -203,7 +203,7 @@ class ReadResult(NamedTuple):
     """
 
     seconds: float
-    speech: NDArray[np.bool_] | None = None
+    speech: Bools | None = None
     recording: str | None = None
     statistics: Sequence[Statistics] | None = None
     cut_off: float | None = None
@@ -239,7 +239,7 @@ class ShardWriter:
         self._bytes = 0
         self._dtype = parquet.numbers(dtype)
 
-    def append(self, doc_id: str, channel: int, first_frame: int, frames: NDArray[np.float32]) -> None:
+    def append(self, doc_id: str, channel: int, first_frame: int, frames: Singles) -> None:
         """Add a row: float32 (frames, dimension), numbers of `dtype`, following the frames appended before."""
         data = np.ascontiguousarray(frames, self._dtype).tobytes()
         self._rows.append((doc_id, channel, first_frame, len(frames), data))
@@ -447,7 +447,7 @@ def read_recording(
     extractor = for_speaker(extractor, document["speaker"])
     samples, read = 0, WithResult(samples_of(document, extractor.sample_rate, folder))
 
-    def counted() -> Iterator[NDArray[np.float32]]:
+    def counted() -> Iterator[Singles]:
         nonlocal samples
         for block in read:
             samples += len(block)
@@ -553,7 +553,7 @@ class WithResult(Generic[R]):
         self._blocks = blocks
         self.result: R
 
-    def __iter__(self) -> Iterator[NDArray[np.float32]]:
+    def __iter__(self) -> Iterator[Singles]:
         self.result = yield from self._blocks
 
 
@@ -584,7 +584,7 @@ _MATTERS = ("path", "identity", "channel", "start", "end", "speaker")
 class _Kept(NamedTuple):
     """Frames of a recording, and the result of reading them."""
 
-    blocks: list[NDArray[np.float32]]
+    blocks: list[Singles]
     result: ReadResult
 
     @property
@@ -627,7 +627,7 @@ class KeptFrames:
 
     def _keeping(self, key: tuple[object, ...], frames: WithResult[ReadResult]) -> Blocks[ReadResult]:
         """The same frames, which are kept if there is room. What ffmpeg decodes is not: a task records its version."""
-        blocks: list[NDArray[np.float32]] = []
+        blocks: list[Singles] = []
         size = 0
         with ffmpeg.recorded_versions() as used:
             for block in frames:
@@ -681,7 +681,7 @@ def _copied(stored: dict[str, Any], channel: int, folder: Folder) -> Blocks[Read
     return ReadResult(row["duration"], speech, cut_off=row["cut_off"], bandwidth=row["bandwidth"])
 
 
-def _blocks(store: Store, stored: dict[str, Any], channel: int, track: str) -> Iterator[NDArray[np.float32]]:
+def _blocks(store: Store, stored: dict[str, Any], channel: int, track: str) -> Iterator[Singles]:
     """Blocks of the document's frames in one track; a row group at a time."""
     entry, name = store.manifest.track(track), store.manifest.shard(stored["shard"]).files[track].name
     with parquet.reader(store.folder, name, keep=True) as file:

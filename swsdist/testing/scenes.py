@@ -10,15 +10,15 @@ from collections.abc import Iterator
 from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Bools, Ints, Singles
 from swsdist.kernels.distances.interface import Distance, Side
 from swsdist.methods.dtw.search import Matches
 from swsdist.methods.first_pass.codebook import Codebook, Landmarks, fit
 from swsdist.methods.first_pass.interface import Documents, Material
 from swsdist.methods.query.example import Example, averaged
 
-Frames = NDArray[np.float32]
+Frames = Singles
 
 
 def numbers(seed: int) -> Iterator[int]:
@@ -29,7 +29,7 @@ def numbers(seed: int) -> Iterator[int]:
         yield state >> 49
 
 
-def table(seed: int, rows: int, columns: int, below: int) -> NDArray[np.int64]:
+def table(seed: int, rows: int, columns: int, below: int) -> Ints:
     """Integers of 0..below-1, int64 (rows, columns)."""
     drawn = np.fromiter(islice(numbers(seed), rows * columns), np.int64, rows * columns)
     return drawn.reshape(rows, columns) % below
@@ -75,7 +75,7 @@ def material(
         averaged_queries = [np.concatenate(list(averaged([query], factor))) for query in queries]
         return [Example(f"q{k}", 1, prepared(distance, item, "query")) for k, item in enumerate(averaged_queries)]
 
-    def streams(factor: int, chosen: NDArray[np.bool_] | None) -> Documents:
+    def streams(factor: int, chosen: Bools | None) -> Documents:
         for k, document in enumerate(documents):
             if chosen is None or chosen[k]:
                 blocks = np.array_split(document, 1 + len(document) // 37)

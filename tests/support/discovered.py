@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from swsdist.discovery.units import TICKS, Corpus, EvaluationSetup, Fragments, Intervals, Ints, Units
+from swsdist.core.arrays import Ints
+from swsdist.discovery.units import TICKS, Corpus, EvaluationSetup, Fragments, Intervals, Units
 
 #: `DOC ONSET OFFSET` and a symbol, in seconds.
 Line = str

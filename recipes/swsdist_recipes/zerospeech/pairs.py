@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from swsdist.discovery.units import Flags, Ints
+from swsdist.core.arrays import Bools, Ints
 
 #: Pairs a block has at most, but for a row with more partners than that.
 BLOCK = 1 << 17
@@ -24,12 +24,12 @@ def distinct(keys: Ints) -> Ints:
     return keys[new]
 
 
-def among(keys: Ints, others: Ints) -> Flags:
+def among(keys: Ints, others: Ints) -> Bools:
     """Whether each key is one of others, which are sorted."""
     if not len(others):
         return np.zeros(len(keys), bool)
     at = np.minimum(np.searchsorted(others, keys), len(others) - 1)
-    present: Flags = others[at] == keys
+    present: Bools = others[at] == keys
     return present
 
 

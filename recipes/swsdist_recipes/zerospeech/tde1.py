@@ -31,6 +31,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from swsdist.core.arrays import Bools, Ints
 from swsdist.discovery.cells import Strings
 from swsdist.discovery.measures import f_score, inside, ratio
 from swsdist.discovery.units import (
@@ -39,10 +40,8 @@ from swsdist.discovery.units import (
     TICKS,
     Corpus,
     EvaluationSetup,
-    Flags,
     Fragments,
     Intervals,
-    Ints,
     Units,
     ids,
     places,
@@ -104,7 +103,7 @@ def common_seconds(a: Intervals, b: Intervals) -> np.ndarray:
     return np.minimum(a.offset, b.offset) / TICKS - np.maximum(a.onset, b.onset) / TICKS
 
 
-def overlap(a: Intervals, b: Intervals) -> Flags:
+def overlap(a: Intervals, b: Intervals) -> Bools:
     """Whether stretches side by side overlap: by more than 30 ms, or by more than half of either; the same for documents."""
     common = common_seconds(a, b)
     shorter = np.minimum(a.offset / TICKS - a.onset / TICKS, b.offset / TICKS - b.onset / TICKS)
@@ -184,11 +183,11 @@ class InRuns:
         new[1:] = (units.document[1:] != units.document[:-1]) | (np.abs(units.onset[1:] - units.offset[:-1]) >= _GAP)
         return cls(units, np.cumsum(new) - 1)
 
-    def take(self, rows: Flags) -> InRuns:
+    def take(self, rows: Bools) -> InRuns:
         """Some units; a run that has a gap then is one run still."""
         return InRuns(self.units.take(rows), self.run[rows])
 
-    def spans(self, stretches: Intervals) -> tuple[Flags, Ints, Ints]:
+    def spans(self, stretches: Intervals) -> tuple[Bools, Ints, Ints]:
         """The units of stretches.
 
         Returns:
@@ -235,7 +234,7 @@ class Members:
         kept, number = near[item], np.cumsum(near) - 1
         return cls(lines.group[kept], number[item[kept]], fragments.take(near), first[near], last[near])
 
-    def rows(self, chosen: Flags) -> tuple[Ints, Ints]:
+    def rows(self, chosen: Bools) -> tuple[Ints, Ints]:
         """Class and fragment of the lines of some fragments."""
         kept = chosen[self.item]
         return self.group[kept], self.item[kept]
@@ -375,7 +374,7 @@ class PairMeasures:
         self._strings = Strings(phones.symbol, disc.first[example], disc.last[example])
         self._completion = Completion(phones, disc, gold)
 
-    def fold(self, disc: Flags, gold: Flags) -> tuple[PairCounts, Ratios, Ratios]:
+    def fold(self, disc: Bools, gold: Bools) -> tuple[PairCounts, Ratios, Ratios]:
         """Pairs by their strings, matching and grouping of the fragments in one fold."""
         group, item = self._disc.rows(disc)
         ned, grouping = PairCounts(self._strings.count), PairsByType(self._kind, self._strings.count)
@@ -416,11 +415,11 @@ class PairMeasures:
             pairs.add(x[apart], y[apart])
         return pairs
 
-    def _equal(self, x: Ints, y: Ints) -> Flags:
+    def _equal(self, x: Ints, y: Ints) -> Bools:
         """Whether pairs are of equal phones and share no time of one document at all."""
         a, b = self._disc.fragments.take(x), self._disc.fragments.take(y)
         common = np.minimum(a.offset, b.offset) > np.maximum(a.onset, b.onset)
-        equal: Flags = (self._kind[x] == self._kind[y]) & ~((a.document == b.document) & common)
+        equal: Bools = (self._kind[x] == self._kind[y]) & ~((a.document == b.document) & common)
         return equal
 
 
@@ -533,7 +532,7 @@ def token_and_type(fragments: Intervals, words: InRuns) -> tuple[Ratios, Ratios]
     return token, (ratio(n_hit_kinds, n_seen), ratio(n_hit_kinds, n_kinds))
 
 
-def _close(a: Ints, b: Ints) -> Flags:
+def _close(a: Ints, b: Ints) -> Bools:
     """Whether times are at most 30 ms apart, as floats."""
     return np.abs(a / TICKS - b / TICKS) <= CLOSE
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from swsdist.core.arrays import Bools, Ints
 from swsdist.discovery.cells import Strings
 from swsdist.discovery.measures import Value, f_score, ratio
 from swsdist.discovery.units import (
@@ -31,10 +32,8 @@ from swsdist.discovery.units import (
     TICKS,
     Corpus,
     EvaluationSetup,
-    Flags,
     Fragments,
     Intervals,
-    Ints,
     Units,
     ids,
     partnered,
@@ -63,7 +62,7 @@ def spans(phones: Units, fragments: Intervals) -> tuple[Ints, Ints]:
     return lo, hi
 
 
-def _enough(phones: Intervals, fragments: Intervals) -> Flags:
+def _enough(phones: Intervals, fragments: Intervals) -> Bools:
     """Whether each fragment has enough of a phone: 30 ms of one of 60 ms and more, half of a shorter one."""
     duration = phones.offset / TICKS - phones.onset / TICKS
     common = shared_seconds(phones, fragments)
@@ -202,7 +201,7 @@ def _grouping(lines: Lines, found_pairs: int) -> Measure:
     token, tokens = _tokens(lines)
     onset, offset = _ranks(lines)
 
-    def count(items: Ints | Flags) -> int:
+    def count(items: Ints | Bools) -> int:
         seen = np.zeros(tokens, bool)
         seen[token[items]] = True
         return int(seen.sum())
@@ -330,11 +329,11 @@ def _best_words(lines: Lines, words: Units) -> Ints:
     return best
 
 
-def _equal_strings(lines: Lines, words: Units, interval: Ints, word: Ints) -> Flags:
+def _equal_strings(lines: Lines, words: Units, interval: Ints, word: Ints) -> Bools:
     """Whether the phones of intervals are those that share any time with the words beside them."""
     first, last = touched(lines.phones, words.take(word))
     length = lines.last[interval] - lines.first[interval]
-    equal: Flags = last - first == length
+    equal: Bools = last - first == length
     rows = np.flatnonzero(equal)
     symbol, nth = lines.phones.symbol, 0
     while len(rows):

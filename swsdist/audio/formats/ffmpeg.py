@@ -42,11 +42,11 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from swsdist.audio.formats.extents import extent
 from swsdist.audio.formats.views import check_extent, check_shape
 from swsdist.audio.streams import KILL_SIGNALS
+from swsdist.core.arrays import Singles
 from swsdist.core.codes import audio as codes
 from swsdist.core.errors import CutOffError
 from swsdist.io.failures import transient_messages
@@ -311,7 +311,7 @@ class Decoded:
             if pipe is not None:
                 pipe.close()
 
-    def read(self, frames: int) -> NDArray[np.float32]:
+    def read(self, frames: int) -> Singles:
         """The next samples, float32 (frames, channels), full scale ±1; fewer only at the end.
 
         Raises:
@@ -434,7 +434,7 @@ class Decoded:
             cut = codes.TRUNCATED(where=self.path, stated=f"{stated:.2f} s", actual=f"{seconds:.2f} s")
             self.cut = cut.expecting(stated)
 
-    def _after_error(self, position: int) -> NDArray[np.float32]:
+    def _after_error(self, position: int) -> Singles:
         """The samples after an error, if it is of the last frame.
 
         Raises:
@@ -549,7 +549,7 @@ class Window(Decoded):
     """A decoder that keeps the last samples, so that it can seek back to them."""
 
     def __init__(self, program: str, source: str, path: str, brief: bool = False, complete: bool = True) -> None:
-        self._pieces: deque[NDArray[np.float32]] = deque()
+        self._pieces: deque[Singles] = deque()
         self._first = self._position = 0
         super().__init__(program, source, path, brief, complete)
 
@@ -563,7 +563,7 @@ class Window(Decoded):
             pass
         self._position = min(position, self._frames_read)
 
-    def read(self, frames: int) -> NDArray[np.float32]:
+    def read(self, frames: int) -> Singles:
         """Read at most `frames` samples, float32 (frames, channels); none at the end.
 
         Raises:

@@ -25,13 +25,12 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, BinaryIO, cast
 
-import numpy as np
 import soundfile
-from numpy.typing import NDArray
 
 from swsdist.audio.formats import ffmpeg
 from swsdist.audio.formats.extents import extent, sphere_fields, sphere_lengths
 from swsdist.audio.formats.views import Part, Readable, View, check_extent, check_shape
+from swsdist.core.arrays import Singles
 from swsdist.core.codes import audio as codes
 from swsdist.core.errors import AudioError, CutOffError, ForeignError, recast
 from swsdist.io.local import uncounted
@@ -223,10 +222,10 @@ class Sequential(soundfile.SoundFile):  # type: ignore[misc]  # soundfile has no
         if self.length < self.frames:
             self.seek(0)
 
-    def read(self, frames: int, **options: Any) -> NDArray[np.float32]:
+    def read(self, frames: int, **options: Any) -> Singles:
         """As soundfile does."""
         with listening(self._path, self.format == "MP3"), _interruptible():
-            samples: NDArray[np.float32] = super().read(frames, **options)
+            samples: Singles = super().read(frames, **options)
             return samples
 
     def seek(self, frames: int, whence: int = 0) -> int:
@@ -284,7 +283,7 @@ class Joined:
         self._sound.close()
         self._number, self._sound = number, self._opens[number]()
 
-    def read(self, frames: int, **options: Any) -> NDArray[np.float32]:
+    def read(self, frames: int, **options: Any) -> Singles:
         """As soundfile does; fewer frames at the end of each part."""
         while True:
             samples = self._sound.read(frames, **options)

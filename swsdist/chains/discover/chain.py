@@ -21,7 +21,6 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from swsdist.audio.speech import stretches as spoken_stretches
 from swsdist.chains.check import check
@@ -39,6 +38,7 @@ from swsdist.chains.report.publish import present_fingerprint
 from swsdist.chains.report.reporting import barrier, counts, rejected_rows
 from swsdist.config import Config
 from swsdist.config.search import Search
+from swsdist.core.arrays import Bools, Floats
 from swsdist.core.codes import discovery as codes
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.text import counted
@@ -152,9 +152,7 @@ class GroupMatches(Stage[Grouping]):
         return TaskOutput(outputs, Bucket(made.num_rows))
 
 
-def _boundaries(
-    payload: Grouping, documents: list[Key], spoken: list[NDArray[np.bool_]], context: Context
-) -> list[list[int]]:
+def _boundaries(payload: Grouping, documents: list[Key], spoken: list[Bools], context: Context) -> list[list[int]]:
     """Boundaries of each document, ascending: falls of loudness in speech, and ends of speech."""
     number = {key: k for k, key in enumerate(documents)}
     result = [{end for stretch in spoken_stretches(marks) for end in stretch} for marks in spoken]
@@ -184,7 +182,7 @@ def _per_root(score: int, left: Side, right: Side, unit: int) -> float:
     return float(score / unit / np.sqrt(frames))
 
 
-def _sureness(nodes: list[Side], edges: list[Edge], groups: list[list[int]], unit: int) -> NDArray[np.float64]:
+def _sureness(nodes: list[Side], edges: list[Edge], groups: list[list[int]], unit: int) -> Floats:
     """Of each node the best of its edges within its class; 0 without."""
     sure = np.zeros(len(nodes))
     group = {node: k for k, members in enumerate(groups) for node in members}
@@ -196,7 +194,7 @@ def _sureness(nodes: list[Side], edges: list[Edge], groups: list[list[int]], uni
 
 
 def _parse(
-    members: list[tuple[int, Side, float]], spoken: list[NDArray[np.bool_]], boundaries: list[list[int]], rest: int
+    members: list[tuple[int, Side, float]], spoken: list[Bools], boundaries: list[list[int]], rest: int
 ) -> list[_Token]:
     """Tokens of all documents in their order, by the members of classes, and the speech and boundaries of each document."""
     tokens: dict[int, list[Token]] = defaultdict(list)

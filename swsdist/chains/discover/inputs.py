@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from swsdist.audio.speech import unpack_marks
 from swsdist.config.model import Config
 from swsdist.config.search import Search
 from swsdist.config.section import Section
+from swsdist.core.arrays import Bools
 from swsdist.core.codes import discovery as codes
 from swsdist.discovery.clusters import Clustering
 from swsdist.discovery.neighbours import Boundaries, Matching, Neighbours, Segments, Stretches
@@ -47,7 +47,7 @@ def unit_of(search: Search) -> int:
     return int(weighted([(term.distance, term.weight) for term in terms]).unit * sum(term.weight for term in terms))
 
 
-def speech(store: Store, shard: str) -> dict[Key, NDArray[np.bool_]]:
+def speech(store: Store, shard: str) -> dict[Key, Bools]:
     """Which frames of a shard's documents are speech, by any track made of the recordings."""
     result = {}
     for row in Tracks(store).documents(shard, ["doc_id", "channel", "frames", "speech"]).to_pylist():

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from swsdist.chains.discover.inputs import DiscoverInputs, stretches, unit_of
 from swsdist.config.search import Search
+from swsdist.core.arrays import Ints
 from swsdist.core.fingerprint import SLOTS, fingerprint, slot_of
 from swsdist.core.types import columns
 from swsdist.discovery.neighbours import (
@@ -439,7 +440,7 @@ def _searched(
 def pairs_of(
     matches: Matches,
     searched: NDArray[np.int32],
-    documents: NDArray[np.int64],
+    documents: Ints,
     everything: Collection,
     frames: int,
     apart: int,

@@ -15,13 +15,13 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from swsdist.audio.formats.ffmpeg import caching
 from swsdist.audio.reader import read_blocks
 from swsdist.audio.streams import are_permitted, is_command, permitted, sha256
 from swsdist.chains.lattices.options import Labeller, LatticeInput, LatticesOptions, Part, Source, Speech
 from swsdist.config import Config
+from swsdist.core.arrays import Singles
 from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.codes import lattices as codes
 from swsdist.core.codes import storage as storage_codes
@@ -388,7 +388,7 @@ class Recordings(NamedTuple):
         """Recognise, prepare."""
         recogniser, done = self.recogniser.loaded(context.granted), 0.0
 
-        def reported(blocks: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
+        def reported(blocks: Iterable[Singles]) -> Iterator[Singles]:
             nonlocal done
             for block in blocks:
                 yield block
@@ -429,7 +429,7 @@ class RecognisedSpeech(NamedTuple):
         def labelled(example: Row, reader: TermReader) -> tuple[list[dict[str, Any]], float]:
             samples = 0
 
-            def counted() -> Iterator[NDArray[np.float32]]:
+            def counted() -> Iterator[Singles]:
                 nonlocal samples
                 place = {key: example[key] for key in ("channel", "start", "end")}
                 for block in read_blocks(example["path"], rate=recogniser.rate, storage=context.storage, **place):
@@ -692,7 +692,7 @@ class DecodedSpeech(NamedTuple):
         return labelled
 
 
-def _range(file: IO[bytes], width: int, first: int, stop: int) -> NDArray[np.float32]:
+def _range(file: IO[bytes], width: int, first: int, stop: int) -> Singles:
     """Frames `first` to `stop` of a file of all."""
     file.seek(4 * width * first)
     return np.frombuffer(file.read(4 * width * (stop - first)), "<f4").reshape(-1, width)

@@ -29,13 +29,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from swsdist.audio import streams
 from swsdist.audio.formats import ffmpeg as places
 from swsdist.audio.reader import probe, read_blocks
 from swsdist.audio.speech import BINS, HOP, WINDOW, Counts, Listener, Meter, signal_to_noise
 from swsdist.config import Config
+from swsdist.core.arrays import Ints
 from swsdist.core.codes import discovery as codes
 from swsdist.core.errors import AudioError
 from swsdist.core.types import CORPUS
@@ -502,7 +502,7 @@ def _grouped(
 
 def _mean_ratio(documents: Sequence[_Document]) -> float | None:
     """The mean of the recordings' ratios, weighted by length; a joint histogram would count level differences as noise."""
-    powers: dict[str, NDArray[np.int64]] = {}
+    powers: dict[str, Ints] = {}
     seconds: dict[str, float] = {}
     for document in documents:
         if document.acoustics is not None and document.acoustics.powers is not None:

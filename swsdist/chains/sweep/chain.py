@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from swsdist.calibrate.procedure import Procedure, fit_models, procedures
 from swsdist.calibrate.rescoring import (
@@ -43,6 +42,7 @@ from swsdist.chains.sweep.planning import FITTED, PlannedPoint, Plans, PointGrou
 from swsdist.chains.sweep.planning import RESCORED as RESCORED_MEASURES
 from swsdist.config import Config
 from swsdist.config.model import Calibrate
+from swsdist.core.arrays import Floats, Ints
 from swsdist.core.codes import fuse as codes
 from swsdist.core.errors import DataError, LockedError, StorageError, UserError
 from swsdist.core.fingerprint import fingerprint
@@ -134,9 +134,6 @@ def _sums(files: list[str], context: Context) -> dict[str, float]:
     name = CandidatePosteriors.name
     return {query: value for item in tallies if name in item for query, value in posterior_sums(item[name]).items()}
 
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: One row per point: its id (`point_id`), ATWV and mean rates, for a fitted threshold MTWV too; and by query with references
 #: (by id) hits and false alarms of the decisions, and of the maximum.

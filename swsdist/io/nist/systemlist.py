@@ -47,8 +47,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Bools, Ints
 from swsdist.core.codes import io as codes
 from swsdist.core.errors import SwsdistError, UserError
 from swsdist.io.compressed import LONGEST_LINE, opened, short
@@ -708,7 +708,7 @@ def _times(batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
     )
 
 
-def _seconds(units: NDArray[np.int64], places: NDArray[np.int64]) -> pa.Array:
+def _seconds(units: Ints, places: Ints) -> pa.Array:
     """Numbers of units as seconds with so many decimals."""
     whole, rest = np.divmod(units, _UNITS)
     fractions = _fractions()[0].take(pa.array(places * _UNITS + rest))
@@ -716,14 +716,14 @@ def _seconds(units: NDArray[np.int64], places: NDArray[np.int64]) -> pa.Array:
 
 
 @cache
-def _fractions() -> tuple[pa.Array, NDArray[np.int64]]:
+def _fractions() -> tuple[pa.Array, Ints]:
     """`.0` to `.9999` with no to four decimals, and how many each needs, at least one."""
     texts = [f".{unit:04d}" for unit in range(_UNITS)]
     needed = [max(1, len(text.rstrip("0")) - 1) for text in texts]
     return pa.array([text[: places + 1] for places in range(5) for text in texts]), np.array(needed)
 
 
-def _replaced(texts: pa.Array, where: NDArray[np.bool_], by: Iterable[str]) -> pa.Array:
+def _replaced(texts: pa.Array, where: Bools, by: Iterable[str]) -> pa.Array:
     return pc.replace_with_mask(texts, pa.array(where), pa.array(by, pa.string())) if where.any() else texts
 
 

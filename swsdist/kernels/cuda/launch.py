@@ -20,6 +20,7 @@ from numba import cuda
 from numba.cuda.core import config
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Ints, Singles
 from swsdist.kernels.arithmetic import State
 from swsdist.kernels.compiled import Function
 from swsdist.kernels.cuda import threads
@@ -101,11 +102,11 @@ def _kernels(thread: Callable[..., None], words: int, held_frames: int) -> Kerne
 
     @cuda.jit
     def lay(
-        raw: NDArray[np.float32],
+        raw: Singles,
         columns: int,
-        lanes: NDArray[np.int64],
-        warps: NDArray[np.int64],
-        documents: NDArray[np.float32],
+        lanes: Ints,
+        warps: Ints,
+        documents: Singles,
     ) -> None:
         warp, lane = cuda.blockIdx.x, cuda.threadIdx.x
         local = lanes[warp * WARP + lane]
@@ -118,15 +119,15 @@ def _kernels(thread: Callable[..., None], words: int, held_frames: int) -> Kerne
 
     @cuda.jit
     def scan(
-        documents: NDArray[np.float32],
+        documents: Singles,
         columns: int,
-        queries: NDArray[np.float32],
+        queries: Singles,
         tops: State,
-        tasks: NDArray[np.int64],
-        streams: NDArray[np.int64],
+        tasks: Ints,
+        streams: Ints,
         shift: int,
-        lanes: NDArray[np.int64],
-        warps: NDArray[np.int64],
+        lanes: Ints,
+        warps: Ints,
         cells: int,
         edges: State,
         option: int,
@@ -154,9 +155,9 @@ def _kernels(thread: Callable[..., None], words: int, held_frames: int) -> Kerne
     @cuda.jit
     def pick(
         edges: State,
-        tasks: NDArray[np.int64],
-        lanes: NDArray[np.int64],
-        warps: NDArray[np.int64],
+        tasks: Ints,
+        lanes: Ints,
+        warps: Ints,
         cells: int,
         window: int,
         room: int,

@@ -53,6 +53,7 @@ from numba.core.typing import Signature
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Ints, Singles
 from swsdist.kernels.arithmetic import MAX_DISTANCE, State, Value, choose, least, most
 from swsdist.kernels.distances.interface import Map
 from swsdist.kernels.products import LARGEST, in_range, scale_of
@@ -210,12 +211,12 @@ TASK = ("tile", "tiles", "bits", "infinity", "margin", "frames")
 
 
 def lay(
-    raw: NDArray[np.float32],
+    raw: Singles,
     columns: int,
     begins: int,
     frames: int,
     group: int,
-    documents: NDArray[np.float32],
+    documents: Singles,
     place: int,
     width: int,
 ) -> None:
@@ -267,12 +268,12 @@ def _distances(maps: tuple[Map, ...]) -> Callable[..., Any]:
     mapped, several = _mapped(maps), len(maps) > 1
 
     def distances(
-        documents: NDArray[np.float32],
+        documents: Singles,
         at: int,
         width: int,
-        queries: NDArray[np.float32],
+        queries: Singles,
         row: int,
-        streams: NDArray[np.int64],
+        streams: Ints,
         shift: int,
     ) -> tuple[Value, Value, Value, Value]:
         """Distances of sixteen rows to four frames, int32, as a tuple."""
@@ -316,13 +317,13 @@ def _limits(maps: tuple[Map, ...]) -> Callable[..., Any]:
     four = _distances(maps)
 
     def limits(
-        documents: NDArray[np.float32],
+        documents: Singles,
         place: int,
         columns: int,
         width: int,
-        queries: NDArray[np.float32],
+        queries: Singles,
         row: int,
-        streams: NDArray[np.int64],
+        streams: Ints,
         shift: int,
         frames: int,
     ) -> tuple[Value, Value]:
@@ -423,15 +424,15 @@ def in_registers(
     frame = numba.extending.register_jitable(frame)
 
     def thread(
-        documents: NDArray[np.float32],
+        documents: Singles,
         place: int,
         columns: int,
         width: int,
-        queries: NDArray[np.float32],
+        queries: Singles,
         tops: State,
-        tasks: NDArray[np.int64],
+        tasks: Ints,
         query: int,
-        streams: NDArray[np.int64],
+        streams: Ints,
         shift: int,
         frames: int,
         begin: int,
@@ -493,15 +494,15 @@ def in_memory(
     take_in, forget = numba.extending.register_jitable(advance), numba.extending.register_jitable(restart)
 
     def thread(
-        documents: NDArray[np.float32],
+        documents: Singles,
         place: int,
         columns: int,
         width: int,
-        queries: NDArray[np.float32],
+        queries: Singles,
         tops: State,
-        tasks: NDArray[np.int64],
+        tasks: Ints,
         query: int,
-        streams: NDArray[np.int64],
+        streams: Ints,
         shift: int,
         frames: int,
         begin: int,

@@ -45,8 +45,8 @@ from math import floor, sqrt
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Floats, Singles
 from swsdist.kernels.arithmetic import Value, least, most
 from swsdist.kernels.compiled import compiled
 from swsdist.kernels.distances.interface import Distance, Prepared, Side, below_24_bits, compiled_ln, single, totals
@@ -64,7 +64,7 @@ def bound(dimension: int) -> int:
 
 
 @compiled("void(float64[:,::1], float64, float32[:,::1])")
-def unit_norm(values: NDArray[np.float64], nothing: float, out: NDArray[np.float32]) -> None:
+def unit_norm(values: Floats, nothing: float, out: Singles) -> None:
     """Bring frames to norm 2^11.5 and round them.
 
     Args:
@@ -155,7 +155,7 @@ def from_dot_log_fine(dot: Value) -> Value:
     return (_log_of_cosine(dot) + 128) >> 8
 
 
-def _fill(values: NDArray[np.float64], side: Side, where: str | None) -> Prepared:
+def _fill(values: Floats, side: Side, where: str | None) -> Prepared:
     out = np.empty(values.shape, np.float32)
     unit_norm(values, 0.0, out)
     return Prepared(out, 0)
@@ -185,7 +185,7 @@ def negative_log(name: str, unit: int, dimension: int) -> Distance:
     )
 
 
-def _bhattacharyya_fill(name: str, values: NDArray[np.float64], side: Side, where: str | None) -> Prepared:
+def _bhattacharyya_fill(name: str, values: Floats, side: Side, where: str | None) -> Prepared:
     totals(values, name, where)
     out = np.empty(values.shape, np.float32)
     unit_norm(np.sqrt(values), 0.0, out)
@@ -211,7 +211,7 @@ NOTHING = 1e-6
 
 
 @compiled("void(float64[:,::1], float64)")
-def _centred_logarithms(values: NDArray[np.float64], floor: float) -> None:
+def _centred_logarithms(values: Floats, floor: float) -> None:
     frames, dimension = values.shape
     for t in range(frames):
         total = 0.0
@@ -223,9 +223,7 @@ def _centred_logarithms(values: NDArray[np.float64], floor: float) -> None:
             values[t, k] = values[t, k] - mean
 
 
-def _log_posterior_fill(
-    name: str, floor: float, values: NDArray[np.float64], side: Side, where: str | None
-) -> Prepared:
+def _log_posterior_fill(name: str, floor: float, values: Floats, side: Side, where: str | None) -> Prepared:
     totals(values, name, where)
     _centred_logarithms(values, floor)
     out = np.empty(values.shape, np.float32)

@@ -24,8 +24,8 @@ from functools import partial
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Floats, Singles
 from swsdist.kernels.arithmetic import Value, least, most
 from swsdist.kernels.compiled import compiled
 from swsdist.kernels.distances.interface import LARGEST_SUM, Distance, Prepared, Side, single
@@ -43,7 +43,7 @@ def default_cap(dimension: int) -> float:
 
 
 @compiled("int64(float64[:,::1], float64, boolean, float32[:,::1])")
-def _fixed(values: NDArray[np.float64], cap: float, query: bool, out: NDArray[np.float32]) -> int:
+def _fixed(values: Floats, cap: float, query: bool, out: Singles) -> int:
     frames, dimension = values.shape
     longest = OF_CAP - np.sqrt(np.float64(dimension)) / 2.0
     saturated = 0
@@ -71,7 +71,7 @@ def _fixed(values: NDArray[np.float64], cap: float, query: bool, out: NDArray[np
     return saturated
 
 
-def _fill(cap: float, values: NDArray[np.float64], side: Side, where: str | None) -> Prepared:
+def _fill(cap: float, values: Floats, side: Side, where: str | None) -> Prepared:
     out = np.empty((len(values), values.shape[1] + 4), np.float32)
     saturated = int(_fixed(values, cap, side == "query", out))
     return Prepared(out, saturated)

@@ -24,8 +24,8 @@ from functools import partial
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Floats
 from swsdist.kernels.arithmetic import Value, least, most
 from swsdist.kernels.distances.interface import Distance, Prepared, Side, below_24_bits, single, totals
 
@@ -54,7 +54,7 @@ def from_dot_fine(dot: Value) -> Value:
     return least((_log(dot) + 256) >> 9, 32767)
 
 
-def _fill(name: str, added: int, values: NDArray[np.float64], side: Side, where: str | None) -> Prepared:
+def _fill(name: str, added: int, values: Floats, side: Side, where: str | None) -> Prepared:
     total = totals(values, name, where)
     total[total == 0.0] = 1.0
     out = np.empty((len(values), values.shape[1] + 1), np.float32)

@@ -40,8 +40,8 @@ from typing import Literal, NamedTuple, Protocol
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Floats, Ints, Singles
 from swsdist.core.codes import methods as codes
 from swsdist.core.errors import DataError
 from swsdist.kernels.arithmetic import Value, weighted
@@ -74,7 +74,7 @@ class Prepared(NamedTuple):
         saturated: number of frames clipped to the distance's range.
     """
 
-    frames: NDArray[np.float32]
+    frames: Singles
     saturated: int
 
 
@@ -108,11 +108,11 @@ _FEATURES = numba.types.Array(numba.float32, 2, "C", readonly=True)
 
 @compiled(numba.void(_FEATURES, numba.int64[::1], numba.float64[:, ::1], numba.float64[:, ::1], numba.float64[:, ::1]))
 def _normalise(
-    features: NDArray[np.float32],
-    lengths: NDArray[np.int64],
-    offset: NDArray[np.float64],
-    scale: NDArray[np.float64],
-    out: NDArray[np.float64],
+    features: Singles,
+    lengths: Ints,
+    offset: Floats,
+    scale: Floats,
+    out: Floats,
 ) -> None:
     dimension = features.shape[1]
     stop = 0
@@ -125,7 +125,7 @@ def _normalise(
 
 
 #: Normalised features float64 (frames, dimension), C-contiguous, the side, and the source (for errors) -> frames.
-Fill = Callable[[NDArray[np.float64], Side, str | None], Prepared]
+Fill = Callable[[Floats, Side, str | None], Prepared]
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,9 +158,9 @@ class Distance:
 
     def prepare(
         self,
-        features: NDArray[np.float32],
-        offset: NDArray[np.float64],
-        scale: NDArray[np.float64],
+        features: Singles,
+        offset: Floats,
+        scale: Floats,
         side: Side,
         where: str | None = None,
     ) -> Prepared:
@@ -183,9 +183,9 @@ class Distance:
 
     def prepare_blocks(
         self,
-        blocks: Sequence[NDArray[np.float32]],
-        offset: NDArray[np.float64],
-        scale: NDArray[np.float64],
+        blocks: Sequence[Singles],
+        offset: Floats,
+        scale: Floats,
         side: Side,
         where: Callable[[int], str],
     ) -> list[Prepared]:
@@ -209,9 +209,7 @@ class Distance:
         return [self.prepare(block, offset[k], scale[k], side, where(k)) for k, block in enumerate(blocks)]
 
 
-def _normalised(
-    blocks: Sequence[NDArray[np.float32]], offset: NDArray[np.float64], scale: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _normalised(blocks: Sequence[Singles], offset: Floats, scale: Floats) -> Floats:
     features = np.concatenate(blocks) if len(blocks) > 1 else np.ascontiguousarray(blocks[0])
     values = np.empty(features.shape)
     _normalise(features, np.array([len(block) for block in blocks]), offset, scale, values)
@@ -293,7 +291,7 @@ TOLERANCE = 0.01
 
 
 @compiled("int64(float64[:,::1], float64[::1])")
-def _totals(values: NDArray[np.float64], out: NDArray[np.float64]) -> int:
+def _totals(values: Floats, out: Floats) -> int:
     frames, dimension = values.shape
     for t in range(frames):
         total = 0.0
@@ -307,7 +305,7 @@ def _totals(values: NDArray[np.float64], out: NDArray[np.float64]) -> int:
     return -1
 
 
-def totals(values: NDArray[np.float64], name: str, where: str | None) -> NDArray[np.float64]:
+def totals(values: Floats, name: str, where: str | None) -> Floats:
     """Sums of the frames, in the order of the index; 0 for a frame that is all zero.
 
     Args:
@@ -363,7 +361,7 @@ def weighted_sum(parts: Sequence[Part], dimension: int, where: str = "streams") 
     return Distance(name, dimension, total.unit, columns, tuple(streams), total.shift, partial(_fill, tuple(parts)))
 
 
-def _fill(parts: tuple[Part, ...], values: NDArray[np.float64], side: Side, where: str | None) -> Prepared:
+def _fill(parts: tuple[Part, ...], values: Floats, side: Side, where: str | None) -> Prepared:
     prepared = [
         part.distance.fill(np.array(values[:, part.first : part.stop], order="C"), side, where) for part in parts
     ]

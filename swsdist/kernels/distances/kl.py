@@ -27,8 +27,8 @@ from functools import partial
 from math import ceil
 
 import numpy as np
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Floats, Singles
 from swsdist.kernels.arithmetic import Value, least, most
 from swsdist.kernels.compiled import compiled
 from swsdist.kernels.distances.interface import (
@@ -49,13 +49,13 @@ OF_ONE, OF_NAT, OF_NAT_SYMMETRIC = 4096.0, 128.0, 64.0
 
 @compiled("void(float64[:,::1], float64[::1], float64, float64, float32[:,::1], float32[:,::1], float32[::1])")
 def _fixed(
-    values: NDArray[np.float64],
-    total: NDArray[np.float64],
+    values: Floats,
+    total: Floats,
     floor: float,
     of_nat: float,
-    weights: NDArray[np.float32],
-    logarithms: NDArray[np.float32],
-    entropy: NDArray[np.float32],
+    weights: Singles,
+    logarithms: Singles,
+    entropy: Singles,
 ) -> None:
     frames, dimension = values.shape
     for t in range(frames):
@@ -77,22 +77,22 @@ def from_dot(dot: Value) -> Value:
 
 
 def _parts(
-    name: str, floor: float, of_nat: float, values: NDArray[np.float64], where: str | None
-) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
+    name: str, floor: float, of_nat: float, values: Floats, where: str | None
+) -> tuple[Singles, Singles, Singles]:
     weights, logarithms = np.empty(values.shape, np.float32), np.empty(values.shape, np.float32)
     entropy = np.empty(len(values), np.float32)
     _fixed(values, totals(values, name, where), floor, of_nat, weights, logarithms, entropy)
     return weights, logarithms, entropy[:, None]
 
 
-def _fill(name: str, floor: float, values: NDArray[np.float64], side: Side, where: str | None) -> Prepared:
+def _fill(name: str, floor: float, values: Floats, side: Side, where: str | None) -> Prepared:
     weights, logarithms, entropy = _parts(name, floor, OF_NAT, values, where)
     if side == "query":
         return Prepared(np.concatenate([weights, entropy], axis=1), 0)
     return Prepared(np.concatenate([logarithms, np.full_like(entropy, 2 * OF_NAT)], axis=1), 0)
 
 
-def _fill_symmetric(name: str, floor: float, values: NDArray[np.float64], side: Side, where: str | None) -> Prepared:
+def _fill_symmetric(name: str, floor: float, values: Floats, side: Side, where: str | None) -> Prepared:
     weights, logarithms, entropy = _parts(name, floor, OF_NAT_SYMMETRIC, values, where)
     constant = np.full_like(entropy, 2 * OF_NAT_SYMMETRIC)
     if side == "query":

@@ -38,6 +38,7 @@ from numba.core.typing import Signature
 from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Ints
 from swsdist.kernels.arithmetic import Integer, Packing, StateType, Value
 from swsdist.kernels.compiled import compiled
 from swsdist.kernels.scan import Advance, Restart, Scan, scanner
@@ -46,7 +47,7 @@ from swsdist.registry.entries import checked
 from swsdist.registry.registries import RECURRENCES
 
 Table: TypeAlias = NDArray[np.int16]
-Numbers: TypeAlias = NDArray[np.int64]
+Numbers: TypeAlias = Ints
 Codes: TypeAlias = NDArray[np.uint8]
 
 #: A recurrence's plain version: (table, option, cost, frames, steps), the last three written.

@@ -39,14 +39,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from swsdist.core.arrays import Floats, Ints
 from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import DataError
 from swsdist.core.fingerprint import unique
 from swsdist.io.compressed import lines, short
 from swsdist.io.fields import integer, number, split, time
 from swsdist.lattices.lattice import (
-    Floats,
-    Ints,
     Lattice,
     Lattices,
     Origin,

@@ -47,13 +47,14 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
+from swsdist.core.arrays import Floats, Ints
 from swsdist.core.codes import io as io_codes
 from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import DataError, SwsdistError
 from swsdist.io.compressed import lines, opened, short
 from swsdist.io.filesystem import is_remote, locate
 from swsdist.kernels.lattices import SHORT, WRONG, chained, grouped, state_times, walk
-from swsdist.lattices.lattice import Broken, Floats, Ints, Lattice, Lattices, Origin, demand_costs, text_of
+from swsdist.lattices.lattice import Broken, Lattice, Lattices, Origin, demand_costs, text_of
 
 #: Bytes of a block of an archive.
 BLOCK = 1 << 22

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from swsdist.config.search import Search
+from swsdist.core.arrays import Singles
 from swsdist.core.codes import methods as codes
 from swsdist.core.fingerprint import fingerprint
 from swsdist.methods.method import Result, Unit, tracks_read
@@ -170,9 +170,7 @@ class Dtw:
         settings = self._settings
         rule = create(settings.recurrence, settings.recurrence_settings())
 
-        def best(
-            example: Example, document: NDArray[np.float32], place: slice, distance: Distance
-        ) -> tuple[int, int, int] | None:
+        def best(example: Example, document: Singles, place: slice, distance: Distance) -> tuple[int, int, int] | None:
             table = local_distances(example.frames, document, distance, place, settings.row_range)
             of = traced(table, rule.trace, rule.option)[0]
             ends = np.flatnonzero(of.frames > 0)

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Bools, Ints, Singles
 from swsdist.core.codes import methods as codes
 from swsdist.kernels.distances.interface import create as create_distance
 from swsdist.kernels.recurrences.interface import create as create_recurrence
@@ -43,14 +44,14 @@ class Matches(NamedTuple):
 
     query: NDArray[np.int32]
     document: NDArray[np.int32]
-    end_frame: NDArray[np.int64]
+    end_frame: Ints
     frames: NDArray[np.int32]
-    cost: NDArray[np.int64]
+    cost: Ints
     fill: float
     saturated: int = 0
 
 
-def pruned(rows: NDArray[np.int64], most: NDArray[np.int64]) -> NDArray[np.int64]:
+def pruned(rows: Ints, most: Ints) -> Ints:
     """The best `most[document]` of each query and document: those of least cost, earlier ends first.
 
     Args:
@@ -84,21 +85,21 @@ def pruned(rows: NDArray[np.int64], most: NDArray[np.int64]) -> NDArray[np.int64
     return rows[keep]
 
 
-def first_of_equal(rows: NDArray[np.int64], columns: int) -> NDArray[np.bool_]:
+def first_of_equal(rows: Ints, columns: int) -> Bools:
     """Which sorted rows differ from the one before in their first columns, bool (rows,)."""
     new = np.ones(len(rows), bool)
     np.any(rows[1:, :columns] != rows[:-1, :columns], axis=1, out=new[1:])
     return new
 
 
-def joined(matches: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+def joined(matches: list[Ints]) -> Ints:
     """Concatenate the rows of all parts, and empty the list."""
     rows = np.concatenate(matches) if matches else np.empty((0, COLUMNS), np.int64)
     matches.clear()
     return rows
 
 
-def best_matches(matches: list[NDArray[np.int64]], most: NDArray[np.int64], fill: float) -> Matches:
+def best_matches(matches: list[Ints], most: Ints, fill: float) -> Matches:
     """The best candidates.
 
     Args:
@@ -130,8 +131,8 @@ _PRUNE_AT = 400_000
 
 def search(
     examples: list[Example],
-    documents: Iterable[tuple[int, Iterable[NDArray[np.float32]]]],
-    most: NDArray[np.int64],
+    documents: Iterable[tuple[int, Iterable[Singles]]],
+    most: Ints,
     settings: Settings,
 ) -> Matches:
     """Find the candidates of every example in every document.
@@ -153,9 +154,9 @@ def search(
     return run(create(settings.backend, work), documents, work)
 
 
-def run(backend: Backend, documents: Iterable[tuple[int, Iterable[NDArray[np.float32]]]], work: Work) -> Matches:
+def run(backend: Backend, documents: Iterable[tuple[int, Iterable[Singles]]], work: Work) -> Matches:
     """Search documents with a backend."""
-    candidates: list[NDArray[np.int64]] = []
+    candidates: list[Ints] = []
     rows = used = laid = 0
     prune_at = _PRUNE_AT
     for scanned in backend.scan(_pieces(documents, work)):
@@ -170,7 +171,7 @@ def run(backend: Backend, documents: Iterable[tuple[int, Iterable[NDArray[np.flo
     return best_matches(candidates, work.most, used / laid if laid else 1.0)
 
 
-def _pieces(documents: Iterable[tuple[int, Iterable[NDArray[np.float32]]]], work: Work) -> Iterator[Piece]:
+def _pieces(documents: Iterable[tuple[int, Iterable[Singles]]], work: Work) -> Iterator[Piece]:
     recurrence, settings = work.recurrence, work.settings
     reach = work.reach(max(len(example.frames) for example in work.examples))
     before = recurrence.whole_grid(reach or 0)
@@ -193,9 +194,6 @@ def warm(settings: Settings | None = None) -> None:
     chosen = settings or Settings(create_distance("cosine", 1), 1, 1, 1)
     frame = np.zeros((1, chosen.distance.columns), np.float32)
     search([Example("", 1, frame)], [(0, [frame])], np.ones(1, np.int64), chosen)
-
-
-Ints = NDArray[np.int64]
 
 
 def halves_joined(matches: Matches, parts: Parts, most: Ints) -> Matches:

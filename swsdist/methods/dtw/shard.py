@@ -11,10 +11,10 @@ import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from swsdist.audio.speech import unpack_marks
 from swsdist.config.search import DistanceTerm, Search
+from swsdist.core.arrays import Bools, Floats, Ints, Singles
 from swsdist.core.codes import methods as codes
 from swsdist.core.errors import UserError, recast
 from swsdist.core.fingerprint import SLOTS, slot_of
@@ -64,7 +64,7 @@ def _made(term: DistanceTerm, dimension: int, where: str) -> Distance:
         raise recast(error, type(error), where=where) from None
 
 
-def offset_and_scale(search: Search, statistics: Statistics) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def offset_and_scale(search: Search, statistics: Statistics) -> tuple[Floats, Floats]:
     """Offset and scale of frames for `Distance.prepare`, by the stream of each column.
 
     Columns that are in no stream are left as they are. Streams that share columns normalise them alike (the config
@@ -141,7 +141,7 @@ class Documents:
         self._spoken = _spoken_frames(self.table, store) if search_config.skip_silence else None
         self._dropping = search_config.dropping(tracks.places)
         #: Frames of the recording that were read, of each document that was, if frames are left out; the last reading counts.
-        self._kept: dict[int, NDArray[np.int64]] = {}
+        self._kept: dict[int, Ints] = {}
 
     @classmethod
     def of(cls, store: Store, shards: Sequence[str], search_config: Search) -> Documents:
@@ -153,8 +153,8 @@ class Documents:
         )
 
     def stream(
-        self, factor: int = 1, chosen: NDArray[np.bool_] | None = None, side: Side = "document"
-    ) -> Iterator[tuple[int, Iterator[NDArray[np.float32]]]]:
+        self, factor: int = 1, chosen: Bools | None = None, side: Side = "document"
+    ) -> Iterator[tuple[int, Iterator[Singles]]]:
         """(index, blocks of prepared frames) of each document; consume each before the next.
 
         Args:
@@ -186,30 +186,26 @@ class Documents:
             for key, blocks in documents:
                 yield self._index[key], blocks
 
-    def _read(
-        self, shard: str, live: set[_Key], factor: int, side: Side
-    ) -> Iterator[tuple[_Key, Iterator[NDArray[np.float32]]]]:
+    def _read(self, shard: str, live: set[_Key], factor: int, side: Side) -> Iterator[tuple[_Key, Iterator[Singles]]]:
         """Keys and blocks of prepared frames of some documents of a shard."""
         yield from self._in_batches(self._features(shard, live, factor, numba.get_num_threads()), side)
 
     def _in_batches(
-        self, features: Iterator[tuple[_Key, NDArray[np.float32]]], side: Side
-    ) -> Iterator[tuple[_Key, Iterator[NDArray[np.float32]]]]:
+        self, features: Iterator[tuple[_Key, Singles]], side: Side
+    ) -> Iterator[tuple[_Key, Iterator[Singles]]]:
         """Keys and blocks of prepared frames of documents, several in a call."""
         batches = in_threads(partial(self._prepare, side=side), _batches(features), numba.get_num_threads())
         pairs = ((key, block) for batch, prepared in batches for (key, _), block in zip(batch, prepared, strict=True))
         for key, group in groupby(pairs, key=itemgetter(0)):
             yield key, self._counted(self._index[key], group)
 
-    def prepared(
-        self, features: Iterable[tuple[int, NDArray[np.float32]]]
-    ) -> Iterator[tuple[int, Iterator[NDArray[np.float32]]]]:
+    def prepared(self, features: Iterable[tuple[int, Singles]]) -> Iterator[tuple[int, Iterator[Singles]]]:
         """Like `stream`, of features that are given: (index, float32 (frames, dimension)) of each document."""
         keyed = ((self._keys[k], frames) for k, frames in features)
         for key, blocks in self._in_batches(keyed, "document"):
             yield self._index[key], blocks
 
-    def features(self, shard: str, chosen: NDArray[np.bool_]) -> dict[int, NDArray[np.float32]]:
+    def features(self, shard: str, chosen: Bools) -> dict[int, Singles]:
         """Features of some documents of a shard, the tracks that are read side by side, by index.
 
         Args:
@@ -217,14 +213,12 @@ class Documents:
             chosen: bool (documents,).
         """
         live = {self._keys[k] for k in range(*self._ranges[shard]) if chosen[k]}
-        parts: dict[int, list[NDArray[np.float32]]] = {}
+        parts: dict[int, list[Singles]] = {}
         for block in self._tracks.blocks(shard, live) if live else ():
             parts.setdefault(self._index[block.doc_id, block.channel], []).append(block.features)
         return {k: np.concatenate(blocks) for k, blocks in parts.items()}
 
-    def _features(
-        self, shard: str, live: set[_Key], factor: int, threads: int
-    ) -> Iterator[tuple[_Key, NDArray[np.float32]]]:
+    def _features(self, shard: str, live: set[_Key], factor: int, threads: int) -> Iterator[tuple[_Key, Singles]]:
         """Keys and features of some documents of a shard, block by block; an empty block of one without frames to search."""
         blocks = self._tracks.blocks(shard, live, threads)
         for key, group in groupby(blocks, key=itemgetter(0, 1)):
@@ -258,7 +252,7 @@ class Documents:
                 yield block._replace(features=features)
         self._kept[index] = np.concatenate(places)
 
-    def _prepare(self, batch: list[tuple[_Key, NDArray[np.float32]]], side: Side) -> list[Prepared]:
+    def _prepare(self, batch: list[tuple[_Key, Singles]], side: Side) -> list[Prepared]:
         rows = self._row[[self._index[key] for key, _ in batch]]
         return self.distance.prepare_blocks(
             [features for _, features in batch],
@@ -268,7 +262,7 @@ class Documents:
             lambda k: "document {}, channel {}".format(*batch[k][0]),
         )
 
-    def _counted(self, index: int, blocks: Iterable[tuple[_Key, Prepared]]) -> Iterator[NDArray[np.float32]]:
+    def _counted(self, index: int, blocks: Iterable[tuple[_Key, Prepared]]) -> Iterator[Singles]:
         """Frames of a document's blocks; those out of range are counted."""
         self._saturated[index] = 0
         for _, prepared in blocks:
@@ -277,16 +271,16 @@ class Documents:
                 yield prepared.frames
 
     def _holding(
-        self, documents: Iterator[tuple[_Key, Iterator[NDArray[np.float32]]]], name: Hashable, memory: Memory
-    ) -> Iterator[tuple[_Key, Iterator[NDArray[np.float32]]]]:
+        self, documents: Iterator[tuple[_Key, Iterator[Singles]]], name: Hashable, memory: Memory
+    ) -> Iterator[tuple[_Key, Iterator[Singles]]]:
         """Pass the documents of a shard through, and store them in memory after the last, if they fit."""
-        buffered: list[tuple[_Key, list[NDArray[np.float32]], int, NDArray[np.int64] | None]] = []
+        buffered: list[tuple[_Key, list[Singles], int, Ints | None]] = []
         size = 0
         for key, blocks in documents:
             if size > memory.room:
                 yield key, blocks
                 continue
-            frames: list[NDArray[np.float32]] = []
+            frames: list[Singles] = []
             yield key, _kept(blocks, frames)
             frames += blocks  # blocks the consumer did not read
             size += sum(block.nbytes for block in frames)
@@ -302,7 +296,7 @@ class Documents:
             return int(sum(self.table["frames"].to_pylist()))
         return sum(map(len, self._kept.values()))
 
-    def frames_of_the_recording(self, index: int) -> NDArray[np.int64]:
+    def frames_of_the_recording(self, index: int) -> Ints:
         """Numbers of a document's frames that were read."""
         return self._kept[index] if self._leaves_out else np.arange(self.table["frames"][index].as_py())
 
@@ -335,8 +329,8 @@ def _statistics_of(documents: pa.Table, dimension: int) -> Statistics:
 
 
 def _batches(
-    blocks: Iterable[tuple[_Key, NDArray[np.float32]]],
-) -> Iterator[list[tuple[_Key, NDArray[np.float32]]]]:
+    blocks: Iterable[tuple[_Key, Singles]],
+) -> Iterator[list[tuple[_Key, Singles]]]:
     """Blocks that are prepared together."""
     batch, size = [], 0
     for block in blocks:
@@ -349,7 +343,7 @@ def _batches(
         yield batch
 
 
-def _spoken_frames(documents: pa.Table, store: Store) -> list[NDArray[np.int64]]:
+def _spoken_frames(documents: pa.Table, store: Store) -> list[Ints]:
     """Frames with speech of each document.
 
     Raises:
@@ -363,7 +357,7 @@ def _spoken_frames(documents: pa.Table, store: Store) -> list[NDArray[np.int64]]
     return spoken
 
 
-def _kept(blocks: Iterator[NDArray[np.float32]], frames: list[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
+def _kept(blocks: Iterator[Singles], frames: list[Singles]) -> Iterator[Singles]:
     """Pass blocks through, and append them to `frames`."""
     for block in blocks:
         frames.append(block)

@@ -20,8 +20,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Ints
 from swsdist.kernels.products import QueryDistances, Room
 from swsdist.kernels.vectors import WIDTH
 from swsdist.kernels.windows import column_minima, least_sums
@@ -50,7 +50,7 @@ class Coarse:
         every = budget.over == "collection"
         most = lengths + 2 if every else budget.most(material)
         limits = _Limits(len(examples), budget.count(material) if every else None)
-        rows: list[NDArray[np.int64]] = []
+        rows: list[Ints] = []
         seen = np.zeros(len(lengths), np.int64)  # frames of a document whose windows were taken
         work = 0
         documents = material.documents(self.factor, None)
@@ -100,7 +100,7 @@ class _Limits:
         self._best = [np.empty(0, np.int64)] * examples
         self._count = count
 
-    def add(self, example: int, costs: NDArray[np.int64]) -> None:
+    def add(self, example: int, costs: Ints) -> None:
         """Update the limit with costs; without a count the limit is constant."""
         if self._count is None or len(costs) == 0:
             return

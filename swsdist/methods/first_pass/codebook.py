@@ -18,10 +18,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Ints, Singles
 from swsdist.kernels.distances.interface import Distance, Stream
 from swsdist.kernels.lookup import INFINITE, encode
 
-Frames = NDArray[np.float32]
+Frames = Singles
 
 #: Centroids of a part.
 CODES = 16
@@ -54,12 +55,12 @@ class Codebook(NamedTuple):
         means: int64 (streams,), mean distance of a stream between a query's frame and a document's, 0..4095.
     """
 
-    columns: NDArray[np.int64]
-    weights: NDArray[np.int64]
-    shifts: NDArray[np.int64]
+    columns: Ints
+    weights: Ints
+    shifts: Ints
     nearest: NDArray[np.int32]
-    centroids: NDArray[np.int64]
-    means: NDArray[np.int64]
+    centroids: Ints
+    means: Ints
 
     def codes(self, frames: Frames) -> NDArray[np.uint8]:
         """The codes of frames, uint8 (frames, parts), each 0..15."""
@@ -74,7 +75,7 @@ class Tables(NamedTuple):
     entries: NDArray[np.uint8]
     less: NDArray[np.uint8]
     factors: NDArray[np.uint16]
-    streams: NDArray[np.int64]
+    streams: Ints
 
 
 def fit(landmarks: Landmarks, distance: Distance, size: int) -> Codebook:
@@ -118,13 +119,13 @@ def fit(landmarks: Landmarks, distance: Distance, size: int) -> Codebook:
     return book._replace(centroids=_divided(total, counts))
 
 
-def _parts(stream: Stream, size: int) -> list[NDArray[np.int64]]:
+def _parts(stream: Stream, size: int) -> list[Ints]:
     """The columns of each part of a stream: an even number of parts, the last perhaps empty."""
     columns = np.arange(stream.first, stream.stop)
     return np.array_split(columns, 2 * min(size, -(-len(columns) // 2)))
 
 
-def _sums(codes: NDArray[np.uint8], values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _sums(codes: NDArray[np.uint8], values: Ints) -> tuple[Ints, Ints]:
     """Number and sum of the frames of each code.
 
     Args:
@@ -142,14 +143,14 @@ def _sums(codes: NDArray[np.uint8], values: NDArray[np.int64]) -> tuple[NDArray[
     return counts, total
 
 
-def _divided(total: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+def _divided(total: Ints, counts: Ints) -> Ints:
     """Means, rounded, int64 (parts, 16, width); 0 of no frames."""
     divisor = np.maximum(counts, 1)[:, :, None]
-    rounded: NDArray[np.int64] = (2 * total + divisor) // (2 * divisor)
+    rounded: Ints = (2 * total + divisor) // (2 * divisor)
     return rounded
 
 
-def _means(landmarks: Landmarks, distance: Distance) -> NDArray[np.int64]:
+def _means(landmarks: Landmarks, distance: Distance) -> Ints:
     some = slice(None, None, max(1, len(landmarks.query) // 256))
     query, document = landmarks.query[some].astype(np.int64), landmarks.document[some].astype(np.int64)
     means = []

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Bools, Ints, Singles
 from swsdist.kernels import products, windows
 from swsdist.kernels.distances.interface import Distance
 from swsdist.kernels.vectors import WIDTH
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from swsdist.methods.first_pass.codebook import Codebook
 
 
-Frames = NDArray[np.float32]
+Frames = Singles
 
 #: For each document: (index, consecutive blocks of prepared frames).
 Documents = Iterable[tuple[int, Iterable[Frames]]]
@@ -53,9 +54,9 @@ class Windows(NamedTuple):
 
     example: NDArray[np.int32]
     document: NDArray[np.int32]
-    first: NDArray[np.int64]
-    stop: NDArray[np.int64]
-    cost: NDArray[np.int64]
+    first: Ints
+    stop: Ints
+    cost: Ints
 
     def take(self, rows: NDArray[np.bool_ | np.signedinteger]) -> Windows:
         """Select windows by a mask or by indices."""
@@ -108,13 +109,13 @@ class Material(NamedTuple):
     """
 
     examples: Callable[[int], list[Example]]
-    documents: Callable[[int, NDArray[np.bool_] | None], Documents]
-    lengths: NDArray[np.int64]
-    most: NDArray[np.int64]
+    documents: Callable[[int, Bools | None], Documents]
+    lengths: Ints
+    most: Ints
     seconds: float
     distance: Distance
     window: int
-    sampled: NDArray[np.bool_]
+    sampled: Bools
     sample: Callable[[], Documents]
     codebook: Callable[[int, int], Codebook]
 
@@ -130,7 +131,7 @@ class Budget(NamedTuple):
     per_second: float
     over: str
 
-    def most(self, material: Material) -> NDArray[np.int64]:
+    def most(self, material: Material) -> Ints:
         """Most windows per document, int64 (documents,), if the budget is over documents."""
         return self._count(material.lengths, material)
 
@@ -138,7 +139,7 @@ class Budget(NamedTuple):
         """Number of windows per example over the entire collection."""
         return int(self._count(material.lengths.sum(), material))
 
-    def _count(self, frames: np.int64 | NDArray[np.int64], material: Material) -> NDArray[np.int64]:
+    def _count(self, frames: np.int64 | Ints, material: Material) -> Ints:
         seconds = np.asarray(self.per_second * material.seconds * frames)
         return np.maximum(self.least, seconds.astype(np.int64))
 
@@ -186,7 +187,7 @@ class FirstPass(Protocol):
         ...
 
 
-def has_windows(windows: Windows, documents: int) -> NDArray[np.bool_]:
+def has_windows(windows: Windows, documents: int) -> Bools:
     """Whether each document has windows: bool (documents,)."""
     mask = np.zeros(documents, bool)
     mask[windows.document] = True
@@ -226,7 +227,7 @@ class LaneGroups(NamedTuple):
     """
 
     source: NDArray[np.int16]
-    start: NDArray[np.int64]
+    start: Ints
 
 
 class FrameBuffer(NamedTuple):
@@ -242,7 +243,7 @@ class FrameBuffer(NamedTuple):
     bases: list[int]
     pairs: NDArray[np.int32]
 
-    def lay(self, first: NDArray[np.int64], columns: NDArray[np.int64]) -> LaneGroups:
+    def lay(self, first: Ints, columns: Ints) -> LaneGroups:
         """Lay out windows of `columns` frames from the frames `first` on, each in separate groups."""
         groups = -(-columns // WIDTH)
         total = int(groups.sum())
@@ -284,7 +285,7 @@ def buffered(stream: Iterable[Stretch], distance: Distance) -> Iterator[FrameBuf
         yield _held(held, order)
 
 
-def _held(some: list[Stretch], order: NDArray[np.int64]) -> FrameBuffer:
+def _held(some: list[Stretch], order: Ints) -> FrameBuffer:
     frames = np.concatenate([item.frames for item in some]) if len(some) > 1 else some[0].frames
     bases = np.cumsum([0, *(len(item.frames) for item in some[:-1])]).tolist()
     packed = np.empty((len(frames), len(order)), np.int16)

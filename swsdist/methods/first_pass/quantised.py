@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Ints, Singles
 from swsdist.core.codes import methods as codes
 from swsdist.core.threads import in_threads
 from swsdist.core.types import columns
@@ -51,7 +52,7 @@ class Index(NamedTuple):
 
     codes: NDArray[np.uint8]
     gap: NDArray[np.uint8]
-    starts: NDArray[np.int64]
+    starts: Ints
 
     @property
     def groups(self) -> int:
@@ -158,7 +159,7 @@ def _scan(scan: Scan, index: Index, n: int, table: Tables, minima: NDArray[np.ui
     )
 
 
-def index_of(tables_of: list[pa.Table], lengths: NDArray[np.int64], size: int, where: str) -> Index:
+def index_of(tables_of: list[pa.Table], lengths: Ints, size: int, where: str) -> Index:
     """Join the index of some shards.
 
     Args:
@@ -183,9 +184,7 @@ def index_of(tables_of: list[pa.Table], lengths: NDArray[np.int64], size: int, w
     return Index(np.concatenate([np.empty(0, np.uint8), *blobs]), gap, starts)
 
 
-def build(
-    material: Material, factor: int, book: Codebook, features: Mapping[int, NDArray[np.float32]] | None = None
-) -> pa.Table:
+def build(material: Material, factor: int, book: Codebook, features: Mapping[int, Singles] | None = None) -> pa.Table:
     """Code documents: CODES.
 
     Args:

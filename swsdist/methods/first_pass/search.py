@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from swsdist.config.search import QuantisedOptions, Search
+from swsdist.core.arrays import Bools, Ints, Singles
 from swsdist.features.fitting.interface import Model, load_model
 from swsdist.kernels import windows
 from swsdist.kernels.arithmetic import StateType, packing
@@ -80,9 +80,9 @@ class Visited(NamedTuple):
 def visit(
     examples: list[Example],
     documents: DocumentStream,
-    lengths: NDArray[np.int64],
+    lengths: Ints,
     chosen: Windows,
-    most: NDArray[np.int64],
+    most: Ints,
     distance: Distance,
     window: int,
 ) -> Visited:
@@ -106,7 +106,7 @@ def visit(
     room = Rooms()
     scan = [Scanner(example, distance, window, room) for example in examples]
     overlap = int(_PART + 2 * (window + sizes.max(initial=0)))
-    candidates: list[NDArray[np.int64]] = []
+    candidates: list[Ints] = []
     cells = 0
     ends = np.bincount(parts.document, minlength=len(lengths)).cumsum()
     by_document = np.argsort(parts.document, kind="stable")
@@ -159,20 +159,20 @@ class _Parts(NamedTuple):
         right: the frame after the last one needed.
     """
 
-    example: NDArray[np.int64]
-    document: NDArray[np.int64]
-    left: NDArray[np.int64]
-    begin: NDArray[np.int64]
-    first: NDArray[np.int64]
-    stop: NDArray[np.int64]
-    right: NDArray[np.int64]
+    example: Ints
+    document: Ints
+    left: Ints
+    begin: Ints
+    first: Ints
+    stop: Ints
+    right: Ints
 
-    def take(self, rows: NDArray[np.int64] | slice) -> _Parts:
+    def take(self, rows: Ints | slice) -> _Parts:
         """Select parts."""
         return _Parts(*(column[rows] for column in self))
 
 
-def _parts(chosen: Windows, lengths: NDArray[np.int64], sizes: NDArray[np.int64], window: int) -> _Parts:
+def _parts(chosen: Windows, lengths: Ints, sizes: Ints, window: int) -> _Parts:
     """Join windows that overlap or touch, and cut them into parts of `_PART` end frames."""
     example, document = chosen.example.astype(np.int64), chosen.document.astype(np.int64)
     first, stop = np.maximum(chosen.first, 0), np.minimum(chosen.stop, lengths[document])
@@ -201,7 +201,7 @@ def _parts(chosen: Windows, lengths: NDArray[np.int64], sizes: NDArray[np.int64]
     return _Parts(example, document, left, begin, first, stop, np.minimum(stop + window, lengths[document]))
 
 
-def _calls(columns: NDArray[np.int64]) -> Iterator[slice]:
+def _calls(columns: Ints) -> Iterator[slice]:
     """Group windows with these numbers of columns into calls of about `_COLUMNS`."""
     total = np.cumsum(columns) // _COLUMNS
     bounds = [0, *(np.flatnonzero(total[1:] != total[:-1]) + 1).tolist(), len(columns)]
@@ -230,7 +230,7 @@ class Scanner:
         self._scan = windows.scanner(self._packing.dtype)  # type: ignore[arg-type] # mypy: a class cannot be hashed
         self._window = window
 
-    def __call__(self, laid: LaneGroups, table: NDArray[np.int64]) -> NDArray[np.int64]:
+    def __call__(self, laid: LaneGroups, table: Ints) -> Ints:
         """Find candidates: int64 (many, 4), row of the table, column, document frames, cost.
 
         Args:
@@ -336,7 +336,7 @@ def material_of(
     return documents, material
 
 
-def _sampled(documents: pa.Table, search_config: Search, store: Store, shards: Sequence[str]) -> NDArray[np.bool_]:
+def _sampled(documents: pa.Table, search_config: Search, store: Store, shards: Sequence[str]) -> Bools:
     limit = sample_limit(search_config, store.manifest.counts)
     if limit is None:
         return np.zeros(documents.num_rows, bool)
@@ -427,9 +427,7 @@ def index_shard(store: Store, shard: str, search_config: Search, codebook: str) 
     return build(material, options.factor, _read(store, codebook), features)
 
 
-def kept_index(
-    store: Store, names: Sequence[str] | None, search_config: Search, lengths: NDArray[np.int64]
-) -> Index | None:
+def kept_index(store: Store, names: Sequence[str] | None, search_config: Search, lengths: Ints) -> Index | None:
     """The stored codes of some shards; None if there are none.
 
     Args:
@@ -465,7 +463,7 @@ def _kept_names(store: Store, shards: Sequence[str], search_config: Search) -> l
     return store.remembered(key, named, lambda names: 200 * len(names)) or None
 
 
-def _features_in(store: Store, names: Sequence[str]) -> Iterator[tuple[int, NDArray[np.float32]]]:
+def _features_in(store: Store, names: Sequence[str]) -> Iterator[tuple[int, Singles]]:
     """Index and features of the sampled documents in files of codes."""
     dimension, first = Tracks(store).dimension, 0
     for name in names:
@@ -493,7 +491,7 @@ def _landmarks(store: Store, search_config: Search, factor: int, count: int) -> 
     chosen = np.isin(np.arange(len(keys)), [keys.index(key) for key in order])
     frames_each = -(-count // len(order))
 
-    def spread(blocks: list[NDArray[np.float32]]) -> NDArray[np.float32]:
+    def spread(blocks: list[Singles]) -> Singles:
         frames = np.concatenate(blocks)
         return frames[np.unique(np.arange(frames_each) * len(frames) // frames_each)]
 

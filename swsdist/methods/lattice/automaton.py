@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Bools, Floats, Ints
 from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import UserError
 from swsdist.kernels.lattice_search import BITS
@@ -56,11 +57,11 @@ class Automaton(NamedTuple):
 
     columns: NDArray[np.int32]
     child: NDArray[np.int32]
-    inner: NDArray[np.bool_]
+    inner: Bools
     mask: NDArray[np.uint64]
-    accepts: NDArray[np.int64]
+    accepts: Ints
     terms: NDArray[np.int32]
-    weights: NDArray[np.float64]
+    weights: Floats
 
 
 #: Labels of a word of a term; None: any.
@@ -79,11 +80,11 @@ class _Machine(NamedTuple):
     """What an automaton is besides the columns of labels."""
 
     child: NDArray[np.int32]
-    inner: NDArray[np.bool_]
+    inner: Bools
     mask: NDArray[np.uint64]
-    accepts: NDArray[np.int64]
+    accepts: Ints
     terms: NDArray[np.int32]
-    weights: NDArray[np.float64]
+    weights: Floats
 
 
 def is_pattern(written: Written, label: str) -> bool:

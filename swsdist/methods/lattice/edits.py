@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pydantic import NonNegativeFloat, PositiveFloat
 
 from swsdist.config.search import Search
 from swsdist.config.section import IsPath
+from swsdist.core.arrays import Floats, Ints
 from swsdist.core.codes import methods as codes
 from swsdist.core.types import CANDIDATES
 from swsdist.io.compressed import lines
@@ -53,11 +53,11 @@ class QueryLattice(NamedTuple):
     query_id: str
     example: int
     texts: tuple[str, ...]
-    first: NDArray[np.int64]
-    target: NDArray[np.int64]
-    label: NDArray[np.int64]
-    cost: NDArray[np.int64]
-    final: NDArray[np.int64]
+    first: Ints
+    target: Ints
+    label: Ints
+    cost: Ints
+    final: Ints
 
 
 class LatticeEdits:
@@ -146,7 +146,7 @@ class LatticeEdits:
         return pa.Table.from_pylist(result, CANDIDATES)
 
     def _matches(
-        self, queries: list[QueryLattice], lattices: Lattices, numbers: dict[str, int], most: NDArray[np.int64]
+        self, queries: list[QueryLattice], lattices: Lattices, numbers: dict[str, int], most: Ints
     ) -> tuple[pa.Table, int]:
         from swsdist.kernels.lattice_edits import FAR, PIECE, UNIT, search  # loads numba, which planning avoids
 
@@ -186,7 +186,7 @@ class LatticeEdits:
             parts.append(span_columns(query.query_id, query.example, lattices, rows, UNIT))
         return pa.concat_tables([CANDIDATES.empty_table(), *parts]), cells
 
-    def _cheaper(self, number: dict[str, int], numbers: dict[str, int], edit: int) -> NDArray[np.int64]:
+    def _cheaper(self, number: dict[str, int], numbers: dict[str, int], edit: int) -> Ints:
         """Substitutions below the cost of an edit: numbers of both labels, and the cost in units."""
         from swsdist.kernels.lattice_edits import UNIT
 
@@ -218,7 +218,7 @@ def _prepared(query_id: str, example: int, packed: Packed) -> QueryLattice:
     )
 
 
-def _units(chances: NDArray[np.float64]) -> NDArray[np.int64]:
+def _units(chances: Floats) -> Ints:
     """-ln, in units of costs; FAR of 0."""
     from swsdist.kernels.lattice_edits import FAR, UNIT
 

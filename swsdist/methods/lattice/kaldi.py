@@ -32,8 +32,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Bools
 from swsdist.methods.lattice.automaton import Written
 from swsdist.methods.lattice.places import Places
 from swsdist.store.lattice_shards import Lattices
@@ -189,7 +189,7 @@ def kaldi_places(
     numbers: Mapping[str, int],
     gap: int,
     least: float,
-    chosen: NDArray[np.bool_],
+    chosen: Bools,
 ) -> Places:
     """Hits of terms, with their posteriors, at most 1.
 

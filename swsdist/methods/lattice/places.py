@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from swsdist.config.search import LatticeOptions, Search
+from swsdist.core.arrays import Floats, Ints
 from swsdist.core.codes import methods as codes
 from swsdist.core.fingerprint import SLOTS, fingerprint, slot_of
 from swsdist.core.types import CANDIDATES, columns
@@ -36,21 +36,21 @@ class Prepared(NamedTuple):
 class Places(NamedTuple):
     """Places of terms, each once: term, document (of the lattices searched), start and end (ticks, exclusive), posterior."""
 
-    term: NDArray[np.int64]
-    document: NDArray[np.int64]
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    posterior: NDArray[np.float64]
+    term: Ints
+    document: Ints
+    start: Ints
+    end: Ints
+    posterior: Floats
 
 
 def candidates(
     query_ids: list[str],
     documents: tuple[list[str], list[int]],
-    term: NDArray[np.int64],
-    document: NDArray[np.int64],
-    start: NDArray[np.int64],
-    end: NDArray[np.int64],
-    posterior: NDArray[np.float64],
+    term: Ints,
+    document: Ints,
+    start: Ints,
+    end: Ints,
+    posterior: Floats,
 ) -> pa.Table:
     """CANDIDATES of places.
 
@@ -90,7 +90,7 @@ def by_buckets(table: pa.Table, buckets: int) -> Iterator[pa.Table]:
         yield table.slice(first, stop - first)
 
 
-def span_columns(query_id: str, example: int, lattices: Lattices, rows: NDArray[np.int64], unit: int) -> pa.Table:
+def span_columns(query_id: str, example: int, lattices: Lattices, rows: Ints, unit: int) -> pa.Table:
     """CANDIDATES of matches of an example.
 
     Args:

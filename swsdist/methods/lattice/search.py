@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.config.search import LatticeOptions
+from swsdist.core.arrays import Bools, Floats
 from swsdist.core.types import CANDIDATES
 from swsdist.kernels.lattice_search import closures, label_masks, search
 from swsdist.lattices.lattice import BREAK
@@ -75,9 +76,7 @@ def search_shard(
     return candidates(queries.query_ids, documents, *map(np.concatenate, zip(*results, strict=True)))
 
 
-def places_in(
-    lattices: Lattices, machine: Automaton, gap: int, least: float, chosen: NDArray[np.bool_] | None = None
-) -> Places:
+def places_in(lattices: Lattices, machine: Automaton, gap: int, least: float, chosen: Bools | None = None) -> Places:
     """All places of the terms of an automaton.
 
     Args:
@@ -127,7 +126,7 @@ def _once(places: Places, empty: ZeroLength, least: float) -> Places:
     return Places(*(column[kept] for column in places))  # type: ignore[arg-type]
 
 
-def _added(rows: NDArray[np.int32], posterior: NDArray[np.float64], least: float) -> Places:
+def _added(rows: NDArray[np.int32], posterior: Floats, least: float) -> Places:
     """Rows of one place are added, in their order."""
     wide = rows.astype(np.int64)
     where, when = wide[:, 0] << 32 | wide[:, 1], wide[:, 2] << 32 | wide[:, 3]
@@ -139,12 +138,12 @@ def _added(rows: NDArray[np.int32], posterior: NDArray[np.float64], least: float
     return Places(*wide[cuts[kept]].T, sums[kept])  # type: ignore[call-arg]
 
 
-def _holders(sequences: Sequence[tuple[Written, list[Choice]]], postings: Postings, count: int) -> NDArray[np.bool_]:
+def _holders(sequences: Sequence[tuple[Written, list[Choice]]], postings: Postings, count: int) -> Bools:
     """Documents of a shard that hold all labels of a sequence: bool (count,)."""
     rows = {number: postings.rows[text] for text, number in postings.numbers.items()}
-    holders: dict[frozenset[int], NDArray[np.bool_]] = {}
+    holders: dict[frozenset[int], Bools] = {}
 
-    def documents(choice: frozenset[int]) -> NDArray[np.bool_]:
+    def documents(choice: frozenset[int]) -> Bools:
         if choice not in holders:
             holders[choice] = np.zeros(count, bool)
             for number in choice:

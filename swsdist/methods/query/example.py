@@ -17,7 +17,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from swsdist.core.arrays import Ints, Singles
 
 
 class Example(NamedTuple):
@@ -32,7 +33,7 @@ class Example(NamedTuple):
 
     query_id: str
     example: int
-    frames: NDArray[np.float32]
+    frames: Singles
     saturated: int = 0
 
 
@@ -55,7 +56,7 @@ class Parts(NamedTuple):
     """
 
     searched: list[Example]
-    target: NDArray[np.int64]
+    target: Ints
     results: list[Example]
     gap: int
 
@@ -87,7 +88,7 @@ def in_parts(examples: Sequence[Example], least: int, gap: int) -> Parts:
     return Parts(searched, np.array(target, np.int64), results, gap)
 
 
-Frames = NDArray[np.float32]
+Frames = Singles
 
 
 def averaged(blocks: Iterable[Frames], factor: int) -> Iterator[Frames]:

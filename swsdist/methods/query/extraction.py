@@ -23,11 +23,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from swsdist.audio.reader import probe, read_blocks
 from swsdist.audio.speech import bandwidth_of
 from swsdist.config.search import Dropping, Search
+from swsdist.core.arrays import Floats, Singles
 from swsdist.core.codes import methods as codes
 from swsdist.core.errors import AudioError, CutOffError
 from swsdist.core.fingerprint import stable_hash
@@ -189,7 +189,7 @@ def _around(row: dict[str, Any], extractor: Extractor, folder: Folder) -> list[S
     start, end = max(0.0, (stretch - 1) * _STRETCH), min(length, (stretch + 2) * _STRETCH)
     extractor, tracks = for_speaker(extractor, row["speaker"]), tracks_of(extractor)
     total = [Statistics.zero(track.stop - track.first) for track in tracks]
-    samples: Iterator[NDArray[np.float32]] = read_blocks(
+    samples: Iterator[Singles] = read_blocks(
         row["path"],
         channel=row["channel"],
         rate=extractor.sample_rate,
@@ -208,7 +208,7 @@ def _around(row: dict[str, Any], extractor: Extractor, folder: Folder) -> list[S
 LONGEST_AVERAGED = 1 << 12
 
 
-def example_frames(row: dict[str, Any], extractor: Extractor, folder: Folder) -> NDArray[np.float32]:
+def example_frames(row: dict[str, Any], extractor: Extractor, folder: Folder) -> Singles:
     """Frames of one example, float32 (frames, dimension).
 
     Raises:
@@ -253,7 +253,7 @@ def _too_short(row: dict[str, Any], extractor: Extractor) -> AudioError:
     return codes.PLACE_TOO_SHORT(where=row["path"], seconds=extractor.frame_length / extractor.sample_rate)
 
 
-def bounded(frames: NDArray[np.float32], row: dict[str, Any], search: Search, average: bool) -> NDArray[np.float32]:
+def bounded(frames: Singles, row: dict[str, Any], search: Search, average: bool) -> Singles:
     """Check the number of frames of an example.
 
     Raises:
@@ -458,7 +458,7 @@ def examples_of(store: Store) -> pa.Table:
     examples: list[dict[str, Any]] = []
     for shard in store.manifest.shards:
         rows = tracks.documents(shard.name).to_pylist()
-        frames: dict[tuple[str, int], list[NDArray[np.float32]]] = {}
+        frames: dict[tuple[str, int], list[Singles]] = {}
         for block in tracks.blocks(shard.name, {(row["doc_id"], row["channel"]) for row in rows}):
             frames.setdefault((block.doc_id, block.channel), []).append(block.features)
         for row in rows:
@@ -511,7 +511,7 @@ def _with_statistics(document: dict[str, Any], first: int, stop: int) -> dict[st
     return document if normalisation is None else {**document, "statistics": normalisation[first:stop]}
 
 
-def _stored(frames: NDArray[np.float32], extractor: Extractor | Precomputed) -> NDArray[np.float32]:
+def _stored(frames: Singles, extractor: Extractor | Precomputed) -> Singles:
     """Frames as they are read from the store, rounded."""
     return frames.astype(numbers(dtype_of(extractor))).astype(np.float32)
 
@@ -542,7 +542,7 @@ def _reading(search: Search, several: Mapping[str, int], cuts: dict[tuple[str, i
 
     def read(
         document: dict[str, Any], extractor: Extractor | Precomputed, folder: Folder
-    ) -> Generator[NDArray[np.float32], None, ReadResult]:
+    ) -> Generator[Singles, None, ReadResult]:
         row = document["example"]
         average = search.examples == "template" and several[row["query_id"]] > 1
         if isinstance(extractor, Precomputed):
@@ -564,7 +564,7 @@ def _reading(search: Search, several: Mapping[str, int], cuts: dict[tuple[str, i
     return read
 
 
-def _duration(row: dict[str, Any], frames: NDArray[np.float32], extractor: Extractor | Precomputed) -> float:
+def _duration(row: dict[str, Any], frames: Singles, extractor: Extractor | Precomputed) -> float:
     if row["start"] is not None and row["end"] is not None:
         return float(row["end"] - row["start"])
     return frames_seconds(extractor, len(frames))
@@ -595,7 +595,7 @@ def prepared(
     distance = distance_of(search, dimension)
     collection = statistics["pooled" if search.queries_by == "pooled" else "collection", ""]
     by_speaker, examples = search.queries_by == "speaker", []
-    averaging: dict[str, list[tuple[int, NDArray[np.float64], int]]] = {}
+    averaging: dict[str, list[tuple[int, Floats, int]]] = {}
     for row in table.to_pylist():
         if row["frames"] < search.least_query_frames:
             continue

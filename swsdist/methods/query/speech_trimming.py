@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from swsdist.audio.reader import read_blocks
 from swsdist.audio.speech import find_speech
 from swsdist.config.search import Dropping
+from swsdist.core.arrays import Bools, Floats, Singles
 from swsdist.core.codes import methods as codes
 from swsdist.core.types import EXAMPLES
 from swsdist.features.interface import Extractor, Precomputed, upper_edge_of
@@ -88,7 +88,7 @@ def has_speech(row: Mapping[str, Any], rate: int, storage: Mapping[str, object])
     return find_speech(np.concatenate([np.empty(0, np.float32), *_beginning(row, rate, storage)]), rate) is not None
 
 
-def _beginning(row: Mapping[str, Any], rate: int, storage: Mapping[str, object]) -> Iterator[NDArray[np.float32]]:
+def _beginning(row: Mapping[str, Any], rate: int, storage: Mapping[str, object]) -> Iterator[Singles]:
     """Samples of a recorded query, at most `_EXAMINED_SECONDS`."""
     left = round(_EXAMINED_SECONDS * rate)
     parts = read_blocks(
@@ -101,7 +101,7 @@ def _beginning(row: Mapping[str, Any], rate: int, storage: Mapping[str, object])
             return
 
 
-def kept(features: NDArray[np.float32], dropping: Dropping) -> NDArray[np.bool_]:
+def kept(features: Singles, dropping: Dropping) -> Bools:
     """Which frames are not dropped.
 
     Args:
@@ -118,7 +118,7 @@ def kept(features: NDArray[np.float32], dropping: Dropping) -> NDArray[np.bool_]
     return np.asarray(reduce(np.add, classes.T.astype(np.float64)) <= dropping.above)
 
 
-def demand_kept(frames: NDArray[np.float32], row: Mapping[str, Any], dropping: Dropping | None, least: int) -> None:
+def demand_kept(frames: Singles, row: Mapping[str, Any], dropping: Dropping | None, least: int) -> None:
     """Demand that enough frames of a query are kept.
 
     Raises:
@@ -176,9 +176,9 @@ def reach(extractors: Iterable[Extractor | Precomputed]) -> float:
     )
 
 
-def _seen(table: pa.Table, highest: float) -> NDArray[np.float64]:
+def _seen(table: pa.Table, highest: float) -> Floats:
     """Bandwidths, at most the highest frequency of the features; NaN where unknown."""
-    hz: NDArray[np.float64] = np.minimum(table["bandwidth"].to_numpy(zero_copy_only=False).astype(np.float64), highest)
+    hz: Floats = np.minimum(table["bandwidth"].to_numpy(zero_copy_only=False).astype(np.float64), highest)
     return hz
 
 

@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Floats, Singles
 from swsdist.kernels.alignment import aligned, average
 from swsdist.kernels.distances.interface import Distance, Side
 from swsdist.kernels.products import local_distances
@@ -26,10 +26,10 @@ from swsdist.kernels.products import local_distances
 #: Number of alignments of the examples with the average.
 ROUNDS = 3
 
-Frames = NDArray[np.float64]
+Frames = Floats
 
 
-def template(examples: Sequence[Frames], distance: Distance, where: str | None = None) -> NDArray[np.float32]:
+def template(examples: Sequence[Frames], distance: Distance, where: str | None = None) -> Singles:
     """The average of examples, ready for the search.
 
     Args:
@@ -55,13 +55,11 @@ def template(examples: Sequence[Frames], distance: Distance, where: str | None =
     return _fixed(mean, distance, "query", where)
 
 
-def _fixed(frames: Frames, distance: Distance, side: Side, where: str | None) -> NDArray[np.float32]:
+def _fixed(frames: Frames, distance: Distance, side: Side, where: str | None) -> Singles:
     return distance.fill(frames.copy(), side, where).frames  # a distance may overwrite its input
 
 
-def _medoid(
-    examples: Sequence[Frames], fixed: Sequence[NDArray[np.float32]], distance: Distance, where: str | None
-) -> int:
+def _medoid(examples: Sequence[Frames], fixed: Sequence[Singles], distance: Distance, where: str | None) -> int:
     """Index of the example whose paths to all others cost least; the first one wins ties."""
     costs = []
     for k, frames in enumerate(examples):
@@ -75,7 +73,7 @@ def _medoid(
 def _averaged(
     mean: Frames,
     examples: Sequence[Frames],
-    fixed: Sequence[NDArray[np.float32]],
+    fixed: Sequence[Singles],
     distance: Distance,
     where: str | None,
 ) -> Frames:

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from swsdist.config.search import PARTS_KEYS, Search, WindowsOptions
+from swsdist.core.arrays import Singles
 from swsdist.core.codes import methods as codes
 from swsdist.methods.dtw.method import Dtw
 from swsdist.methods.method import Result, Unit
@@ -126,9 +126,7 @@ class Windows:
 
         free = self._options.ends == "free"
 
-        def best(
-            example: Example, document: NDArray[np.float32], place: slice, distance: Distance
-        ) -> tuple[int, int, int] | None:
+        def best(example: Example, document: Singles, place: slice, distance: Distance) -> tuple[int, int, int] | None:
             return best_in(example, document[place], distance, free=free)
 
         return best_in_spans(queries, store, spans, self._settings, best)

@@ -12,6 +12,7 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Ints, Singles
 from swsdist.kernels.alignment import in_windows, packed
 from swsdist.kernels.arithmetic import State
 from swsdist.kernels.distances.interface import Distance
@@ -30,7 +31,7 @@ _ANY = int(np.iinfo(np.int64).max)
 _COLUMNS = 7
 _EXAMPLE, _DOCUMENT, _WINDOW, _ESTIMATE, _FIRST, _LAST, _COST = range(_COLUMNS)
 
-_Rows = NDArray[np.int64]
+_Rows = Ints
 
 
 class Limits(NamedTuple):
@@ -45,10 +46,10 @@ class Limits(NamedTuple):
         free: whether a path may begin and end anywhere in its window.
     """
 
-    lengths: NDArray[np.int64]
-    windows: NDArray[np.int64]
+    lengths: Ints
+    windows: Ints
     apart: int
-    candidates: NDArray[np.int64]
+    candidates: Ints
     free: bool
 
 
@@ -79,7 +80,7 @@ def search(examples: list[Example], documents: Documents, limits: Limits, distan
     return best_matches(matches, limits.candidates, 1.0)
 
 
-def _fine(held: FrameBuffer, queries: list[QueryDistances], seen: NDArray[np.int64], limits: Limits) -> list[_Rows]:
+def _fine(held: FrameBuffer, queries: list[QueryDistances], seen: Ints, limits: Limits) -> list[_Rows]:
     """Find the best windows of each query in stretches, and the best path in each."""
     laid = held.lay(np.array([0], np.int64), np.array([len(held.pairs)], np.int64))
     document = np.array([part.document for part in held.stretches], np.int64)
@@ -105,9 +106,7 @@ def _fine(held: FrameBuffer, queries: list[QueryDistances], seen: NDArray[np.int
     return candidates
 
 
-def _paths(
-    distances: NDArray[np.int16], query: QueryDistances, places: _Rows, free: bool, rows: NDArray[np.int64]
-) -> None:
+def _paths(distances: NDArray[np.int16], query: QueryDistances, places: _Rows, free: bool, rows: Ints) -> None:
     """Find the best path of a query in each window; see `kernels.alignment.in_windows`."""
     n = query.frames
     state = packed(n, int(places[:, 1].max(initial=1)))
@@ -139,22 +138,22 @@ def settled(rows: _Rows, limits: Limits) -> _Rows:
     return pruned(candidates, limits.candidates)
 
 
-def _groups(rows: _Rows, limits: Limits) -> NDArray[np.int64]:
+def _groups(rows: _Rows, limits: Limits) -> Ints:
     """A number for each pair of example and document."""
-    numbers: NDArray[np.int64] = rows[:, _EXAMPLE] * len(limits.lengths) + rows[:, _DOCUMENT]
+    numbers: Ints = rows[:, _EXAMPLE] * len(limits.lengths) + rows[:, _DOCUMENT]
     return numbers
 
 
-def _of_least_estimate(rows: _Rows, limits: Limits) -> NDArray[np.int64]:
+def _of_least_estimate(rows: _Rows, limits: Limits) -> Ints:
     """Mask of the rows whose windows are kept for their example and document."""
     group = _groups(rows, limits)
     order = np.lexsort((rows[:, _WINDOW], rows[:, _ESTIMATE], group))
     rank = np.arange(len(order)) - np.searchsorted(group[order], group[order])
-    kept: NDArray[np.int64] = order[rank < limits.windows[rows[order, _DOCUMENT]]]
+    kept: Ints = order[rank < limits.windows[rows[order, _DOCUMENT]]]
     return kept
 
 
-def best_in(example: Example, part: NDArray[np.float32], distance: Distance, *, free: bool) -> tuple[int, int, int]:
+def best_in(example: Example, part: Singles, distance: Distance, *, free: bool) -> tuple[int, int, int]:
     """Find the best path in a stretch, with a window every half of the query from its start, and one that ends with it.
 
     A stretch shorter than the query is one window.

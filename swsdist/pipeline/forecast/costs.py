@@ -24,11 +24,11 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked
 
 from swsdist.accounts.records import records
+from swsdist.core.arrays import Floats
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.needs import LEAST, Needs
 from swsdist.pipeline.chain import Growth, Step
@@ -207,11 +207,11 @@ class StepCost:
 
     name: str
     unit: str
-    work: NDArray[np.float64]
+    work: Floats
     fixed: float
     per_work: float
-    factors: NDArray[np.float64]
-    walls: NDArray[np.float64]
+    factors: Floats
+    walls: Floats
     bytes_per_work: float
     driver_s: float
     gap_s: float
@@ -368,16 +368,12 @@ def pooled_costs(costs: Sequence[StepCost], *others: Sequence[StepCost]) -> list
     return pooled
 
 
-def _factors(
-    work: NDArray[np.float64], wall: NDArray[np.float64], fixed: float, per_work: float
-) -> NDArray[np.float64]:
+def _factors(work: Floats, wall: Floats, fixed: float, per_work: float) -> Floats:
     modelled = fixed + per_work * work
     return np.divide(wall, modelled, out=np.ones_like(wall), where=modelled > 0)
 
 
-def line_of(
-    work: NDArray[np.float64], seconds: NDArray[np.float64], least: int = _LEAST_RECEIPTS
-) -> tuple[float, float]:
+def line_of(work: Floats, seconds: Floats, least: int = _LEAST_RECEIPTS) -> tuple[float, float]:
     """a and b of a + b work, neither negative, by least squares; a is 0 where works differ too little.
 
     Args:

@@ -14,9 +14,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from swsdist.core.arrays import Floats
 from swsdist.report.data import ScoreHistogram
 from swsdist.report.plots import svg
-from swsdist.report.plots.svg import Floats, Frame, Ticks, shortened
+from swsdist.report.plots.svg import Frame, Ticks, shortened
 from swsdist.score.measures.det import ppndf
 
 #: Ticks of a DET axis, percent.

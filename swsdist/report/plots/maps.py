@@ -13,9 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from swsdist.core.arrays import Floats
 from swsdist.report.plots import svg
 from swsdist.report.plots.curves import spans_decades
-from swsdist.report.plots.svg import Floats, Frame, shortened
+from swsdist.report.plots.svg import Frame, shortened
 
 _CELL_HEIGHT, _LEAST_WIDTH, _CELL_LETTERS = 26, 34, 60  # pixels, pixels, letters of a label
 #: Most columns whose cells have room for their values.

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
+from swsdist.core.arrays import Bools, Floats
+
 #: Places of ticks on an axis, ascending, and their labels.
 Ticks = tuple[Floats, Sequence[str]]
 
@@ -143,7 +144,7 @@ class Frame:
         data = "L".join(f"{a:.10g} {b:.10g}" for a, b in points[keep].tolist())
         return f"M{data}" if data else ""
 
-    def inside(self, x: Floats, y: Floats) -> NDArray[np.bool_]:
+    def inside(self, x: Floats, y: Floats) -> Bools:
         """Which points are known and within the range."""
         return (x >= self.x0) & (x <= self.x1) & (y >= self.y0) & (y <= self.y1)
 

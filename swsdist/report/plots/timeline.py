@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Singles
 from swsdist.report.costs import GB, Timeline
 from swsdist.report.plots import svg
 from swsdist.report.plots.svg import Frame, shortened
@@ -82,7 +82,7 @@ def _task(number: int, **box: float) -> str:
     return svg.area("rect", number, **edge, **box)
 
 
-def waveform_svg(samples: NDArray[np.float32], mark: tuple[float, float]) -> str:
+def waveform_svg(samples: Singles, mark: tuple[float, float]) -> str:
     """A clip with a marked stretch: a bar for each part of the samples, from minimum to maximum.
 
     Loudness is relative to the clip's peak, so that faint recordings are visible too.

@@ -31,12 +31,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from swsdist.audio.synthesis import spoken_rows
 from swsdist.config import Config
 from swsdist.config.model import Corpus as Section
 from swsdist.config.search import Search
+from swsdist.core.arrays import Bools, Floats
 from swsdist.core.codes import stages as codes
 from swsdist.core.errors import TermError, UserError
 from swsdist.core.types import DOCUMENTS, EXAMPLES, QUERIES, REFERENCES, TERMS
@@ -440,7 +440,7 @@ POPULATION = pa.schema(
 _ROUNDED, _PART = 0.1, 0.01
 
 
-def agree(stated: NDArray[np.float64], measured: NDArray[np.float64]) -> NDArray[np.bool_]:
+def agree(stated: Floats, measured: Floats) -> Bools:
     """Whether stated durations (s) agree with measured ones; false for NaN (not stated)."""
     return np.less_equal(np.abs(stated - measured), np.maximum(_ROUNDED, _PART * measured))
 

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from swsdist.audio import streams
 from swsdist.audio.formats import ffmpeg, views
@@ -26,6 +25,7 @@ from swsdist.audio.reader import AudioInfo, probe_all
 from swsdist.config import Config
 from swsdist.config.model import Corpus, Features, Transforming
 from swsdist.config.section import Section
+from swsdist.core.arrays import Bools, Ints
 from swsdist.core.codes import stages as codes
 from swsdist.core.errors import ConfigError, StorageError, UserError
 from swsdist.core.fingerprint import fingerprint
@@ -567,7 +567,7 @@ class CorpusDocuments(Mapping[Key, Row]):
         self.keys_ = keys_of(table["doc_id"], table["channel"])
         self._at: dict[Key, int] | None = None
 
-    def rows(self, places: NDArray[np.int64] | range) -> list[Row]:
+    def rows(self, places: Ints | range) -> list[Row]:
         """The rows at some positions; `identities` of each are by extractor."""
         which = pa.array(places, pa.int64())
         result: list[Row] = self.table.take(which).to_pylist()
@@ -578,16 +578,16 @@ class CorpusDocuments(Mapping[Key, Row]):
                 result[k][name] = column[place]
         return result
 
-    def places(self, keys: pa.Array) -> NDArray[np.int64]:
+    def places(self, keys: pa.Array) -> Ints:
         """Positions of documents with some `keys_of`; -1 if absent."""
         return places_in(keys, self.keys_)
 
-    def pieces(self, places: NDArray[np.int64]) -> Iterator[list[Row]]:
+    def pieces(self, places: Ints) -> Iterator[list[Row]]:
         """The rows at some positions, in pieces."""
         for first in range(0, len(places), _PIECE):
             yield self.rows(places[first : first + _PIECE])
 
-    def seconds(self, places: NDArray[np.int64], storage: Mapping[str, object]) -> list[float]:
+    def seconds(self, places: Ints, storage: Mapping[str, object]) -> list[float]:
         """Durations of documents, s; see `document_seconds`."""
         stated = self.table["duration"].take(pa.array(places))
         result = np.array(pc.fill_null(stated, np.nan).to_numpy(), np.float64)
@@ -708,9 +708,7 @@ class StoreContents:
         return pc.unique(pa.concat_arrays([self.stored, keys_of(self.rejected["id"], self.rejected["part"])]))
 
 
-def compare(
-    corpus: CorpusDocuments, state: StoreContents, recipes: Mapping[str, str]
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def compare(corpus: CorpusDocuments, state: StoreContents, recipes: Mapping[str, str]) -> tuple[Bools, Bools]:
     """For each document of the corpus: whether a store has it, and whether it has the current source of its frames.
 
     Args:
@@ -729,7 +727,7 @@ def compare(
 
 def compare_tables(
     corpus: CorpusDocuments, tables: Mapping[str, pa.Table], recipes: Mapping[str, str]
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+) -> tuple[Bools, Bools]:
     """`compare` for the documents of all tracks; path and speaker are those of the first track with the document."""
     present, same = np.zeros(len(corpus), bool), np.ones(len(corpus), bool)
     identified = {recipe: np.zeros(len(corpus), bool) for recipe in recipes.values()}
@@ -753,7 +751,7 @@ def compare_tables(
     return present, same & present
 
 
-def still_rejected(corpus: CorpusDocuments, rejected: pa.Table) -> NDArray[np.bool_]:
+def still_rejected(corpus: CorpusDocuments, rejected: pa.Table) -> Bools:
     """For each rejected document (`id`, `part`, `path`, `identity`), whether the corpus has it with the same rejected
     file: its recording, or the file of its precomputed frames.
     """
@@ -767,7 +765,7 @@ def still_rejected(corpus: CorpusDocuments, rejected: pa.Table) -> NDArray[np.bo
     return result
 
 
-def places_in(keys: pa.Array, among: pa.Array) -> NDArray[np.int64]:
+def places_in(keys: pa.Array, among: pa.Array) -> Ints:
     """A position of each key among others; -1 if absent."""
     if not len(among):
         return np.full(len(keys), -1, np.int64)
@@ -777,14 +775,14 @@ def places_in(keys: pa.Array, among: pa.Array) -> NDArray[np.int64]:
     return np.asarray(result.to_numpy(zero_copy_only=False), np.int64)
 
 
-def _at(column: pa.ChunkedArray, places: NDArray[np.int64]) -> pa.ChunkedArray:
+def _at(column: pa.ChunkedArray, places: Ints) -> pa.ChunkedArray:
     """A column at some positions, arbitrary where these are negative; no copy for the complete column in order."""
     if len(places) == len(column) and np.array_equal(places, np.arange(len(column))):
         return column
     return column.take(pa.array(np.maximum(places, 0)))
 
 
-def _equal(chunked_array: pa.ChunkedArray, other: pa.ChunkedArray) -> NDArray[np.bool_]:
+def _equal(chunked_array: pa.ChunkedArray, other: pa.ChunkedArray) -> Bools:
     """Where two columns of strings are equal; null equals null."""
     equal = pc.equal(chunked_array, other)
     both = pc.and_(pc.is_null(chunked_array), pc.is_null(other))

@@ -21,11 +21,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from swsdist.audio.formats import ffmpeg, views
 from swsdist.audio.streams import is_command, sha256
 from swsdist.config import Config, config_from_dict
+from swsdist.core.arrays import Bools, Ints
 from swsdist.core.codes import stages as codes
 from swsdist.core.errors import StoreError, SwsdistError, recast
 from swsdist.features.extractors import Source, create
@@ -67,13 +67,13 @@ class ContentMatches(NamedTuple):
             (`swsdist.store.writing`).
     """
 
-    moved: NDArray[np.int64]
+    moved: Ints
     held: dict[Key, dict[str, dict[str, Any]]]
 
 
 def match_content(
     corpus: CorpusDocuments,
-    places: NDArray[np.int64],
+    places: Ints,
     state: StoreContents,
     store: Store | None,
     sources: tuple[Source, ...],
@@ -205,8 +205,8 @@ class Comparison(NamedTuple):
     """
 
     counts: DocumentCounts
-    same: NDArray[np.bool_]
-    moved: NDArray[np.int64]
+    same: Bools
+    moved: Ints
     held: Mapping[Key, dict[str, dict[str, Any]]]
 
 
@@ -262,7 +262,7 @@ class StoreState:
         return self.folder.root, self.open().manifest.fingerprint
 
     @property
-    def moved(self) -> NDArray[np.int64]:
+    def moved(self) -> Ints:
         """Positions of documents of the corpus that the store has under another path."""
         return np.empty(0, np.int64) if self.comparison is None else self.comparison.moved
 

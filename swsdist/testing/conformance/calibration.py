@@ -19,14 +19,13 @@ from typing import NamedTuple, get_args
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
 from swsdist.calibrate.procedure import AnyStep
 from swsdist.calibrate.statistics import ExampleGroup, Tally, load_statistics
 from swsdist.calibrate.steps.interface import Json, Options, TwvParameters
 from swsdist.calibrate.steps.norms import ALL, COHORT, QNorm, cohort_sums
-from swsdist.core.arrays import Floats
+from swsdist.core.arrays import Floats, Singles
 from swsdist.core.fingerprint import slot_of
 from swsdist.core.types import CANDIDATES, EXAMPLES, JOINED, JOINED_TRIALS
 from swsdist.kernels.regression import Labelled
@@ -114,7 +113,7 @@ def _examples() -> ExampleGroup:
         key: dict[str, object] = {"query_id": f"q{row % 7}", "example": 1 + row // 7, "speaker": None}
         rows.append({**key, "duration": frames / 100, "frames": frames, "features": features})
 
-    def samples_of(query_id: str, example: int) -> tuple[NDArray[np.float32], int]:
+    def samples_of(query_id: str, example: int) -> tuple[Singles, int]:
         # A train of pulses through a resonance at 500 Hz, and then silence.
         pulses = np.arange(2000 + 500 * example) % (50 + 10 * example + int(query_id[1:])) == 0
         decay = 0.96 ** np.arange(200) * np.cos(2 * np.pi * 500 / 8000 * np.arange(200))

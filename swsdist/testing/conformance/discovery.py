@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from swsdist.core.arrays import Bools
 from swsdist.discovery.cells import Block, Talkers
 from swsdist.discovery.measures import counted, evaluated
 from swsdist.discovery.scene import Scene
-from swsdist.discovery.units import TICKS, Corpus, Flags, Fragments, Units
+from swsdist.discovery.units import TICKS, Corpus, Fragments, Units
 from swsdist.registry.registries import DISCOVERY_MEASURES
 from swsdist.testing.conformance.entry import check_entry, require
 
@@ -66,7 +67,7 @@ def check_discovery_measure(name: str) -> None:
             require(in_blocks == values, what, f"blocks of documents give {in_blocks}, all documents {values}")
 
 
-def _partitions() -> Iterator[list[Flags]]:
+def _partitions() -> Iterator[list[Bools]]:
     document = np.arange(_DOCUMENTS)
     for count in (2, 3, _DOCUMENTS):
         yield [document % count == k for k in range(count)]

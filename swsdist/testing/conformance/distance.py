@@ -8,6 +8,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Ints, Singles
 from swsdist.core.errors import DataError, UserError
 from swsdist.kernels.arithmetic import MAX_DISTANCE, State
 from swsdist.kernels.distances.interface import LARGEST_COORDINATE, LARGEST_SUM, Distance, Side, create
@@ -24,7 +25,7 @@ from swsdist.registry.registries import DISTANCES, RECURRENCES
 from swsdist.testing import scenes
 from swsdist.testing.conformance.entry import check_entry, require
 
-Frames = NDArray[np.float32]
+Frames = Singles
 
 #: The value of a distance between two features, in its own terms.
 Exact = Callable[[Sequence[float], Sequence[float]], float]
@@ -280,7 +281,7 @@ def _check_one_lane(recurrence: Recurrence, table: NDArray[np.int16], what: str)
 
     run = numba.njit(frames)
 
-    def curve(lane: slice) -> NDArray[np.int64]:
+    def curve(lane: slice) -> Ints:
         # Indexing one lane as if it were all exceeds the end by the number of lanes.
         size = recurrence.elements(n)
         columns, actual = np.full(WIDTH * size, _GUARD, state), np.zeros(length * WIDTH, packing.dtype)
@@ -299,8 +300,8 @@ def _check_search(
     options: Mapping[str, object],
     recurrence: Recurrence,
     distance: Distance,
-    queries: Sequence[NDArray[np.float32]],
-    documents: Sequence[NDArray[np.float32]],
+    queries: Sequence[Singles],
+    documents: Sequence[Singles],
     what: str,
 ) -> None:
     examples = [Example(f"q{k}", 1, query) for k, query in enumerate(queries)]

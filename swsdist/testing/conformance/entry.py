@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from swsdist.config.search import Search
+from swsdist.core.arrays import Bools, Ints
 from swsdist.core.fingerprint import SLOTS, fingerprint, slot_of
 from swsdist.core.types import CANDIDATES
 from swsdist.kernels.distances.interface import Part, Side, weighted_sum
@@ -264,7 +264,7 @@ def check_first_pass(name: str, options: Mapping[str, object] | None = None) -> 
             require(sorted(parts) == rows, what, "over a document, other documents change what is found in it")
 
 
-def present(matches: Matches, full: Matches) -> NDArray[np.bool_]:
+def present(matches: Matches, full: Matches) -> Bools:
     """Of each candidate of the full search, whether it was found: the same example, document, end, frames and cost."""
     names = ("query", "document", "end_frame", "frames", "cost")
     keys, all_of_them = (
@@ -272,11 +272,11 @@ def present(matches: Matches, full: Matches) -> NDArray[np.bool_]:
         for item in (matches, full)
     )
     kind = np.dtype((np.void, keys.dtype.itemsize * len(names)))
-    hits: NDArray[np.bool_] = np.isin(all_of_them.view(kind).ravel(), keys.view(kind).ravel())
+    hits: Bools = np.isin(all_of_them.view(kind).ravel(), keys.view(kind).ravel())
     return hits
 
 
-def recall(matches: Matches, full: Matches, counted: NDArray[np.bool_] | None = None) -> float:
+def recall(matches: Matches, full: Matches, counted: Bools | None = None) -> float:
     """Share of the full search's candidates that were found; 1 if there are none.
 
     Args:
@@ -295,6 +295,6 @@ def _material(which: list[int] | range) -> Material:
     return scenes.material(create_distance("cosine", _FIRST_PASS_DIMENSION), queries, [documents[k] for k in which])
 
 
-def _full(material: Material, most: NDArray[np.int64]) -> Matches:
+def _full(material: Material, most: Ints) -> Matches:
     settings = Settings(material.distance, material.window, 16, 500)
     return search(material.examples(1), material.documents(1, None), most, settings)

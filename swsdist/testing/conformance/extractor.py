@@ -21,9 +21,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from swsdist.core.arrays import Ints, Singles
 from swsdist.core.errors import ConfigError
 from swsdist.core.needs import Needs
 from swsdist.features.blocks import BLOCK_FRAMES, in_blocks
@@ -53,7 +53,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.registry.registries import FEATURES, TRANSFORMS
 from swsdist.testing import scenes
 
-Samples = NDArray[np.float32]
+Samples = Singles
 
 #: Integer attributes and their least values.
 _LEAST = {"version": 1, "sample_rate": 1, "frame_length": 1, "hop": 1, "context": 0, "dimension": 1}
@@ -561,7 +561,7 @@ def check_fitted(name: str, options: dict[str, object] | None = None, columns: i
 _MOST_ROUNDS = 1000
 
 
-def _labels(seed: int, frames: int) -> NDArray[np.int64]:
+def _labels(seed: int, frames: int) -> Ints:
     return scenes.table(seed + 100, frames, 1, 5)[:, 0] - 1
 
 
@@ -572,5 +572,5 @@ def _through_a_file(totals: Totals) -> Totals:
     return read_totals(file)
 
 
-def _same(ndarray: NDArray[np.float32], other: NDArray[np.float32]) -> bool:
+def _same(ndarray: Singles, other: Singles) -> bool:
     return np.ascontiguousarray(ndarray).tobytes() == np.ascontiguousarray(other).tobytes()

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Singles
 from swsdist.core.errors import DataError, UserError
 from swsdist.core.needs import LEAST
 from swsdist.io.compressed import opened
@@ -136,7 +136,7 @@ def same_lattices(ours: list[Lattice], others: list[Lattice]) -> bool:
     )
 
 
-def check_recogniser(name: str, samples: NDArray[np.float32], options: Mapping[str, object] | None = None) -> None:
+def check_recogniser(name: str, samples: Singles, options: Mapping[str, object] | None = None) -> None:
     """Check a registered recogniser with a recording.
 
     Its lattice and its texts are the same whatever the blocks and after other recordings; the lattice is of the key and

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from swsdist.core.arrays import Floats
 from swsdist.features.phnrec.weights import CONTEXT, FIXED, NETS, STATES, Banks, Recogniser, Weights, binary_file
 
 PHONES = ("a", "b", "ts", "int", "pau", "e:")
@@ -33,7 +33,7 @@ def make_recogniser(folder: str, *, seed: int = 0, wide: bool = False, hidden: i
 
     coefficients = np.tile([45.0 if wide else 0.0] + [0.0] * (CONTEXT // 2 + 2), banks.bands)  # approximate values
 
-    def net(middle: NDArray[np.float64], spread: float) -> Weights:
+    def net(middle: Floats, spread: float) -> Weights:
         inputs = len(middle)
         arrays = (
             rng.normal(size=(hidden, inputs)) / np.sqrt(inputs) * 2,

@@ -26,6 +26,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Floats, Singles
+
 #: Level of silence in dB.
 OFF = -80.0
 
@@ -185,8 +187,8 @@ class Voice:
     breathiness: float
     jitter: float
     rate: float
-    accent: dict[str, NDArray[np.float64]]
-    response: NDArray[np.float64]
+    accent: dict[str, Floats]
+    response: Floats
     noise: float
 
 
@@ -222,13 +224,13 @@ class Tracks:
     `formants` is (n, 3), `band` is (n, 2), the others are (n,).
     """
 
-    pitch: NDArray[np.float64]
-    voicing: NDArray[np.float64]
-    breath: NDArray[np.float64]
-    noise: NDArray[np.float64]
-    formants: NDArray[np.float64]
-    band: NDArray[np.float64]
-    nasal_zero: NDArray[np.float64]
+    pitch: Floats
+    voicing: Floats
+    breath: Floats
+    noise: Floats
+    formants: Floats
+    band: Floats
+    nasal_zero: Floats
 
 
 @dataclass(frozen=True)
@@ -319,10 +321,10 @@ def _say_word(rng: np.random.Generator, voice: Voice, word: str, rate: float, he
 def _tracks(rng: np.random.Generator, voice: Voice, targets: list[_Targets]) -> Tracks:
     counts = [target.points for target in targets]
 
-    def steps(values: list[float]) -> NDArray[np.float64]:
+    def steps(values: list[float]) -> Floats:
         return np.repeat(np.array(values), counts, axis=0)
 
-    def amplitude(values: list[float], points: int) -> NDArray[np.float64]:
+    def amplitude(values: list[float], points: int) -> Floats:
         decibels = steps(values)
         return _smooth(np.where(decibels > OFF / 2, 10 ** (decibels / 20), 0.0), points)
 
@@ -343,7 +345,7 @@ def _tracks(rng: np.random.Generator, voice: Voice, targets: list[_Targets]) -> 
     )
 
 
-def _smooth(track: NDArray[np.float64], points: int) -> NDArray[np.float64]:
+def _smooth(track: Floats, points: int) -> Floats:
     """Running mean under a Hann window of an odd number of points; the ends repeat their values."""
     window = np.hanning(points + 2)[1:-1]
     padded = np.pad(track, points // 2, mode="edge")
@@ -359,7 +361,7 @@ _SIZE = 512
 _HIGHER_FORMANTS = (3500.0, 4500.0, 5500.0, 6500.0, 7500.0)
 
 
-def synthesise(rng: np.random.Generator, voice: Voice, tracks: Tracks) -> NDArray[np.float32]:
+def synthesise(rng: np.random.Generator, voice: Voice, tracks: Tracks) -> Singles:
     """The sound of the tracks, 5 ms a point, 16 kHz, with the noise of the place and through the microphone.
 
     Returns:
@@ -387,9 +389,7 @@ def synthesise(rng: np.random.Generator, voice: Voice, tracks: Tracks) -> NDArra
     return np.asarray(sound * (0.9 / np.abs(sound).max()), dtype=np.float32)
 
 
-def _glottis(
-    rng: np.random.Generator, voice: Voice, pitch: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _glottis(rng: np.random.Generator, voice: Voice, pitch: Floats) -> tuple[Floats, Floats]:
     """Derivative of the flow, and the flow itself: KLGLOTT88, flow x^2 - x^3 over the open part of the period."""
     cycles = 1.0 + np.cumsum(_hold(pitch)) / RATE
     last = int(cycles[-1]) + 3
@@ -429,13 +429,13 @@ def _poles(
     return np.asarray((1 - b * z - c * z**2) / (1 - b - c))
 
 
-def _band(band: NDArray[np.float64], z: NDArray[np.complex128]) -> NDArray[np.complex128]:
+def _band(band: Floats, z: NDArray[np.complex128]) -> NDArray[np.complex128]:
     """Band-pass spectra (points, bins) of mean power 1: a resonator with zeros at 0 Hz and 8 kHz."""
     response = (1 - z**2) / _poles(np.minimum(band[:, :1], 7500.0), band[:, 1:], z)
     return np.asarray(response / np.sqrt(np.mean(np.abs(response) ** 2, axis=1, keepdims=True)))
 
 
-def _pieces(source: NDArray[np.float64], points: int) -> NDArray[np.complex128]:
+def _pieces(source: Floats, points: int) -> NDArray[np.complex128]:
     """Spectra (points, bins) of the windows centred on each point."""
     padded = np.pad(source, (_HOP // 2, _HOP + _HOP // 2))
     windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * _HOP)[::_HOP][:points]
@@ -443,7 +443,7 @@ def _pieces(source: NDArray[np.float64], points: int) -> NDArray[np.complex128]:
     return np.fft.rfft(windows * hann, _SIZE, axis=1)
 
 
-def _overlap_add(pieces: NDArray[np.float64], points: int) -> NDArray[np.float64]:
+def _overlap_add(pieces: Floats, points: int) -> Floats:
     hops = -(-_SIZE // _HOP)
     blocks = np.pad(pieces, ((0, 0), (0, hops * _HOP - _SIZE))).reshape(points, hops, _HOP)
     sound = np.zeros((points + hops, _HOP))
@@ -452,13 +452,13 @@ def _overlap_add(pieces: NDArray[np.float64], points: int) -> NDArray[np.float64
     return sound.ravel()[_HOP // 2 : _HOP // 2 + points * _HOP]
 
 
-def _hold(track: NDArray[np.float64]) -> NDArray[np.float64]:
+def _hold(track: Floats) -> Floats:
     """A track at each sample: straight lines between the points, which lie in the middle of their 5 ms."""
     at = (np.arange(track.size * _HOP) + 0.5) / _HOP - 0.5
     return np.interp(at, np.arange(track.size), track)
 
 
-def _background(rng: np.random.Generator, samples: int) -> NDArray[np.float64]:
+def _background(rng: np.random.Generator, samples: int) -> Floats:
     """Noise of a room, power 1, falling by 3 dB an octave above 60 Hz."""
     spectrum = np.fft.rfft(rng.standard_normal(samples))
     frequency = np.arange(spectrum.size) * RATE / samples

@@ -13,8 +13,9 @@ from typing import TypedDict
 
 import numpy as np
 
+from swsdist.core.arrays import Floats, Ints
 from swsdist.lattices.formats import htk, kaldi
-from swsdist.lattices.lattice import Broken, Floats, Ints, Lattice, Origin
+from swsdist.lattices.lattice import Broken, Lattice, Origin
 from swsdist.lattices.packed import Recipe, best, connect, forward_backward, pack
 from tests.support.golden.runner import Case, place, values
 from tests.support.lattices import places_of

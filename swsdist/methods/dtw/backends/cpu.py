@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Ints, Singles
 from swsdist.core.codes import methods as codes
 from swsdist.core.threads import in_threads
 from swsdist.kernels import products
@@ -39,10 +40,10 @@ class Multiply(NamedTuple):
     """
 
     name: str
-    into: Callable[[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]], None]
+    into: Callable[[Singles, Singles, Singles], None]
     frames: int = 64
 
-    def blocks(self, source: NDArray[np.int16], layout: Layout) -> list[NDArray[np.float32]]:
+    def blocks(self, source: NDArray[np.int16], layout: Layout) -> list[Singles]:
         """The streams of a segment as right-hand sides, float32 (columns, frames x 16)."""
         by_pair = source.reshape(-1, layout.pairs, WIDTH, 2)
         return [
@@ -52,9 +53,7 @@ class Multiply(NamedTuple):
             for first, pairs, *_ in layout.shape.tolist()
         ]
 
-    def __call__(
-        self, queries: list[NDArray[np.float32]], blocks: list[NDArray[np.float32]], room: Room
-    ) -> tuple[NDArray[np.int16], ...]:
+    def __call__(self, queries: list[Singles], blocks: list[Singles], room: Room) -> tuple[NDArray[np.int16], ...]:
         """Products of a group of queries and a segment, one per stream: float32 (rows, frames, 16), their bytes as
         int16.
         """
@@ -93,7 +92,7 @@ def probe(chosen: Multiply) -> None:
         raise codes.INEXACT_PRODUCT(where="search.backend", library=chosen.name)
 
 
-def _numpy(left: NDArray[np.float32], right: NDArray[np.float32], out: NDArray[np.float32]) -> None:
+def _numpy(left: Singles, right: Singles, out: Singles) -> None:
     np.matmul(left, right, out=out)
 
 
@@ -113,7 +112,7 @@ class LaneBatch:
         numbers: int64 (16, 5), of each lane's piece: frames, first, stop, document, offset; zeros for an empty lane.
     """
 
-    def __init__(self, pieces: list[Piece], order: NDArray[np.int64]) -> None:
+    def __init__(self, pieces: list[Piece], order: Ints) -> None:
         self.pieces = pieces
         self.frames = -(-len(pieces[0].frames) // STRIDE) * STRIDE
         self.numbers = np.zeros((WIDTH, 5), np.int64)
@@ -129,7 +128,7 @@ class LaneBatch:
         return out
 
 
-def batches(pieces: Iterable[Piece], lanes: int, order: NDArray[np.int64]) -> Iterator[LaneBatch]:
+def batches(pieces: Iterable[Piece], lanes: int, order: Ints) -> Iterator[LaneBatch]:
     """Lay pieces into lanes, sorted by length among those that wait together, so that little is padding.
 
     Args:
@@ -150,7 +149,7 @@ def batches(pieces: Iterable[Piece], lanes: int, order: NDArray[np.int64]) -> It
     yield from _laid_out(waiting, lanes, order)
 
 
-def _laid_out(pieces: list[Piece], lanes: int, order: NDArray[np.int64]) -> Iterator[LaneBatch]:
+def _laid_out(pieces: list[Piece], lanes: int, order: Ints) -> Iterator[LaneBatch]:
     ordered = sorted(pieces, key=lambda p: -len(p.frames))
     for k in range(0, len(ordered), lanes):
         yield LaneBatch(ordered[k : k + lanes], order)
@@ -169,10 +168,10 @@ _SEGMENT = 4096
 class _Group(NamedTuple):
     """Queries that share a call, and thus the type of their state."""
 
-    rows: NDArray[np.int64]  # (queries, len(QUERY)), `begin` not yet set
-    margin: NDArray[np.int64]  # frames that a query needs before the first reported; -1: all
+    rows: Ints  # (queries, len(QUERY)), `begin` not yet set
+    margin: Ints  # frames that a query needs before the first reported; -1: all
     paired: NDArray[np.int16]  # flat
-    frames: list[NDArray[np.float32]]  # one per stream, (rows, columns of the stream), for library products
+    frames: list[Singles]  # one per stream, (rows, columns of the stream), for library products
     scan: Scan
     state: StateType
     curve: StateType
@@ -219,7 +218,7 @@ class Cpu:
             for first in range(0, len(chosen), most)
         ]
 
-    def _scan(self, batch: LaneBatch) -> list[NDArray[np.int64]]:
+    def _scan(self, batch: LaneBatch) -> list[Ints]:
         wide = self._work.is_long(batch.frames)
         if wide not in self._groups:
             self._groups[wide] = self._grouped(wide=True)
@@ -277,7 +276,7 @@ def _scan(
     layout: products.Layout,
     multiply: Multiply | None,
     room: Room,
-) -> Iterator[NDArray[np.int64]]:
+) -> Iterator[Ints]:
     """Candidates of all groups in a batch: int64 (candidates, 5), see `kernels.scan`."""
     settings, most = work.settings, work.most
     lanes = np.zeros((WIDTH, 6), np.int64)

@@ -22,6 +22,7 @@ from typing import NamedTuple, Protocol, Self, cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from swsdist.core.arrays import Ints, Singles
 from swsdist.core.codes import methods as codes
 from swsdist.core.errors import UserError
 from swsdist.kernels.arithmetic import State
@@ -48,10 +49,10 @@ class QueryTiles(NamedTuple):
         elements: the most elements of the recurrence's columns for a query.
     """
 
-    which: NDArray[np.int64]
-    tasks: NDArray[np.int64]
+    which: Ints
+    tasks: Ints
     tops: State
-    tiles: NDArray[np.float32]
+    tiles: Singles
     rows: int
     elements: int
 
@@ -99,7 +100,7 @@ class WarpBatch:
         used: frames of all pieces.
     """
 
-    def __init__(self, warps: list[list[Piece]], most: NDArray[np.int64]) -> None:
+    def __init__(self, warps: list[list[Piece]], most: Ints) -> None:
         self.pieces = [piece for warp in warps for piece in warp]
         self.lanes = np.zeros((len(warps) * WARP, len(LANE)), np.int64)
         self.warps = np.zeros((len(warps), len(SPAN)), np.int64)
@@ -122,7 +123,7 @@ class WarpBatch:
         return max(1, int(np.minimum(self.lanes[:, 4], -(-reported // (window + 1))).max()))
 
 
-def batches(pieces: Iterable[Piece], columns: int, limit: int, most: NDArray[np.int64]) -> Iterator[WarpBatch]:
+def batches(pieces: Iterable[Piece], columns: int, limit: int, most: Ints) -> Iterator[WarpBatch]:
     """Group pieces into warps, and warps into batches.
 
     Args:
@@ -148,7 +149,7 @@ def warp_size(warp: Sequence[Piece], columns: int) -> int:
     return frames + 8 * (WARP * len(LANE) + len(SPAN))
 
 
-def _batches(pieces: list[Piece], columns: int, limit: int, most: NDArray[np.int64]) -> Iterator[WarpBatch]:
+def _batches(pieces: list[Piece], columns: int, limit: int, most: Ints) -> Iterator[WarpBatch]:
     together: list[list[Piece]] = []
     held = 0
     for warp in _warps(pieces, columns, limit):
@@ -304,8 +305,8 @@ class _Going(NamedTuple):
     """A part being searched: its queries, and their candidates on the GPU."""
 
     sent: _Sent
-    which: NDArray[np.int64]
-    tasks: NDArray[np.int64]
+    which: Ints
+    tasks: Ints
     places: _Array
     best: _Array
 
@@ -373,7 +374,7 @@ class Cuda:
             yield Scanned(list(self._search(batch)), batch.used, batch.cells)
         yield Scanned([self._fetch(turn) for turn in self._turns if turn.going], 0, 0)
 
-    def _search(self, batch: WarpBatch) -> Iterator[NDArray[np.int64]]:
+    def _search(self, batch: WarpBatch) -> Iterator[Ints]:
         """Start the search of a batch; yield finished candidates, possibly of earlier batches.
 
         Yields:
@@ -465,7 +466,7 @@ class Cuda:
         total.copy_to_host(turn.total, stream=stream)
         turn.going = _Going(sent, which, group.tasks[some], places, best)
 
-    def _fetch(self, turn: _Turn) -> NDArray[np.int64]:
+    def _fetch(self, turn: _Turn) -> Ints:
         """Wait for a part, and return its candidates."""
         going, turn.going = turn.going, None
         assert going is not None

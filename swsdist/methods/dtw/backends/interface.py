@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.core.arrays import Ints, Singles
 from swsdist.kernels.arithmetic import StateType
 from swsdist.kernels.products import Element, aligned
 from swsdist.kernels.recurrences.interface import Recurrence
@@ -34,12 +35,10 @@ class Piece(NamedTuple):
     offset: int
     first: int
     stop: int
-    frames: NDArray[np.float32]
+    frames: Singles
 
 
-def cut(
-    document: int, blocks: Iterable[NDArray[np.float32]], piece: int | None, before: int, after: int
-) -> Iterator[Piece]:
+def cut(document: int, blocks: Iterable[Singles], piece: int | None, before: int, after: int) -> Iterator[Piece]:
     """Cut a document, given as consecutive blocks of prepared frames, into pieces.
 
     Args:
@@ -54,7 +53,7 @@ def cut(
             frames = np.concatenate(parts) if len(parts) > 1 else parts[0]
             yield Piece(document, 0, 0, len(frames), frames)
         return
-    buffered: list[NDArray[np.float32]] = []
+    buffered: list[Singles] = []
     have = offset = 0  # buffered frames, and the document frame where they begin
     reported = 0
     source = iter(blocks)
@@ -97,7 +96,7 @@ class Work(NamedTuple):
 
     examples: list[Example]
     recurrence: Recurrence
-    most: NDArray[np.int64]
+    most: Ints
     settings: Settings
 
     def reach(self, query_frames: int) -> int | None:
@@ -127,7 +126,7 @@ class Scanned(NamedTuple):
         laid: frames that they took, padding included.
     """
 
-    rows: list[NDArray[np.int64]]
+    rows: list[Ints]
     used: int
     laid: int
 
