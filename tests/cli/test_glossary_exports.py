@@ -21,14 +21,12 @@ from praatio import textgrid as praatio
 
 from swsdist.core.errors import DataError, SwsdistError, UserError
 from swsdist.glossary import database
-from swsdist.glossary.exports import AUDIO, EXPORTS, WORDS, Languages, write_export
-from swsdist.glossary.importing import _annotated, import_file, take_in
+from swsdist.glossary.exports import AUDIO, EXPORTS, Languages, write_export
+from swsdist.glossary.importing import Incoming, import_file, take_in
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
-from swsdist.lattices.lattice import LeftOut
-from swsdist.lattices.words import Annotation, Annotations
 from swsdist.store.reading import Store
 
 
@@ -523,12 +521,11 @@ def test_a_file_of_elan_itself(store: Store, tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["\x01" + "a" * 605, "\uffff", "a" * 30_000])
 @pytest.mark.parametrize("below", ["note", "variant", "gloss"])
 def test_texts_that_no_export_could_write_are_left_out(tmp_path: Path, text: str, below: str) -> None:
-    tiers = [
-        Annotations(name, True, [Annotation(1.0, 2.0, said, "")]) for name, said in ((WORDS, "nzo"), (below, text))
-    ]
+    texts = {**dict.fromkeys(("gloss", *database.TEXTS), ""), "speaker": "", below: text}
+    entry = {"form": "nzo", "gloss": texts.pop("gloss")}
+    incoming = Incoming(entry, Place("talk", 1, 1.0, 2.0), {"verdict": "yes", "score": None, **texts}, False)
     with Project.open(tmp_path / "words") as project:
-        incoming = _annotated(tiers[:1], tiers, "talk", 1, False, LeftOut())
-        counts = take_in(project, list(incoming), person="Ann")
+        counts = take_in(project, [incoming], person="Ann")
         assert (counts.added, counts.unusable, len(counts.first) < 200) == (0, 1, True)
         assert project.entries() == []
 
