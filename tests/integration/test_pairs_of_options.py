@@ -273,7 +273,8 @@ class Scene:
         (folder / "frames").mkdir()
         seconds = {f"{r['query_id']}-{r.get('example', 1)}": float(r["duration"]) for r in self._rows("queries.csv")}
         for key, length in {**{row["doc_id"]: float(row["duration"]) for row in docs}, **seconds}.items():
-            frames = np.random.default_rng(len(key)).normal(size=(round(100 * length) - 1, 13))
+            # Posteriors: what given frames are is not known before a distance reads them.
+            frames = np.random.default_rng(len(key)).dirichlet(np.ones(13), round(100 * length) - 1)
             np.save(folder / "frames" / f"{key}.npy", frames.astype(np.float32))
         for name in "ab":
             run_stages(self.config({}).model_copy(update={"run": str(folder / name)}), StepSelection(), Progress())
