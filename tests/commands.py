@@ -7,7 +7,7 @@ import io
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,3 +69,8 @@ def expecting(run: Command) -> Command:
         return ended
 
     return checked
+
+
+def changed(before: Mapping[str, object], after: Mapping[str, object]) -> set[str]:
+    """Entries of a folder below which files differ, came or went, by what is known of each file."""
+    return {Path(name).parts[0] for name in after.keys() | before.keys() if after.get(name) != before.get(name)}

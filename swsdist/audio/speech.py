@@ -252,7 +252,7 @@ def joined(stretches: Iterable[tuple[int, int]], gap: int) -> Iterator[tuple[int
 
 
 #: Quarters of a dB below the loud frames at which a band is empty; share of frames that are not loud.
-_EMPTY, _BANDWIDTH_LOUD = 55 * 4, 0.97
+_EMPTY, _LOUD_RANK = 55 * 4, 0.97
 #: Range of the histogram in quarters of a dB of full scale: -160 to 20 dB.
 _LEAST, _MOST = -160 * 4, 20 * 4
 
@@ -282,7 +282,7 @@ class Bandwidth:
         if self._counts is None:
             return None
         ranks = np.cumsum(self._counts, axis=1)
-        loud, *bands = (_LEAST + np.argmax(ranks >= _BANDWIDTH_LOUD * ranks[:, -1:], axis=1)).tolist()
+        loud, *bands = (_LEAST + np.argmax(ranks >= _LOUD_RANK * ranks[:, -1:], axis=1)).tolist()
         if loud < AUDIBLE:
             return None
         sounding = [k for k, level in enumerate(bands) if level >= loud - _EMPTY]

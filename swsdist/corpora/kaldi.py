@@ -143,7 +143,7 @@ def read_utterances(
             `wav.scp` is a command.
     """
     return Utterances(
-        segments=None if segments is None else _kaldi_data_segments(segments, storage),
+        segments=None if segments is None else _utterance_places(segments, storage),
         recordings=None if recordings is None else _recordings(recordings, storage),
         numbers=None if utter_id is None else _numbers(utter_id, storage),
     )
@@ -178,7 +178,7 @@ def records(
         yield fields, where
 
 
-def _kaldi_data_segments(path: str, storage: Mapping[str, object] | None) -> dict[str, tuple[str, float, float]]:
+def _utterance_places(path: str, storage: Mapping[str, object] | None) -> dict[str, tuple[str, float, float]]:
     return {name: place for name, place, _ in segment_lines(path, storage)}
 
 

@@ -324,7 +324,7 @@ def read_talkers(path: str, storage: Mapping[str, object] | None = None) -> dict
     return talkers
 
 
-_UNITS_FORM = "DOC ONSET OFFSET SYMBOL"
+_FORM_OF_UNITS = "DOC ONSET OFFSET SYMBOL"
 _FIELDS = 4
 #: Bytes in which the first line is looked for.
 _HEAD = 4096
@@ -372,7 +372,7 @@ def read_units(
     listed = (local is None or not local.is_dir()) and _is_listed(path, source.storage)
     parts = list(_listed(source) if listed else _annotated(source))
     if not any(len(part.intervals) for part in parts):
-        raise codes.NO_ROWS(where=path, what="phone or word", form=_UNITS_FORM)
+        raise codes.NO_ROWS(where=path, what="phone or word", form=_FORM_OF_UNITS)
     stretched = joined([part.intervals for part in parts])
     symbol = np.concatenate([np.array(part.symbols, np.int64) for part in parts])
     units = Units(stretched.document, stretched.onset, stretched.offset, symbol, tuple(source.symbols))
@@ -409,7 +409,7 @@ def _listed(source: _Source) -> Iterator[_Part]:
     path, documents, symbols, storage, _ = source
     for chunk in rows(path, storage):
         chunk = [row for row in chunk if row[1]]
-        demand_fields(chunk, _FIELDS, _UNITS_FORM, path)
+        demand_fields(chunk, _FIELDS, _FORM_OF_UNITS, path)
         intervals = stretches(chunk, documents, path)
         numbers = [symbols.setdefault(fields[3], len(symbols)) for _, fields in chunk]
         yield _Part(intervals, numbers, [number for number, _ in chunk])
@@ -439,7 +439,7 @@ def _annotated(source: _Source) -> Iterator[_Part]:
             numbers = [symbols.setdefault(word.text, len(symbols)) for word in words]
             yield _Part(Intervals(np.full(len(words), number), onset, offset), numbers, [file.path] * len(words))
         else:
-            raise codes.NOT_UNITS(where=file.path, format=file.format, form=_UNITS_FORM)
+            raise codes.NOT_UNITS(where=file.path, format=file.format, form=_FORM_OF_UNITS)
 
 
 def _timed(source: _Source) -> Iterator[_Part]:

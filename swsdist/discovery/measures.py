@@ -169,9 +169,9 @@ class Coverage:
 
     _time = False
 
-    def count(self, block: Block) -> _Counting:
+    def count(self, block: Block) -> _CoverageCounting:
         """Begin to count a block."""
-        return _Counting(block, self._time)
+        return _CoverageCounting(block, self._time)
 
     def values(self, parts: Parts) -> Mapping[str, Value]:
         """`coverage`, and its counts; None where nothing recurs."""
@@ -185,7 +185,7 @@ class CoverageInTime(Coverage):
     _time = True
 
 
-class _Counting:
+class _CoverageCounting:
     def __init__(self, block: Block, time: bool) -> None:
         self._block, self._time = block, time
         self._member = np.zeros(len(block.scene.spans), bool)
@@ -456,9 +456,9 @@ _WIDE = 1 << 20
 class Ned:
     """Normalised edit distance of the pairs that do not overlap."""
 
-    def count(self, block: Block) -> _ned_Counting:
+    def count(self, block: Block) -> _NedCounting:
         """Begin to count a block."""
-        return _ned_Counting(block)
+        return _NedCounting(block)
 
     def values(self, parts: Parts) -> Mapping[str, Value]:
         """`ned`, and the number of pairs; None without pairs."""
@@ -469,7 +469,7 @@ class Ned:
         return {"ned": float(total / number) if number else None, "n_pairs": number}
 
 
-class _ned_Counting:
+class _NedCounting:
     def __init__(self, block: Block) -> None:
         self._block = block
         self._pairs: Counter[str] = Counter()

@@ -550,7 +550,7 @@ def fuse_lists(
     if not 0 <= request.overlap < 1:
         raise fuse_codes.INVALID_OVERLAP(overlap=request.overlap)
     lists = {name: _plain(system) for name, system in systems.items()}
-    lines = [_fusion_summary(name, lists[name], systems[name].path) for name in lists]
+    lines = [_summary_of_fusion(name, lists[name], systems[name].path) for name in lists]
     notices = Notices() if notices is None else notices
     _check_lists(lists, notices)
     if not any(table.num_rows for table in lists.values()):
@@ -613,7 +613,7 @@ def _plain(system: System) -> pa.Table:
     return system.detections.select(columns).cast(pa.schema([DETECTIONS.field(name) for name in columns]))
 
 
-def _fusion_summary(name: str, table: pa.Table, path: str) -> str:
+def _summary_of_fusion(name: str, table: pa.Table, path: str) -> str:
     queries = pc.count_distinct(table["query_id"]).as_py()
     return f"{name}: {table.num_rows} detections of {queries} queries ({path})"
 

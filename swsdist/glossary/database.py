@@ -117,7 +117,7 @@ class Edit:
                     rows.setdefault(TABLES[table][0], {})[str(number)] = row
         if not before and not after:
             return None
-        values = (self.at, self.person, self._kind, entry_id, _changes_json(before), _changes_json(after), undoes)
+        values = (self.at, self.person, self._kind, entry_id, _side_as_json(before), _side_as_json(after), undoes)
         cursor = self.connection.execute(
             'INSERT INTO change (at, person, kind, entry_id, before, "after", undoes) VALUES (?, ?, ?, ?, ?, ?, ?)',
             values,
@@ -157,7 +157,7 @@ class Edit:
         return codes.CHANGED_SINCE(person=change.person, kind=change.kind, others=names)
 
 
-def _changes_json(rows: dict[str, Row]) -> str | None:
+def _side_as_json(rows: dict[str, Row]) -> str | None:
     return json.dumps(rows, ensure_ascii=False) if rows else None
 
 
@@ -217,7 +217,7 @@ def forget(connection: sqlite3.Connection, doc_ids: Collection[str], dry: bool) 
             for side in sides
         ]
         if left != sides:
-            altered[row["change_id"]] = _changes_json(left[0]), _changes_json(left[1])
+            altered[row["change_id"]] = _side_as_json(left[0]), _side_as_json(left[1])
     counts["changes"] = len(altered)
     if dry:
         return counts

@@ -406,11 +406,11 @@ def claim_places(spans: Spans, overlap: float) -> tuple[Spans, Ints, Ints]:
     """
     if spans.rows == 0:
         return spans, np.empty(0, np.int64), np.empty(0, np.int64)
-    starts = _overlaps_starts(spans)
+    starts = _starts_of_overlaps(spans)
     # Spans of one example arrive grouped; then there are as many runs as keys.
     if len(starts) > 1 and not _stand_together(spans, starts):
         spans = spans.take(np.lexsort((spans.channel, spans.document, spans.query)))
-        starts = _overlaps_starts(spans)
+        starts = _starts_of_overlaps(spans)
     from swsdist.kernels.suppression import claim  # loads numba: planning does without
 
     order, owner = np.empty(spans.rows, np.int64), np.empty(spans.rows, np.int64)
@@ -419,7 +419,7 @@ def claim_places(spans: Spans, overlap: float) -> tuple[Spans, Ints, Ints]:
     return spans, order, owner
 
 
-def _overlaps_starts(spans: Spans) -> Ints:
+def _starts_of_overlaps(spans: Spans) -> Ints:
     """The first row of each run of one query, document and channel."""
     new = np.ones(spans.rows, bool)
     new[1:] = spans.query[1:] != spans.query[:-1]

@@ -36,6 +36,7 @@ from swsdist.report.summary import (
     calibration_text,
     fixed,
     gpu_figures,
+    integer,
     issues,
     key_figures,
     rendered,
@@ -257,10 +258,6 @@ def _not_shown(data: ReportData) -> str:
     )
 
 
-def _integer(value: int | None) -> str:
-    return NOTHING if value is None else str(value)
-
-
 def _table_of(caption: str, pairs: Mapping[str, str]) -> Table:
     return Table(caption, ("what", "value"), list(pairs.items()), texts=(0, 1))
 
@@ -290,9 +287,9 @@ def _queries(data: ReportData, most: int) -> Table:
     rows = []
     for q in data.queries[:most]:
         row = [q.query_id, *([q.term or ""] if terms else []), fixed(q.duration, 2)]
-        row += [*([fixed(q.cut, 2)] if trimmed else []), _integer(q.detections)]
+        row += [*([fixed(q.cut, 2)] if trimmed else []), integer(q.detections)]
         if scored:
-            row += [*map(_integer, (q.ntrue, q.ncorr, q.nfa, q.nmiss)), fixed(q.pmiss, 3), fixed(q.pfa, 6)]
+            row += [*map(integer, (q.ntrue, q.ncorr, q.nfa, q.nmiss)), fixed(q.pmiss, 3), fixed(q.pfa, 6)]
             row += [fixed(q.twv), fixed(q.best_twv)]
         rows.append(row)
     note = _truncation_note(len(data.queries), most, "per_query of report.json")
@@ -400,7 +397,7 @@ def _stages(data: ReportData) -> Table:
     rows = [
         [
             s.stage,
-            *map(_integer, (s.tasks, s.done, s.skipped, s.failed)),
+            *map(integer, (s.tasks, s.done, s.skipped, s.failed)),
             *(fixed(s.cpu_s, 2), fixed(s.wall_s, 2), fixed(s.bytes / 1e9, 4), fixed(s.peak_gb, 3)),
             *([fixed(s.gpu_s, 2), fixed(s.gpu_gb, 3)] if has_gpu else []),
         ]
@@ -414,7 +411,7 @@ def _nodes(data: ReportData) -> Table:
     names += ["GPU s", "GPU GB, indexing", "GPU GB, searching"] if (has_gpu := any(n.gpu_s for n in data.nodes)) else []
     rows = [
         [
-            *(n.host, _integer(n.tasks), fixed(n.cpu_s, 2), fixed(n.peak_index_gb, 3), fixed(n.peak_search_gb, 3)),
+            *(n.host, integer(n.tasks), fixed(n.cpu_s, 2), fixed(n.peak_index_gb, 3), fixed(n.peak_search_gb, 3)),
             *([fixed(n.gpu_s, 2), fixed(n.gpu_index_gb, 3), fixed(n.gpu_search_gb, 3)] if has_gpu else []),
         ]
         for n in data.nodes
@@ -427,7 +424,7 @@ def _hardware(data: ReportData) -> Table:
     columns = ["nodes", "computer", "CPU", "cores", "GHz", "RAM GB", "operating system", *(["GPU"] if gpu else [])]
     rows = [
         [
-            *(_integer(h.nodes), h.brand, h.cpu, _integer(h.cores), fixed(h.clock_ghz, 2), fixed(h.ram_gb, 1), h.os),
+            *(integer(h.nodes), h.brand, h.cpu, integer(h.cores), fixed(h.clock_ghz, 2), fixed(h.ram_gb, 1), h.os),
             *([h.gpu or NOTHING] if gpu else []),
         ]
         for h in data.hardware

@@ -92,6 +92,11 @@ class SummaryRow(NamedTuple):
     tone: Tone = "plain"
 
 
+def integer(value: int | None) -> str:
+    """A count as text."""
+    return NOTHING if value is None else str(value)
+
+
 def fixed(value: float | None, digits: int = 4) -> str:
     """A value with a number of decimals; a dash if undefined."""
     return NOTHING if value is None or math.isnan(value) else f"{value:.{digits}f}"

@@ -509,9 +509,7 @@ class Beside:
         documents = documents_beside(store)
         read = dict[str, _Read]()
         lengths = lengths_of(store, {doc_id for doc_id, _ in documents.values()})
-        found = (
-            item for folder in _beside_folders(documents) for item in files_in(folder, store.folder.storage).items()
-        )
+        found = (item for folder in _folders_of(documents) for item in files_in(folder, store.folder.storage).items())
         for name, file in found:
             if name in documents:
                 of = file, documents[name][0], lengths.get(documents[name], float("inf")) + _BEYOND
@@ -553,7 +551,7 @@ class Beside:
         return [tier for tier in (_shown(each, start, end) for each in tiers) if tier["annotations"]]
 
 
-def _beside_folders(names: Iterable[str]) -> list[str]:
+def _folders_of(names: Iterable[str]) -> list[str]:
     """The folders of files, without those below another."""
     folders = list[str]()
     for folder in sorted({f"{name.rpartition('/')[0]}/" for name in names} - {"/"}):

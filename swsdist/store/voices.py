@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from swsdist.core.arrays import Bools, Floats, Ints, Singles
 from swsdist.core.fingerprint import fingerprint
-from swsdist.core.types import DOCUMENTS, VOICES
+from swsdist.core.types import DOCUMENTS, VOICES, with_values
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
@@ -166,8 +166,7 @@ def replaced(tables: Iterable[pa.Table], column: pa.ChunkedArray | None) -> Iter
     first = 0
     for table in tables:
         if column is not None:
-            some = column.slice(first, table.num_rows)
-            table = table.set_column(DOCUMENTS.get_field_index("voices"), DOCUMENTS.field("voices"), some)
+            table = with_values(table, "voices", column.slice(first, table.num_rows))
             first += table.num_rows
         yield table
 

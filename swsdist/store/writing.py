@@ -42,7 +42,6 @@ from swsdist.audio.streams import Digest, digested, digesting, sha256
 from swsdist.core.arrays import Bools, Singles
 from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import storage as codes
-from swsdist.core.codes import storage as storage_codes
 from swsdist.core.errors import AudioError, CutOffError, DataError, ForeignError, StorageError, StoreError
 from swsdist.core.types import DOCUMENTS, FRAMES, table_of
 from swsdist.corpora.places import SLACK
@@ -542,7 +541,7 @@ def raise_transient(document: dict[str, Any], error: DataError) -> None:
     cause = error.__cause__
     if not isinstance(cause, OSError) or not document["identity"] or document["identity"].startswith(NO_FILE):
         return
-    if as_file_fault(cause, document["path"]).code == storage_codes.MISSING_FILE.name:
+    if as_file_fault(cause, document["path"]).code == codes.MISSING_FILE.name:
         raise cause
 
 

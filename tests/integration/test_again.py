@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import in_this_process
+from commands import changed, in_this_process
 
 import swsdist
 from swsdist.core.errors import UserError
@@ -38,11 +38,6 @@ def contents(folder: Path) -> dict[str, tuple[int, int]]:
         for path in folder.rglob("*")
         if path.is_file()
     }
-
-
-def changed(before: dict[str, Any], after: dict[str, Any]) -> set[str]:
-    """Entries of the folder that differ."""
-    return {Path(name).parts[0] for name in after.keys() | before.keys() if after.get(name) != before.get(name)}
 
 
 def done(result: Any) -> list[str]:

@@ -229,7 +229,7 @@ class ZtNorm(Step[ZtNormOptions]):
                 - np.stack([np.ones(len(best_scores), int), best_scores, best_scores * best_scores], axis=1)
                 * count[:, None]
             )
-        moments_of = {row: _zt_norm_moments(*row) for row in set(map(tuple, sums.tolist()))}
+        moments_of = {row: _cohort_moments(*row) for row in set(map(tuple, sums.tolist()))}
         mean, deviation = np.array([moments_of[row] for row in map(tuple, sums.tolist())]).T
         result[scored] = (z[scored] - mean) / deviation
         return result
@@ -292,7 +292,7 @@ def _best(table: pa.Table, place: Ints, z: Floats) -> Ints:
     return best[pair]
 
 
-def _zt_norm_moments(count: int, first: int, second: int) -> tuple[float, float]:
+def _cohort_moments(count: int, first: int, second: int) -> tuple[float, float]:
     """Mean and deviation; the deviation is 1 instead of 0, and the mean 0 without queries."""
     if count < 1:
         return 0.0, 1.0

@@ -46,7 +46,7 @@ from swsdist.corpora.queries import read_queries
 from swsdist.io.nist.ctm import ctm_batches
 from swsdist.io.notices import Notices
 from swsdist.io.tables import names_in, read_table
-from swsdist.report.summary import NOTHING, fixed, short
+from swsdist.report.summary import NOTHING, fixed, integer, short
 from swsdist.report.tables import Table
 from swsdist.stages.inputs.corpus import corpus_of_queries, documents_of, find_references, without_documents
 
@@ -561,10 +561,10 @@ _CELLS: dict[str, Callable[[DocumentGroup], str]] = {
     "min": lambda item: _time(item.seconds, 60, 2),
     "min of speech": lambda item: _time(item.speech, 60, 2),
     "SNR (dB)": lambda item: fixed(item.snr, 1),
-    "speakers": lambda item: _integer(None if item.speakers is None else len(item.speakers)),
-    "word occ.": lambda item: _integer(item.words),
-    "words": lambda item: _integer(item.vocabulary),
-    "unknown word occ.": lambda item: _integer(item.unknown_words),
+    "speakers": lambda item: integer(None if item.speakers is None else len(item.speakers)),
+    "word occ.": lambda item: integer(item.words),
+    "words": lambda item: integer(item.vocabulary),
+    "unknown word occ.": lambda item: integer(item.unknown_words),
 }
 
 
@@ -626,8 +626,8 @@ def corpora_table(described: Sequence[Description]) -> Table:
 def _by_part(description: Description, which: int) -> str:
     """A count of queries, by part if the corpus has parts."""
     if not _has_parts(description):
-        return _integer(_counts(description, description.total)[which])
-    return "/".join(_integer(_counts(description, part)[which]) for part in description.parts)
+        return integer(_counts(description, description.total)[which])
+    return "/".join(integer(_counts(description, part)[which]) for part in description.parts)
 
 
 def _has_parts(description: Description) -> bool:
@@ -642,9 +642,9 @@ def corpus_table(description: Description) -> Table:
         ("", [group.name for group in groups]),
         *_columns(groups, "language", "type of speech", "documents", "recordings", "h", "h of speech", "SNR (dB)"),
         *_columns(groups, "speakers", "word occ.", "words", "unknown word occ."),
-        ("queries", [_integer(queries) for queries, _, _ in counts]),
-        ("query occ.", [_integer(occurrences) for _, occurrences, _ in counts]),
-        ("unknown queries", [_integer(unknown) for _, _, unknown in counts]),
+        ("queries", [integer(queries) for queries, _, _ in counts]),
+        ("query occ.", [integer(occurrences) for _, occurrences, _ in counts]),
+        ("unknown queries", [integer(unknown) for _, _, unknown in counts]),
     ]
     notes = [f"Protocol {description.protocol}."]
     if _has_parts(description):
@@ -818,10 +818,6 @@ def _counted(group: DocumentGroup, count: tuple[int | None, int | None, int | No
 
 def _plain(group: DocumentGroup) -> dict[str, object]:
     return {**asdict(group), "speakers": None if group.speakers is None else len(group.speakers)}
-
-
-def _integer(value: int | None) -> str:
-    return NOTHING if value is None else str(value)
 
 
 def _time(seconds: float | None, unit: float, digits: int) -> str:

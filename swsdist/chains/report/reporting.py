@@ -251,7 +251,7 @@ def _weigh_rejected(rows: Sequence[Values], of: int, what: str, chain_run: Chain
         )
 
 
-def heard(inputs: CorpusInputs) -> tuple[dict[str, int], tuple[LeftOutRow, ...]]:
+def languages_and_left_out(inputs: CorpusInputs) -> tuple[dict[str, int], tuple[LeftOutRow, ...]]:
     """Documents by the language of their words, and what was left out of these."""
     store = inputs.others.get("words", inputs).store
     if store.manifest is None:
@@ -291,7 +291,7 @@ def summary(chain_run: ChainRun) -> list[str]:
     if (words := inputs.others.get("words")) is not None and words.store.manifest is not None:
         of_words = words.store.manifest.counts
         lines.append(f"words of {of_words['documents']:.0f} documents, {of_words['rejected']:.0f} rejected")
-    lines += [f"{row.name}: {'; '.join(filter(None, row[1:3]))}" for row in heard_rows(*heard(inputs))]
+    lines += [f"{row.name}: {'; '.join(filter(None, row[1:3]))}" for row in heard_rows(*languages_and_left_out(inputs))]
     return [*lines, *(str(notice) for notice in inputs.notices.requested.values())]
 
 
@@ -650,7 +650,7 @@ def _counts(chain_run: ChainRun, rejected: pa.Table) -> data.Counts:
     groups = chain_run.results("groups", Extracted)
     counts = inputs.store.manifest.counts if inputs.store.manifest is not None else {}
     searched = chain_run.results("candidates", Searched) if chain_run.chain.makers("candidates") else []
-    languages, left_out = heard(inputs)
+    languages, left_out = languages_and_left_out(inputs)
     return data.Counts(
         documents=int(counts.get("documents", 0)),
         speech=counts["speech_seconds"] / counts["heard_seconds"] if counts.get("heard_seconds") else None,

@@ -397,7 +397,7 @@ class PhoneRounds:
 
 
 #: Least number of frames of a speaker, and of a document.
-_WARPS_FEWEST = 30
+_FEWEST_FRAMES = 30
 
 _SPEAKER = "speaker."
 
@@ -420,9 +420,9 @@ class WarpRounds:
         under = np.split(frames, len(self.factors), axis=1)
         if not self.mixture.is_done(model):
             plain = under[self.factors.index(1.0)]
-            block = normalised(plain) if len(plain) >= _WARPS_FEWEST else plain[:0]
+            block = normalised(plain) if len(plain) >= _FEWEST_FRAMES else plain[:0]
             return self.mixture.totals(model, Document([block.astype(np.float32)]))
-        if document.speaker is None or len(frames) < _WARPS_FEWEST:
+        if document.speaker is None or len(frames) < _FEWEST_FRAMES:
             return {}
         sums = likelihoods(Mixture.of(model), under)
         return {f"{_SPEAKER}{document.speaker.encode().hex()}": np.array([len(frames), *sums], object)}
@@ -434,7 +434,7 @@ class WarpRounds:
         chosen: dict[str, float] = {}
         for name in sorted(totals):
             frames, *sums = totals[name].tolist()
-            if frames >= _WARPS_FEWEST:
+            if frames >= _FEWEST_FRAMES:
                 speaker = bytes.fromhex(name.removeprefix(_SPEAKER)).decode()
                 chosen[speaker] = self.factors[self.best(sums, self.factors)]
         settings: dict[str, object] = {**model.settings, "speakers": list(chosen)}

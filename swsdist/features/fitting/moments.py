@@ -241,7 +241,7 @@ def moments_of(model: Model, name: str) -> tuple[Floats, Floats]:
     return arrays[0], arrays[1]
 
 
-_SCATTER_STEPS = 1 << 12
+_STEPS_PER_DEVIATION = 1 << 12
 
 #: Most covariance elements of all classes, 8 bytes each, that a task holds.
 _MOST = 1 << 26
@@ -306,7 +306,9 @@ class OfClasses:
         for k in np.flatnonzero(counts).tolist():
             of_class = frames[labels == k]
             steps = np.clip(
-                np.rint((of_class - mean) / deviation * _SCATTER_STEPS), -64 * _SCATTER_STEPS, 64 * _SCATTER_STEPS
+                np.rint((of_class - mean) / deviation * _STEPS_PER_DEVIATION),
+                -64 * _STEPS_PER_DEVIATION,
+                64 * _STEPS_PER_DEVIATION,
             )
             sums[k] = steps.sum(axis=0).astype(np.int64)
             if self.heteroscedastic:
@@ -352,9 +354,9 @@ def _classes(totals: Totals, heteroscedastic: bool) -> Classes:
     if heteroscedastic and rare.any():  # classes without enough frames are pooled
         counts, sums, matrices = (_joined(item, rare) for item in (counts, sums, matrices))
     used = counts > 0
-    counts, sums = counts[used].astype(np.float64), sums[used] / _SCATTER_STEPS
+    counts, sums = counts[used].astype(np.float64), sums[used] / _STEPS_PER_DEVIATION
     means = sums / counts[:, None]
-    second = (matrices[used] if heteroscedastic else matrices) / float(_SCATTER_STEPS) ** 2
+    second = (matrices[used] if heteroscedastic else matrices) / float(_STEPS_PER_DEVIATION) ** 2
     if heteroscedastic:
         covariances = second / counts[:, None, None] - means[:, :, None] * means[:, None, :]
     else:

@@ -223,7 +223,7 @@ def _products(frames: int) -> list[tuple[int, int]]:
 
 
 #: Frames of a product, and frames of which spectra are held: so few that they stay in a cache.
-_MEL_AT_ONCE, _MEL_FEW = 128, 64
+_FRAMES_AT_ONCE, _WINDOWS_AT_ONCE = 128, 64
 
 
 def log_energies(samples: NDArray[np.floating], banks: Banks) -> Floats:
@@ -247,11 +247,14 @@ def log_energies(samples: NDArray[np.floating], banks: Banks) -> Floats:
     window, matrix = _single(banks)
     energies = np.empty((1 + (len(signal) - length) // hop, banks.bands))
     points = _points(banks)
-    padded, power = np.zeros((_MEL_FEW, points), np.float32), np.empty((_MEL_AT_ONCE, points // 2), np.float32)
-    for first in range(0, len(energies), _MEL_AT_ONCE):
-        some = min(_MEL_AT_ONCE, len(energies) - first)
-        for k in range(0, some, _MEL_FEW):
-            few = min(_MEL_FEW, some - k)
+    padded, power = (
+        np.zeros((_WINDOWS_AT_ONCE, points), np.float32),
+        np.empty((_FRAMES_AT_ONCE, points // 2), np.float32),
+    )
+    for first in range(0, len(energies), _FRAMES_AT_ONCE):
+        some = min(_FRAMES_AT_ONCE, len(energies) - first)
+        for k in range(0, some, _WINDOWS_AT_ONCE):
+            few = min(_WINDOWS_AT_ONCE, some - k)
             windowed(signal[(first + k) * hop :], hop, window, padded[:few])
             powers(rfft(padded[:few], axis=1).view(np.float32), power[k : k + few])
         energies[first : first + some] = power[:some] @ matrix

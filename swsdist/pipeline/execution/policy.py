@@ -500,7 +500,7 @@ class Slot:
 
 
 #: Consecutive failed starts that are allowed while no worker is up: the number of nodes, within these bounds.
-_NODES_LEAST, _MOST = 3, 10
+_FEWEST_FAILED, _MOST = 3, 10
 
 
 @dataclass
@@ -521,7 +521,7 @@ class FailedStarts:
 
     def hopeless(self, slots: Iterable[Slot], nodes: int) -> bool:
         """Whether no worker is up or starting, and enough starts failed to give up."""
-        return all(slot.reason_unused for slot in slots) and self.failed >= max(_NODES_LEAST, min(_MOST, nodes))
+        return all(slot.reason_unused for slot in slots) and self.failed >= max(_FEWEST_FAILED, min(_MOST, nodes))
 
 
 class AvoidedHosts:
