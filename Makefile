@@ -94,7 +94,7 @@ faults: $(dev)
 lint: $(dev)
 	"$(bin)/ruff" check .
 	"$(bin)/ruff" format --check .
-	"$(bin)/mypy" -p swsdist -p examples -p tests.support -p tests.oracles -p swsdist_recipes
+	"$(bin)/mypy" -p swsdist -p examples -p tests.support -p tests.oracles -p tools -p swsdist_recipes
 
 lock: $(base)
 	"$(bin)/python" deploy/lock.py
@@ -103,7 +103,7 @@ bench: $(dev)
 	"$(bin)/python" -m benchmarks
 
 docs: $(dev)
-	"$(bin)/python" -m tests.support.pages
+	"$(bin)/python" -m tools.pages
 	$(pytest) tests/docs $(PYTEST)
 
 # A link that leads nowhere, or a page that mkdocs.yml does not list, ends it.

@@ -41,6 +41,7 @@ from swsdist.pipeline.chain import Context
 from swsdist.pipeline.chain_run import ChainRun, StepSelection, prepare_chain_run
 from swsdist.pipeline.execution.ray_executor import RayExecutor
 from swsdist.pipeline.ledger import ONLY, Ledger, StepOutcome
+from swsdist.pipeline.receipts import ReceiptList
 from swsdist.pipeline.task import Cost, Part, Receipt
 from swsdist.score.align import score_limits
 from swsdist.score.measures.curve import Counts, total
@@ -217,7 +218,7 @@ def make(scratch: Path, size: Size) -> ChainRun:
         }
         buckets = chain_run.config.reduce.buckets
         receipts = [_receipt(bucket, buckets, *one.result()) for bucket, one in made.items()]
-    chain_run.outcomes["normalise"] = StepOutcome(receipts)
+    chain_run.outcomes["normalise"] = StepOutcome(ReceiptList(receipts))
     say(f"score_scale: {size.detections} detections made in {time.perf_counter() - clock:.0f} s, {len(receipts)} parts")
     return chain_run
 

@@ -11,6 +11,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from swsdist.core.codes import families
+from swsdist.core.errors import UserError
+
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
@@ -323,19 +326,25 @@ def sweep(
 
 
 def _demand_path(value: object, name: str, remedy: str) -> None:
-    from swsdist.core.codes import cli as codes
 
     if not isinstance(value, str | Path):
-        raise codes.NOT_A_PATH(where=name, value=f"{value!r:.60}", expected=remedy)
+        raise families.INVALID_VALUE.of(UserError)(
+            "{value} is not a path", "{expected}", where=name, value=f"{value!r:.60}", expected=remedy
+        )
 
 
 def _demand_list(sets: object) -> None:
     """Refuse a text, which would be a list of letters."""
-    from swsdist.core.codes import cli as codes
 
     if isinstance(sets, str) or not isinstance(sets, Sequence) or not all(isinstance(item, str) for item in sets):
         example = sets if isinstance(sets, str) else "search.distance=cosine"
-        raise codes.NOT_A_LIST_OF_SETTINGS(where="sets", value=f"{sets!r:.60}", example=example)
+        raise families.INVALID_VALUE.of(UserError)(
+            "{value} is not a list of texts KEY=VALUE",
+            "give a list: sets=[{example!r}]",
+            where="sets",
+            value=f"{sets!r:.60}",
+            example=example,
+        )
 
 
 def open_store(path: str, storage: Mapping[str, object] | None = None) -> Store:

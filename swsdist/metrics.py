@@ -38,6 +38,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from swsdist.core.codes import cli as codes
+from swsdist.core.codes import families
 from swsdist.core.numbers import integer, number
 from swsdist.evaluation.evaluate import Evaluation
 from swsdist.evaluation.evaluate import evaluate as _evaluate
@@ -153,7 +154,7 @@ def det(references: object, detections: object, total_seconds: float, **options:
 
     curve = _evaluated(references, detections, total_seconds, **options).overall.curve
     if curve is None:
-        raise codes.NO_CURVE()
+        raise families.UNDEFINED("no query has a reference, so there is no curve", "compare query ids of both tables")
     points = _det(curve)
     shown = accepted_from(points.threshold, points.pmiss, points.pfa)
     return pd.DataFrame({"threshold": shown, "pmiss": points.pmiss, "pfa": points.pfa})
@@ -179,7 +180,11 @@ def _evaluated(
     listed = None if ids is None else {"query_id": ids, "term": ids}
     true, system = as_table(references, "references"), make_system(detections)
     if ids is None and not true.num_rows and system.detections.num_rows:
-        raise codes.UNKNOWN_QUERIES(where="references")
+        raise families.MISSING_INPUT(
+            "the queries are not known: there are no references",
+            "give references, or queries= with the ids of all queries",
+            where="references",
+        )
     # A caller from Python has no term list and no --force.
     notices = Notices(forced_by="", query_source="the table of references" if ids is None else "the list `queries`")
     task = make_task(

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from swsdist.core.codes.discovery import DAMAGED_ACCOUNTS
+from swsdist.core.codes import families
 from swsdist.core.types import ACCOUNTS
 from swsdist.io.filesystem import Folder
 
@@ -98,7 +98,12 @@ def _sources(folder: Folder, stack: ExitStack) -> list[_Source]:
         try:
             file = pq.ParquetFile(stream, memory_map=False, pre_buffer=False)
         except pa.ArrowInvalid as error:
-            raise DAMAGED_ACCOUNTS(where=folder.path(NAME), error=error) from None
+            raise families.DAMAGED_FILE(
+                "the accounts of the run are damaged ({error})",
+                "remove the file: what earlier tasks cost is then not known, and nothing else changes",
+                where=folder.path(NAME),
+                error=error,
+            ) from None
         place = file.schema_arrow.get_field_index("journal")
         for k in range(file.metadata.num_row_groups):
             name = file.metadata.row_group(k).column(place).statistics.min

@@ -35,6 +35,7 @@ from typing import Any, BinaryIO, cast
 
 from swsdist.audio.formats import views
 from swsdist.core.codes import audio as codes
+from swsdist.core.codes import families
 from swsdist.core.errors import AudioError, StorageError, recast
 from swsdist.core.fingerprint import fingerprint
 from swsdist.io.failures import as_file_fault, explain
@@ -280,7 +281,9 @@ def open_bytes(path: str, storage: Mapping[str, object] | None, ahead: int = REA
         raise codes.MISSING_RECORDING(where=path) from error
     except (StorageError, OSError) as error:
         fault = as_file_fault(error, path)
-        raise codes.UNREADABLE_RECORDING(where=path, detail=fault.message, fix=fault.remedy or "") from error
+        raise families.UNREADABLE_RECORDING(
+            "the file cannot be read: {detail}", "{fix}", where=path, detail=fault.message, fix=fault.remedy or ""
+        ) from error
 
 
 def sha256(path: str, storage: Mapping[str, object] | None = None) -> str:

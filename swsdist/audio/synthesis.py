@@ -21,8 +21,9 @@ import numpy as np
 import soundfile
 
 from swsdist.core.codes import audio as codes
+from swsdist.core.codes import families
 from swsdist.core.codes.searcher import QUERY_TEXT_NOT_UTF8
-from swsdist.core.errors import TermError
+from swsdist.core.errors import TermError, UserError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.text import kept, suggestion
 from swsdist.io.filesystem import Folder
@@ -171,12 +172,26 @@ def demand_voice(voice: str) -> tuple[str, str]:
     program, _, name = voice.partition(":")
     if program not in SYNTHESISERS:
         choices = ", ".join(SYNTHESISERS)
-        raise codes.NO_SUCH_SYNTHESISER(where=voice, choices=choices, near=suggestion(program, SYNTHESISERS))
+        raise families.UNKNOWN_NAME(
+            "there is no such synthesiser; there are {choices}",
+            "write SYNTHESISER:VOICE, as espeak-ng:en-us{near}",
+            where=voice,
+            choices=choices,
+            near=suggestion(program, SYNTHESISERS),
+        )
     names = _voices(program)
     base, *variant = name.split("+", 1)
     if base not in names or any(f"!v/{each}" not in names for each in variant):
         listing, near = SYNTHESISERS[program].lists[0], suggestion(base, names)
-        raise codes.NO_SUCH_VOICE(where=voice, program=program, name=name, listing=listing, near=near)
+        raise families.UNKNOWN_NAME(
+            "{program} has no voice {name!r}",
+            "choose one of `{program} {listing}`{near}",
+            where=voice,
+            program=program,
+            name=name,
+            listing=listing,
+            near=near,
+        )
     return program, name
 
 
@@ -203,7 +218,12 @@ def _run(program: str, *options: str, text: str = "") -> subprocess.CompletedPro
     """
     path = shutil.which(program)
     if path is None:
-        raise codes.NO_SYNTHESISER(where=program, program=program)
+        raise families.NOT_INSTALLED.of(UserError)(
+            "the program {program} is not installed",
+            "install it as a package of the system: apt install {program}",
+            where=program,
+            program=program,
+        )
     try:
         return subprocess.run(
             [path, *options],

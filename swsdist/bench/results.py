@@ -50,7 +50,8 @@ import pyarrow.parquet as pq
 
 from swsdist.audio.streams import are_permitted
 from swsdist.config import Config, dump_config, without_secrets
-from swsdist.core.codes import cli as codes
+from swsdist.core.codes import families
+from swsdist.core.errors import UserError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import CORPUS
 from swsdist.corpora.documents import read_documents
@@ -85,7 +86,13 @@ def points_of(workers: Sequence[int], times: Sequence[int], repeats: int, seed: 
     """
     for name, values in (("--workers", workers), ("--times", times), ("--repeats", [repeats])):
         if not values or min(values) < 1 or len(set(values)) < len(values):
-            raise codes.INVALID_COUNTS(where=name, option=name, values=",".join(map(str, values)) or "empty")
+            raise families.INVALID_VALUE.of(UserError)(
+                "{option} is {values}",
+                "give numbers from 1 on, each once: 1,2,4",
+                where=name,
+                option=name,
+                values=",".join(map(str, values)) or "empty",
+            )
     draw = random.Random(seed)
     results = []
     for repeat in range(repeats):
@@ -102,7 +109,12 @@ def config_at(config: Config, point: BenchPoint, folder: Path) -> Config:
         UserError: the corpus cannot be multiplied, or a serial run has several workers.
     """
     if config.executor.entry.in_driver and point.workers > 1:
-        raise codes.SERIAL_WORKERS(where="--workers", workers=point.workers)
+        raise families.CONFLICTING_OPTIONS(
+            "a serial run has one worker, not {workers}",
+            "set executor.kind=ray",
+            where="--workers",
+            workers=point.workers,
+        )
     corpus = config.corpus
     if point.times > 1:
         place = folder / f"documents-x{point.times}.parquet"
@@ -129,14 +141,26 @@ def multiplied(config: Config, times: int) -> pa.Table:
     """
     corpus = config.corpus
     if METHODS[config.search.method].queries == "text":
-        raise codes.COPIED_LATTICES(where="--times")
+        raise families.UNSUPPORTED(
+            "lattices and transcripts name their documents, and copies of documents have other names",
+            "leave the data as they are: --times 1",
+            where="--times",
+        )
     if any(feature.name == "external" for feature in config.features):
-        raise codes.UNNAMED_COPIES(where="features")
+        raise families.UNSUPPORTED(
+            "precomputed frames are named by document, and copies of documents have other names",
+            "leave --times out, or use an extractor",
+            where="features",
+        )
     results = read_documents(
         corpus.documents, config.storage, corpus.speakers, prefer=corpus.prefer, audio_folder=corpus.audio
     )
     if results.schema.names != CORPUS.names:
-        raise codes.COPIED_SEGMENTS(where="corpus.documents")
+        raise families.UNSUPPORTED(
+            "documents that are segments of recordings cannot be multiplied",
+            "leave --times out, or give a table of whole recordings",
+            where="corpus.documents",
+        )
     copies = [results]
     for k in range(1, times):
         names = pa.array([f"{name}~{k}" for name in results["doc_id"].to_pylist()], pa.string())
@@ -205,7 +229,13 @@ def run_in_process(path: Path) -> None:
     command = [sys.executable, "-m", "swsdist.cli.main", "run", str(path), *allowed]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     if ended.returncode != 0:
-        raise codes.FAILED_RUN(where=str(path), exit_code=ended.returncode, output=ended.stderr.strip()[-600:])
+        raise families.TASKS_FAILED(
+            "the run ended with exit code {exit_code}: {output}",
+            "correct the cause and give the same command again: points that were measured are kept",
+            where=str(path),
+            exit_code=ended.returncode,
+            output=ended.stderr.strip()[-600:],
+        )
 
 
 def measure_point(
@@ -237,7 +267,12 @@ def measure_point(
         figures: dict[str, float | None] = {name: report[name] for name in ("isf", "ssf", "query_cost", "pl")}
         resources = report["resources"]
     except (FileNotFoundError, KeyError):
-        raise codes.NO_RESOURCES(where="chain", chain=config.chain) from None
+        raise families.UNSUPPORTED(
+            "the chain {chain} reports no resources",
+            "benchmark a config of the chain search or text",
+            where="chain",
+            chain=config.chain,
+        ) from None
     figures |= {name: resources[name] for name in ("pmu_index_gb", "pmu_search_gb")}
     figures |= {name: resources[name] for name in resources if name.endswith("_cpu_s")}
     figures |= {
@@ -550,7 +585,11 @@ def _measured_before(folder: Path, settings: str) -> dict[str, Measurement]:
     for place in sorted((folder / "points").glob("*.json")):
         values = json.loads(place.read_text("utf-8"))
         if values.pop("settings") != settings:
-            raise codes.OTHER_BENCHMARK(where=str(folder))
+            raise families.MISMATCH(
+                "this folder holds a benchmark of another config, or of another version of swsdist",
+                "give another folder (--folder FOLDER), or remove it",
+                where=str(folder),
+            )
         results[place.stem] = Measurement.of(values)
     return results
 
@@ -601,7 +640,13 @@ def read_results(path: str) -> Results:
             tuple(Measurement.of(value) for value in values["measured"]),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise codes.NOT_A_BENCHMARK(where=str(place), schema=SCHEMA, error=error) from None
+        raise families.WRONG_KIND(
+            "not the results of a benchmark ({schema}): {error}",
+            "name a bench.json that swsdist bench wrote",
+            where=str(place),
+            schema=SCHEMA,
+            error=error,
+        ) from None
 
 
 COMPARISON_SCHEMA = "swsdist-bench-comparison/1"

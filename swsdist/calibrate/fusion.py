@@ -73,7 +73,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.core.arrays import Bools, Floats, Ints
+from swsdist.core.codes import families
 from swsdist.core.codes import fuse as codes
+from swsdist.core.errors import UserError
 from swsdist.core.types import DETECTIONS, JOINED, JOINED_TRIALS, PARTS, columns, with_values
 from swsdist.io.notices import Notices
 from swsdist.kernels.coding import coded
@@ -139,7 +141,9 @@ def parts_of(table: pa.Table) -> tuple[tuple[str, ...], Floats, Bools]:
     many = lengths.pop()
     place = coded.indices.to_numpy()
     if lengths or not (place.reshape(-1, many) == place[:many]).all():
-        raise codes.INCONSISTENT_SYSTEMS()
+        raise families.MISMATCH(
+            "the rows of a joined list name different systems", "join them again, all with one config"
+        )
     names = tuple(coded.dictionary.take(coded.indices[:many]).to_pylist())
     scores, detected = np.full((len(column), many), np.nan), np.zeros((len(column), many), bool)
     scores[present] = flat.field("score").to_numpy(zero_copy_only=False).reshape(-1, many)
@@ -349,7 +353,12 @@ def columns_of(table: pa.Table, *, marks: bool) -> tuple[tuple[str, ...], Floats
     systems, scores, detected = parts_of(table)
     if np.isnan(scores).any():
         row, place = (int(indices[0]) for indices in np.nonzero(np.isnan(scores)))
-        raise codes.MISSING_SCORE(where=f"row {row + 1}, query {table['query_id'][row]}", system=systems[place])
+        raise families.BAD_CELL.of(UserError)(
+            "system {system} has no score in a joined detection",
+            "impute missing scores first",
+            where=f"row {row + 1}, query {table['query_id'][row]}",
+            system=systems[place],
+        )
     return systems, np.hstack([scores, (~detected).astype(np.float64)]) if marks else scores
 
 
@@ -436,7 +445,7 @@ def join_lists(lists: Mapping[str, pa.Table], *, meet: Meeting = "overlap", over
         UserError: there is no list.
     """
     if not lists:
-        raise codes.NO_LISTS()
+        raise families.EMPTY_INPUT("no lists to join", "name at least one system")
     names = sorted(lists)
     columns = ["query_id", "doc_id", "channel", "start", "end", "score"]
     tables = [_plain(lists[name].select(columns)) for name in names]

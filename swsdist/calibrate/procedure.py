@@ -63,9 +63,9 @@ from swsdist.calibrate.statistics import CandidatePosteriors, Tally, load_statis
 from swsdist.calibrate.steps.interface import STEPS_SCHEMA, Json, Step, Tallies, TwvParameters, scores_of
 from swsdist.config.model import Calibrate
 from swsdist.core.arrays import Bools, Floats, Ints
-from swsdist.core.codes import error_of
+from swsdist.core.codes import error_of, families
 from swsdist.core.codes import score as codes
-from swsdist.core.errors import UserError
+from swsdist.core.errors import ConfigError, UserError
 from swsdist.core.fingerprint import fingerprint, parse_json, stable_hash
 from swsdist.core.types import DETECTIONS, TRIALS, with_values
 from swsdist.io.filesystem import locate
@@ -105,9 +105,17 @@ def check_folds(queries: Mapping[int, int], folds: int) -> None:
     """
     numbers = [number for number in queries.values() if number]
     if not numbers:
-        raise codes.NO_QUERIES_TO_FIT()
+        raise families.NOTHING_TO_FIT("no query has a true occurrence to fit on", "give references, or a fitted file")
     if folds > 1 and len(numbers) < 2:
-        raise codes.TOO_FEW_QUERIES_TO_FIT(folds=folds, count=sum(numbers))
+        raise families.NOTHING_TO_FIT(
+            (
+                "cross-fitting in {folds} folds has nothing to fit on: the queries that truly occur "
+                "({count}) are in one fold"
+            ),
+            "give references of more queries, or fit by oracle or a file of other data (calibrate.fit, --fit)",
+            folds=folds,
+            count=sum(numbers),
+        )
 
 
 def thresholds_for(queries: Collection[str], thresholds: Sequence[float | None]) -> list[float | None]:
@@ -192,7 +200,14 @@ def make_steps(
             if first["type"] == "extra_forbidden":
                 raise CALIBRATION.unknown_option(name, str(first["loc"][-1]), kind.model.model_fields, place) from None
             option_names = ", ".join(kind.model.model_fields) or "none"
-            raise codes.INVALID_STEP_OPTION(where=place, step=name, reason=first["msg"], options=option_names) from None
+            raise families.INVALID_VALUE(
+                "step {step} refuses its options: {reason}",
+                "options of {step}: {options}",
+                where=place,
+                step=name,
+                reason=first["msg"],
+                options=option_names,
+            ) from None
     return tuple(steps)
 
 
@@ -230,7 +245,14 @@ def check_steps(settings: Calibrate, score: Score) -> None:
     for step in make_steps(settings.steps, settings.options, settings.alpha):
         complaint = step.refuses(score)
         if complaint is not None:
-            raise codes.SCORE_KIND_REFUSED(where="calibrate.steps", step=step.name, kind=score, remedy=complaint)
+            raise families.MISMATCH.of(ConfigError)(
+                "step {step} receives scores of the kind {kind}",
+                "{remedy}",
+                where="calibrate.steps",
+                step=step.name,
+                kind=score,
+                remedy=complaint,
+            )
         score = CALIBRATION[step.name].gives
 
 
@@ -466,7 +488,13 @@ def _threshold_in(values: Mapping[str, Any], where: str, procedure: Procedure) -
     """
     saved, current = (_steps_text(steps) for steps in (values["steps"], procedure.identity()))
     if saved != current:
-        raise codes.THRESHOLDS_OF_OTHER_STEPS(where=where, fitted=saved or "no steps", steps=current or "no steps")
+        raise families.MISMATCH.of(ConfigError)(
+            "the thresholds are for {fitted}, not for {steps}",
+            "decide by the step's own threshold (calibrate.threshold: own), or name a file of the same steps",
+            where=where,
+            fitted=saved or "no steps",
+            steps=current or "no steps",
+        )
     finite = [float(value) for value in values["thresholds"] if value is not None]
     if not finite:
         raise ValueError("no threshold")
@@ -533,9 +561,15 @@ def read_fitted(path: str, storage: Mapping[str, object], where: str) -> bytes:
     try:
         return folder.read_bytes(name)
     except FileNotFoundError:
-        missing = codes.NO_FITTED_FILE
+        missing = families.MISSING_FILE.of(ConfigError).saying(
+            "no such file of fitted steps",
+            "name the folder of a finished run, or a file of fitted steps (calibration/ in a run)",
+        )
     except IsADirectoryError:
-        missing = codes.NOT_A_RUN_TO_FIT_BY
+        missing = families.WRONG_KIND.of(ConfigError).saying(
+            "this folder is not a run folder",
+            "name the folder of a finished run, or a file of fitted steps (calibration/ in a run)",
+        )
     raise missing(where=where)
 
 

@@ -48,6 +48,7 @@ from numpy.typing import ArrayLike
 from swsdist.calibrate.procedure import fold_of
 from swsdist.calibrate.steps.by_term import Method, PosteriorSums, Thresholding, checked, thresholds
 from swsdist.core.arrays import Bools, Floats, Ints
+from swsdist.core.codes import families
 from swsdist.core.codes import score as score_codes
 from swsdist.core.types import TRIALS, columns
 from swsdist.kernels.coding import coded
@@ -607,7 +608,7 @@ def study(entries: Sequence[StudyEntry], *, alphas: ArrayLike = ALPHAS, alpha: f
         UserError: there is no system, two have one name, or an alpha is not positive.
     """
     if not entries:
-        raise score_codes.NO_SYSTEMS_TO_STUDY()
+        raise families.EMPTY_INPUT("no system to study", "name one or more system lists")
     names = [entry.name for entry in entries]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)

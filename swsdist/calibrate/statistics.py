@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from swsdist.audio import speech
 from swsdist.core.arrays import Ints, Singles
+from swsdist.core.codes import families
 from swsdist.core.codes import score as codes
 from swsdist.core.errors import UserError
 from swsdist.core.types import QUERY_STATISTICS
@@ -311,7 +312,12 @@ class ExampleGroup(NamedTuple):
 
 def no_posteriors(features: Iterable[str]) -> UserError:
     """Error for an entropy of features that are not posteriors."""
-    return codes.NO_POSTERIOR_FEATURES(where="calibrate.options", features=", ".join(features))
+    return families.UNSUPPORTED(
+        "no features of the queries are posteriors, so their frames have no entropy: {features}",
+        "leave the covariate entropy out, or search features that are posteriors",
+        where="calibrate.options",
+        features=", ".join(features),
+    )
 
 
 class ExampleLengths:

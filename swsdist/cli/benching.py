@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from swsdist.cli.options import FILE, SET, Integer, Number, allow_commands
+from swsdist.core.codes import families
 
 if TYPE_CHECKING:
     from swsdist.pipeline.forecast.costs import Cluster
@@ -77,13 +78,14 @@ def bench(
     from swsdist.bench.page import text_lines, write_page
     from swsdist.bench.results import Plan, run_benchmark
     from swsdist.config import load_config
-    from swsdist.core.codes import cli as codes
     from swsdist.io.filesystem import is_remote
 
     assert config is not None
     loaded = load_config(config, sets)
     if folder is None and is_remote(loaded.run):
-        raise codes.REMOTE_RUN_FOLDER(where="run")
+        raise families.UNSUPPORTED(
+            "the run folder is on a server", "name a local folder for the results: --folder FOLDER", where="run"
+        )
     place = Path(folder) if folder is not None else Path(loaded.run).parent / "bench"
     plan = Plan(workers, times, repeats, seed, keep)
     results = run_benchmark(loaded, place, plan, lambda line: print(line, file=sys.stderr))
@@ -182,7 +184,6 @@ def forecast(
 
 def _cluster(path: str | None, options: dict[str, Any]) -> Cluster:
     """The cluster of a file, or of the options."""
-    from swsdist.core.codes import cli as codes
     from swsdist.pipeline.forecast.costs import cluster_of
 
     if path is None:
@@ -191,7 +192,9 @@ def _cluster(path: str | None, options: dict[str, Any]) -> Cluster:
         return cluster_of(cluster, "the options")
     if options:
         option = "--" + next(iter(options)).replace("_", "-")
-        raise codes.OPTION_IN_FILE_TOO(where=path, option=option)
+        raise families.CONFLICTING_OPTIONS(
+            "{option} is given along with a cluster file", "give the file or the options", where=path, option=option
+        )
     from pathlib import Path
 
     from swsdist.config.reading import Draft, Origin, read

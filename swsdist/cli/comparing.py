@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from swsdist.cli.options import TABLES_FOLDER, Integer, Number, OutputCommand, task_files, task_options, warn, written
+from swsdist.core.codes import families
 from swsdist.report.pictures import PICTURES
 from swsdist.report.tables import TABLES
 
@@ -76,7 +77,6 @@ def compare(systems: tuple[str, ...], **options: Any) -> int:
     from dataclasses import replace
 
     from swsdist.chains.report.publish import from_run
-    from swsdist.core.codes import cli as codes
     from swsdist.core.codes.score import TOO_FEW_SYSTEMS
     from swsdist.evaluation.comparison import ComparisonRequest, compare_conditions, compare_systems, gather_systems
     from swsdist.io.notices import Notices
@@ -114,7 +114,11 @@ def compare(systems: tuple[str, ...], **options: Any) -> int:
         others = {"html": "--html", "csv": "--csv", "table": "--table", "det": "--det", "forest": "--forest"}
         others |= {"as_json": "--json", "by": "--by", "conditions": "--conditions"}
         if flags := [flag for key, flag in others.items() if options[key]]:
-            raise codes.ONE_SYSTEM(where=", ".join(flags))
+            raise families.TOO_FEW(
+                "a comparison needs two systems; of one there is only --paper",
+                "name another SYSTEM, or remove these options",
+                where=", ".join(flags),
+            )
     if options["conditions"]:
         data = compare_conditions(gathered, options["conditions"].split(","), settings)
     else:
@@ -148,7 +152,6 @@ def _write(data: ComparisonData, options: Mapping[str, Any]) -> None:
     import sys
     from pathlib import Path
 
-    from swsdist.core.codes import cli as codes
     from swsdist.report.comparing import (
         breakdown_tables,
         det_table,
@@ -176,7 +179,11 @@ def _write(data: ComparisonData, options: Mapping[str, Any]) -> None:
     if (det := options["det"]) is None:
         return
     if not data.lines:
-        raise codes.NO_SYSTEM_CURVE(where=det)
+        raise families.UNDEFINED(
+            "no system has a DET curve",
+            "name run folders, or lists with --ecf, --rttm and --terms; without --conditions",
+            where=det,
+        )
     if det.lower().endswith(PICTURES):
         from swsdist.report.comparing import det_plot
 

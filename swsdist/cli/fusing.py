@@ -18,6 +18,8 @@ from swsdist.cli.options import (
     warn,
     written,
 )
+from swsdist.core.codes import families
+from swsdist.core.errors import UserError
 from swsdist.registry.registries import READERS, WRITERS
 
 if TYPE_CHECKING:
@@ -230,13 +232,16 @@ def fitted_file(fit: str | None) -> str | None:
 
 def _kaldi(system: str, reader: str, kind: str | None, options: Mapping[str, Any]) -> KaldiOptions:
     """The times of Kaldi's utterances, from the options."""
-    from swsdist.core.codes import cli as codes
     from swsdist.corpora.kaldi import read_utterances
     from swsdist.evaluation.scoring_task import KaldiOptions
 
     files = (options["kaldi_segments"], options["kaldi_utter_map"], options["kaldi_utter_id"])
     if reader != "kaldi" and kind != "kaldi" and any(file is not None for file in files):
-        raise codes.KALDI_FILES_UNUSED(where=system)
+        raise families.UNUSED_OPTION.of(UserError)(
+            "the file is not in Kaldi's format, so --kaldi-... options do not apply",
+            "remove the --kaldi-... options; if it is Kaldi's, give --from kaldi",
+            where=system,
+        )
     places = read_utterances(
         segments=options["kaldi_segments"],
         recordings=options["kaldi_utter_map"],

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from swsdist.cli.options import FOLDER, OutputCommand, write_data
+from swsdist.core.codes import families
 from swsdist.core.fingerprint import plain
 
 if TYPE_CHECKING:
@@ -88,7 +89,6 @@ def export(
     project   everything, with all changes: `swsdist glossary import` reads it
     """
     from swsdist.cli.options import warn
-    from swsdist.core.codes import server as codes
     from swsdist.core.text import suggestion
     from swsdist.glossary.exports import Languages, write_export
     from swsdist.io.notices import Notices
@@ -98,7 +98,13 @@ def export(
         ids = {entry.form: entry.entry_id for entry in opened.entries()}
         for form in forms:
             if form not in ids:
-                raise codes.NO_SUCH_FORM(where=project, form=form, close=suggestion(form, ids))
+                raise families.UNKNOWN_NAME(
+                    "the glossary has no entry {form!r}{close}",
+                    "`swsdist glossary list` lists them",
+                    where=project,
+                    form=form,
+                    close=suggestion(form, ids),
+                )
         chosen = [ids[form] for form in forms] or None
         store = _store_or_none(opened, store_folder, notices)
         files = write_export(
@@ -125,12 +131,15 @@ def pack_for_others(project: str, out: str, store_folder: str | None) -> None:
 
     `swsdist serve FOLDER` opens it, on any machine, also without the recordings.
     """
-    from swsdist.core.codes import server as codes
     from swsdist.glossary.exports import pack
 
     with opened_project(project) as opened:
         if (store := _store(opened, store_folder)) is None:
-            raise codes.PACK_WITHOUT_STORE(where=project)
+            raise families.MISSING_INPUT(
+                "the glossary is of no store, which a colleague needs",
+                "name it: `--store FOLDER`; or write the words alone: `swsdist glossary export PROJECT project`",
+                where=project,
+            )
         files, size = pack(opened, Path(out), store)
     print(f"{files} files, {size / 1e6:.1f} MB, in {out}", file=sys.stderr)
 
@@ -157,7 +166,6 @@ def import_files(
 
     The text of an annotation is the form of its entry; one that ends in ? is unsure.
     """
-    from swsdist.core.codes import server as codes
     from swsdist.glossary.importing import import_file, import_files
     from swsdist.glossary.project import Project
     from swsdist.lattices.collection import files_in
@@ -174,7 +182,11 @@ def import_files(
                     opened, file, person=person, store=store, tiers=tiers or None, examples=examples, document=where
                 )
             elif store is None or where is not None:
-                raise codes.FOLDER_WITHOUT_STORE(where=file)
+                raise families.UNSUPPORTED(
+                    "files of a folder are taken in as annotations of the recordings beside them",
+                    "name the store of the recordings (--store STORE), and leave --document out",
+                    where=file,
+                )
             else:
                 counts = import_files(
                     opened,
@@ -195,13 +207,14 @@ def import_files(
 
 def opened_project(project: str) -> Project:
     """A project that there is: this folder, or the one of words beside it."""
-    from swsdist.core.codes import server as codes
     from swsdist.glossary.project import Project
     from swsdist.io.project_file import project_file
 
     beside = Path(project).resolve()
     if (file := project_file(project) or project_file(beside.with_name(f"{beside.name}-words"))) is None:
-        raise codes.NO_PROJECT(where=project)
+        raise families.MISSING_FILE(
+            "there is no glossary here", "name the folder of a glossary, which has a project.sqlite", where=project
+        )
     return Project.open(file.parent)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from swsdist.core.codes import cli as codes
+from swsdist.core.codes import families
 from swsdist.core.text import counted
 
 if TYPE_CHECKING:
@@ -95,7 +95,12 @@ def help_(words: tuple[str, ...]) -> None:
         alike = difflib.get_close_matches(name, parts, 3, 0.5) if len(name) > _SHORT else []
         close = dict.fromkeys(parts[part] for part in alike)
         near = [f"swsdist help {quote(page)}" for page in close]
-        raise codes.NO_SUCH_PAGE(where=word, near=f"the nearest: {' or '.join(near)}; " if near else "")
+        raise families.UNKNOWN_NAME(
+            "no page is about this",
+            "{near}swsdist help lists all",
+            where=word,
+            near=f"the nearest: {' or '.join(near)}; " if near else "",
+        )
     if len(about) == 1:
         _show(there[about[0].name].read_text(encoding="utf-8"), there)
     else:
@@ -192,7 +197,12 @@ def explain(code: str | None) -> None:
     if code not in by_name:
         parts = [name for name in by_name if code in name]
         close = difflib.get_close_matches(code, by_name, 3) or parts[:3]
-        raise codes.NO_SUCH_CODE(code=code, meant=f"; did you mean {' or '.join(close)}?" if close else "")
+        raise families.UNKNOWN_NAME(
+            "there is no code {code}{meant}",
+            "`swsdist explain` lists all codes",
+            code=code,
+            meant=f"; did you mean {' or '.join(close)}?" if close else "",
+        )
     print(explanation(by_name[code]))
 
 
@@ -208,10 +218,14 @@ def explanation(code: Code[SwsdistError]) -> str:
 
 def exit_codes(code: Code[SwsdistError]) -> str:
     """The exit codes that a code can end a command with."""
+    from swsdist.core.codes import families
+
     if code.kind == "notice":
         return "none; with --strict 4; where implausible 5"
     if code.kind == "rejection":
         return f"none, as one input of many; with --strict 4; alone {code.error.exit_code}"
+    if code in vars(families).values() and code.error.exit_code in (2, 3):
+        return "2; 3 where data that were read are at fault"
     return str(code.error.exit_code)
 
 

@@ -12,7 +12,7 @@ from shlex import quote
 from typing import Any
 
 from swsdist.config import Config
-from swsdist.core.codes import features as features_codes
+from swsdist.core.codes import families
 from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import ConfigError, DataError, UserError
 from swsdist.corpora.documents import recordings
@@ -53,7 +53,12 @@ def frames(models: Sequence[str], run: str, source: str, search: bool) -> list[s
     _demand_models(models)
     recognisers = {model: name for model in models if (name := _recogniser_of(model)) is not None}
     for model, name in recognisers.items() if not search else ():
-        raise codes.RECOGNISER_TO_DISCOVER(where=f"--model {model}", name=name)
+        raise families.UNSUPPORTED(
+            "this is a model of the recogniser {name}, and words are discovered in frames",
+            "name a speech encoder",
+            where=f"--model {model}",
+            name=name,
+        )
     encoders, before = [model for model in models if model not in recognisers], [*_configs(run)]
     settings = settings_of(encoders, search) if encoders else _encoders(before, search)
     words: Any = next((config.options["words"] for config in before if config.options.get("words")), None)
@@ -87,10 +92,19 @@ def words(models: Sequence[str], run: str, source: str, sets: Sequence[str], tex
     names, transcripts = _recordings(source), [] if texts is not None else _transcripts(source)
     demanded = "swsdist align" if texts is not None else "--model" if models else None
     if demanded and not names:
-        raise codes.NOTHING_TO_RECOGNISE(where=source)
+        raise families.EMPTY_INPUT(
+            "the folder has no recordings to recognise",
+            "add recordings; without any, index what there is without --model",
+            where=source,
+        )
     if is_set := [item for item in sets if item.startswith("options.source=")]:
         if demanded:
-            raise codes.SOURCE_IS_SET(where=f"--set {is_set[-1]}", what=demanded)
+            raise families.CONFLICTING_OPTIONS(
+                "{what} takes a recogniser as the source of words",
+                "leave out options.source",
+                where=f"--set {is_set[-1]}",
+                what=demanded,
+            )
         return []
     untold = _untold(source, names, transcripts)
     if not (models or untold):
@@ -125,8 +139,11 @@ def _demand_models(models: Sequence[str]) -> None:
         folder = Path(folder_of(model))
         below = [each for each in sorted(folder.glob("*")) if (each / CONFIG).is_file()]
         if below and not (folder / CONFIG).exists() and _recogniser_of(model) is None:
-            raise features_codes.MODELS_BELOW(
-                where=f"--model {model}", models=" or ".join(quote(str(each)) for each in below)
+            raise families.WRONG_KIND.of(ConfigError)(
+                "this folder is no model, but has models in it",
+                "name one of them: {models}",
+                where=f"--model {model}",
+                models=" or ".join(quote(str(each)) for each in below),
             )
 
 
@@ -148,13 +165,28 @@ def _encoders(before: Sequence[Config], search: bool) -> list[str]:
 def _recogniser(models: Sequence[str]) -> dict[str, object]:
     """The section of a recogniser's model, the only one."""
     if len(models) > 1:
-        raise codes.SEVERAL_RECOGNISERS(where="--model", first=models[0], second=models[1])
+        raise families.CONFLICTING_OPTIONS(
+            "{first} and {second} are both models of recognisers",
+            "name one",
+            where="--model",
+            first=models[0],
+            second=models[1],
+        )
     folder, where = Path(folder_of(models[0])).absolute(), f"--model {models[0]}"
     if not folder.is_dir():
         raise codes.NO_WHISPER_MODEL(where=where, model=models[0], fix=way_to(models[0]))
     if (name := _recogniser_of(models[0])) is None:
         listed = [f"{', '.join(RECOGNISERS[name].model_files)} ({name})" for name in RECOGNISERS.available]
-        raise codes.NOT_A_RECOGNISER(where=where, what=_kind(folder), wanted=" or ".join(listed))
+        raise families.WRONG_KIND(
+            "{what} is no model of a recogniser",
+            (
+                "name a folder that holds {wanted}; `ct2-transformers-converter --model FOLDER "
+                "--output_dir NEW` makes one of a Whisper of transformers"
+            ),
+            where=where,
+            what=_kind(folder),
+            wanted=" or ".join(listed),
+        )
     return {"name": name, "options": {"model": str(folder)}}
 
 

@@ -22,6 +22,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import click
 
 from swsdist.core.codes import cli as codes
+from swsdist.core.codes import families
 from swsdist.core.errors import StoreError
 
 if TYPE_CHECKING:
@@ -251,7 +252,7 @@ class _WrittenFolder(click.Path):
         path = Path(str(value)).absolute()
         existing = next(parent for parent in (path, *path.parents) if parent.exists())
         if not existing.is_dir():
-            raise codes.OUTPUT_IS_FILE(where=str(existing))
+            raise families.OUTPUT_REFUSED("this is a file, not a folder", "name another folder", where=str(existing))
         if not os.access(existing, os.W_OK):
             raise codes.OUTPUT_NOT_WRITABLE(where=str(existing))
         return str(value)
@@ -312,13 +313,20 @@ def refuse_overwriting_inputs(context: click.Context, inputs: Iterable[str]) -> 
                 what = f"a file of {source}"
             else:
                 continue
-            raise codes.OUTPUT_IS_INPUT(where=f"{name} {path}", what=what)
+            raise families.OUTPUT_REFUSED(
+                "this would overwrite {what}, which the command reads",
+                "name another file",
+                where=f"{name} {path}",
+                what=what,
+            )
     for k, (name, path, kind) in enumerate(outputs):
         for other, same, its in outputs[:k]:
             left, right = Path(path), Path(same)
             meet = _is_same(left, right) or kind.hits(right, left) or its.hits(left, right)
             if meet and (not left.exists() or left.is_file() or right.is_file() or not right.exists()):
-                raise codes.SAME_OUTPUT(where=f"{name} {path}", other=other)
+                raise families.OUTPUT_REFUSED(
+                    "{other} names the same file", "name two files", where=f"{name} {path}", other=other
+                )
 
 
 def _outputs(context: click.Context) -> Iterator[tuple[str, str, _Written | _WrittenFolder]]:
@@ -401,7 +409,11 @@ def demand_local(path: str) -> None:
     from swsdist.io.filesystem import is_remote
 
     if is_remote(path):
-        raise codes.OUTPUT_NOT_LOCAL(where=path)
+        raise families.OUTPUT_REFUSED(
+            "a command writes files, other than a run or a store, to a local disk only",
+            "name a local file or folder, and copy it: aws s3 cp",
+            where=path,
+        )
 
 
 def check_ending(path: str, endings: tuple[str, ...]) -> None:
@@ -415,7 +427,13 @@ def check_ending(path: str, endings: tuple[str, ...]) -> None:
         return
     *others, last = endings
     choices = f"{', '.join(others)} or {last}" if others else last
-    raise codes.UNKNOWN_ENDING(where=path, ending=ending or "nothing", endings=choices)
+    raise families.UNKNOWN_NAME(
+        "the file must end in {endings}, not in {ending}",
+        "name a file that ends in {endings}",
+        where=path,
+        ending=ending or "nothing",
+        endings=choices,
+    )
 
 
 #: Substitutes for characters that a terminal lacks.
@@ -517,9 +535,9 @@ def check_place(path: str | None) -> None:
         return
     folder = Path(path).absolute().parent
     if Path(path).is_dir():
-        raise codes.OUTPUT_IS_FOLDER(where=path)
+        raise families.OUTPUT_REFUSED("this is a folder, not a file", "name a file in it", where=path)
     if not folder.is_dir():
-        raise codes.NO_OUTPUT_FOLDER(where=str(folder))
+        raise families.OUTPUT_REFUSED("the folder does not exist", "make it, or name another", where=str(folder))
     if not os.access(folder, os.W_OK) or (Path(path).exists() and not os.access(path, os.W_OK)):
         raise codes.OUTPUT_NOT_WRITABLE(where=path)
 
@@ -531,4 +549,4 @@ def check_new_folder(path: str | None) -> None:
         UserError: it is not.
     """
     if path is not None and Path(path).is_dir() and any(Path(path).iterdir()):
-        raise codes.OUTPUT_NOT_EMPTY(where=path)
+        raise families.OUTPUT_REFUSED("the folder is not empty", "name a new folder", where=path)

@@ -10,7 +10,7 @@ from contextlib import contextmanager, redirect_stdout
 from typing import IO, TYPE_CHECKING, Any
 
 from swsdist.cli.options import pipe
-from swsdist.core.codes import cli as codes
+from swsdist.core.codes import families
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.operation.progress import ForwardingProgress, Progress
 from swsdist.pipeline.task import Failure, Receipt, Task
@@ -357,6 +357,8 @@ def events_to(place: str, inner: Progress) -> Iterator[Progress]:
     try:
         file = open(place, "a", encoding="utf-8")  # noqa: SIM115, PTH123 (closed below)
     except OSError as error:
-        raise codes.EVENTS_NOT_WRITABLE(where=f"--events {place}", reason=error.strerror) from None
+        raise families.OUTPUT_REFUSED(
+            "cannot write the events: {reason}", "name another file", where=f"--events {place}", reason=error.strerror
+        ) from None
     with file:
         yield _Written(inner, pipe(file))

@@ -14,6 +14,7 @@ import click
 
 from swsdist.cli.options import Number, is_config, is_read
 from swsdist.core.codes import cli as codes
+from swsdist.core.codes import families
 from swsdist.core.errors import CancelledError, IncompleteError, StoreError, SwsdistError
 
 if TYPE_CHECKING:
@@ -187,13 +188,21 @@ def what_is_there(error: StoreError) -> SwsdistError:
             if (run / "plan.json").exists() and (now := look(Folder(str(run)))).state == "running":
                 stage = next((stage for stage in now.stages if stage.done < stage.tasks), None)
                 progress = "the work is being planned" if stage is None else progress_of(stage)
-                return codes.BEING_INDEXED(where=error.where, progress=progress, run=str(run))
+                return families.NOT_FINISHED(
+                    "this is being indexed, and nothing can be searched yet: {progress}",
+                    "wait for it: swsdist status {run!q} --follow",
+                    where=error.where,
+                    progress=progress,
+                    run=str(run),
+                )
         if (place / "plan.json").exists():
             run_folder = Folder(str(place))
             stores = [config_of(run_folder, plan).store for plan in load_plans(run_folder).values()]
             store = next((store for store in stores if Folder(store).exists("manifest.json")), None)
             remedy = f"name its store: {store}" if store is not None else "make its store with `swsdist index`"
-            return codes.RUN_NOT_STORE(where=error.where, remedy=remedy)
+            return families.WRONG_KIND.of(StoreError)(
+                "this is a run folder, not a feature store", "{remedy}", where=error.where, remedy=remedy
+            )
     runs = [quote(run) for run in runs_of(error.where)]
     return codes.RECORDINGS_NOT_RUN(where=error.where, runs=" or ".join(runs)) if runs else error
 

@@ -30,6 +30,7 @@ from swsdist.cli.options import (
     written,
 )
 from swsdist.core.codes import cli as codes
+from swsdist.core.codes import families
 from swsdist.report.pictures import PICTURES
 from swsdist.report.tables import TABLES
 
@@ -220,7 +221,12 @@ def report(
     wanted = (det, histogram, timeline, table, per_query)
     if data is not None and not isinstance(data, ReportData):
         if any(wanted):
-            raise codes.UNSCORED_CHAIN(where=path, chain=config.chain)
+            raise families.UNSUPPORTED(
+                "the chain {chain} has no curves, histograms or tables of scores",
+                "leave these options out",
+                where=path,
+                chain=config.chain,
+            )
         _report_outcome(api.RunResult(outcome, None, outcome.ledger.run.root), all_figures)
         return
     if not isinstance(data, ReportData):
@@ -231,7 +237,9 @@ def report(
             continue
         plot = draw(data)
         if plot is None:
-            raise codes.NO_PLOT(plot=what, reason=data.unscored)
+            raise families.UNDEFINED(
+                "no {plot}: {reason}", "give references (corpus.references)", plot=what, reason=data.unscored
+            )
         if place.lower().endswith(PICTURES):
             write_picture(plot, place)
         elif data.det is not None:
@@ -240,7 +248,7 @@ def report(
     if timeline is not None:
         drawing = timeline_plot(data)
         if drawing is None:
-            raise codes.NO_TIMELINE(where=path)
+            raise families.UNDEFINED("no timeline: the run has done no task", "run it first", where=path)
         write_picture(drawing, timeline)
     if table is not None:
         write_tables(paper_tables(data), table)
@@ -450,7 +458,12 @@ def _demand_own_config(path: str, loaded: Config) -> None:
     text = text_of(path, "config")
     by_run = run.exists("plan.json") and not any(line.lstrip().startswith("#") for line in text.split("\n"))
     if not by_run and text != dump_config(load_config(path)):
-        raise codes.CONFIG_IN_RUN_FOLDER(where=path, run=loaded.run)
+        raise families.OUTPUT_REFUSED(
+            "the run would overwrite this config with its own config.yaml, in {run}",
+            "name another run folder (the key run, or --run FOLDER), or rename the config",
+            where=path,
+            run=loaded.run,
+        )
 
 
 def _dry(config: Config, selection: StepSelection) -> None:
@@ -559,7 +572,9 @@ def _tasks_failed(result: RunResult) -> IncompleteError:
     """The error for a run with failed tasks."""
     outcome = result.outcome
     first = outcome.failures[0]
-    return codes.TASKS_FAILED(
+    return families.TASKS_FAILED(
+        "{count} tasks are not done; the first: {first}",
+        "remove the cause and run again: finished tasks are kept{waits}{tracebacks}",
         where=result.folder,
         count=len(outcome.failures),
         first=f"{first.task.stage}, {first.task.label}: {first.message.splitlines()[0]}",
@@ -588,7 +603,6 @@ def sweep(sweep: str, corpus: str | None, run_folder: str | None, sets: tuple[st
 
     from swsdist import api
     from swsdist.cli.progress import progress, with_point_count
-    from swsdist.core.codes import cli as codes
 
     result = api.sweep(sweep, corpus=corpus, run=run_folder, sets=sets, progress=with_point_count(progress()))
     for notice in result.notices:
@@ -596,7 +610,9 @@ def sweep(sweep: str, corpus: str | None, run_folder: str | None, sets: tuple[st
     print(result.as_json() if as_json else "\n".join([*result.lines(), "", f"written: {result.folder}/sweep.html"]))
     if result.failed:
         number, message = next(iter(result.failed.items()))
-        raise codes.POINTS_FAILED(
+        raise families.TASKS_FAILED(
+            "{count} of {of} points failed; the first, point {number}: {message}",
+            "remove the cause and run again: finished tasks are kept",
             where=result.folder,
             count=len(result.failed),
             of=result.table.num_rows,

@@ -15,7 +15,8 @@ import click
 
 from swsdist.cli.options import FILE_OR_FOLDER, FOLDER, Integer, OutputCommand, allow_commands, written
 from swsdist.core.codes import cli as codes
-from swsdist.core.codes import line_of
+from swsdist.core.codes import families, line_of
+from swsdist.core.errors import UserError
 from swsdist.core.text import brief
 from swsdist.report.tables import TABLES
 
@@ -185,7 +186,13 @@ def search(
     said = f"{likelihood.meaning}; scores are {searcher.scores}"
     _print_answers(answers, listed, said, "csv" if as_csv else "json" if as_json else None)
     if empty := [answer.query_id for answer in answers if not answer.hits]:
-        warn(line_of(codes.NO_HITS, queries=", ".join(map(brief, empty)), why=searcher.queries.why_nothing(empty)))
+        warn(
+            line_of(
+                families.NO_HITS.saying("no hits of {queries}{why}"),
+                queries=", ".join(map(brief, empty)),
+                why=searcher.queries.why_nothing(empty),
+            )
+        )
     if table is not None:
         from swsdist.report.answers import hits_table
         from swsdist.report.tables import write_tables
@@ -224,16 +231,25 @@ def _searches_config(context: click.Context) -> bool:
         flags = {"as_csv": "csv", "as_json": "json"}
         for name in ("word", "table", "html", "clips", "annotations", "calibration", *flags):
             if options[name]:
-                raise codes.OPTION_NEEDS_QUERY(where=target, option=f"--{flags.get(name, name)}")
+                raise families.CONFLICTING_OPTIONS(
+                    "{option} needs --query",
+                    "give --query, or `swsdist run` the config",
+                    where=target,
+                    option=f"--{flags.get(name, name)}",
+                )
         return True
     if options["queries"] and options["texts"]:
-        raise codes.QUERY_AND_TEXT(where=target)
+        raise families.CONFLICTING_OPTIONS(
+            "--query and --text are both given", "search them one after the other", where=target
+        )
     if options["voices"] and options["queries"]:
-        raise codes.SPEAK_NEEDS_TEXT(where=target)
+        raise families.CONFLICTING_OPTIONS(
+            "--speak speaks texts, and there is --query", "give --text TEXT", where=target
+        )
     if options["dry_run"]:
-        raise codes.DRY_RUN_WITH_QUERY(where=target)
+        raise families.CONFLICTING_OPTIONS("--dry-run needs a config, not --query", "remove --dry-run", where=target)
     if options["as_csv"] and options["as_json"]:
-        raise codes.TWO_FORMATS(where=target)
+        raise families.CONFLICTING_OPTIONS("--csv and --json are both given", "give --csv or --json", where=target)
     check_new_folder(options["clips"])
     check_new_folder(options["annotations"])
     return False
@@ -252,7 +268,11 @@ def _typed(queries: Sequence[str], texts: Sequence[str], word: str | None) -> li
     if not any(typed):
         raise codes.NO_QUERY(where="--query -" if queries else "--text")
     if word is not None and (tables := [line for line in typed if is_table(line)]):
-        raise codes.WORD_WITH_TABLE(where=tables[0])
+        raise families.CONFLICTING_OPTIONS(
+            "--word is for recordings; a table has a column query_id",
+            "remove --word, or name recordings of one word",
+            where=tables[0],
+        )
     return typed
 
 
@@ -364,7 +384,11 @@ def _listed() -> list[str]:
     lines = []
     for line in sys.stdin:
         if "\0" in line or "\ufffd" in line or line.startswith(("RIFF", "fLaC", "OggS")):
-            raise codes.QUERIES_NOT_TEXT(where="--query -")
+            raise families.MALFORMED_FILE.of(UserError)(
+                "standard input is not a list of queries, one path per line",
+                "name the recording: --query FILE",
+                where="--query -",
+            )
         lines.append(line.strip())
     return [line for line in lines if line]
 
@@ -464,7 +488,7 @@ def _write_clips(answers: Sequence[Answer], folder: Path, store: Store, warn: Ca
         except AudioError as error:
             warn(line_of(codes.NO_CLIP, number=number, document=hit.doc_id, reason=error.message))
     if silent:
-        warn(line_of(codes.HITS_WITHOUT_RECORDING, count=silent))
+        warn(line_of(families.NO_SOUND.saying("{count} hit{s} without a recording, and without a clip"), count=silent))
     if not written:
         (folder / MARKER).unlink()  # the folder is empty again
     print(f"clips: {written} in {folder}", file=sys.stderr)

@@ -21,7 +21,7 @@ from swsdist.cli.options import (
     check_place,
     written,
 )
-from swsdist.core.codes import cli as codes
+from swsdist.core.codes import families
 
 if TYPE_CHECKING:
     from swsdist.pipeline.chain import Finding
@@ -37,7 +37,7 @@ def init(path: str, force: bool) -> None:
     check_place(path)
     target = Path(path)
     if target.exists() and not force:
-        raise codes.OUTPUT_EXISTS(where=path)
+        raise families.OUTPUT_REFUSED("the file exists", "name another, or give --force", where=path)
     target.write_text(template(), encoding="utf-8")
     print(f"wrote {path}; set the paths in it, then: swsdist run {quote(path)}")
 
@@ -106,7 +106,6 @@ def check(config: str, corpus: str | None, run_folder: str | None, sets: tuple[s
     reject; `BAD`: a run would not start (exit code 2). With --strict, `odd` is exit code 4.
     """
     from swsdist.config import load_config
-    from swsdist.core.codes import cli as codes
     from swsdist.io.filesystem import Folder
     from swsdist.pipeline.chain_run import StepSelection, prepare_chain_run
     from swsdist.pipeline.ledger import ONLY, Ledger
@@ -116,7 +115,9 @@ def check(config: str, corpus: str | None, run_folder: str | None, sets: tuple[s
     loaded = loaded.model_copy(update={"strict": False})  # show all warnings, not the first as an error
     chain_run = prepare_chain_run(ONLY, loaded, Ledger(Folder(loaded.run, loaded.storage)), StepSelection())
     if chain_run.chain.check is None:
-        raise codes.NOTHING_TO_CHECK(where="chain", chain=chain_run.chain.name)
+        raise families.UNSUPPORTED(
+            "the chain {chain} has no check", "run the config", where="chain", chain=chain_run.chain.name
+        )
     bad, odd = _print(chain_run.chain.check(chain_run.chain.inputs))
     if bad:
         return 2

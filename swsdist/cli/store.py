@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import click
 
 from swsdist.cli.options import FILE, Integer, Number, OutputCommand, allow_commands, written
+from swsdist.core.codes import families
+from swsdist.core.errors import UserError
 from swsdist.core.text import shown
 from swsdist.report.tables import TABLES
 
@@ -336,7 +338,9 @@ def import_(
     from swsdist.stages.inputs.state import as_options, import_store
 
     if Path(folder).exists() and Path(source).exists() and Path(folder).samefile(source):
-        raise codes.STORE_AMONG_FRAMES(where=folder)
+        raise families.OUTPUT_REFUSED(
+            "the store would lie in the folder of its source frames", "name another folder for the store", where=folder
+        )
     # As in a config.
     place = source if is_remote(source) else str(Path(source).absolute())
     try:
@@ -402,13 +406,14 @@ def describe(
     from swsdist.cli.progress import showing_audio_read
     from swsdist.config import load_corpus
     from swsdist.config.section import paths_in
-    from swsdist.core.codes import cli as codes
     from swsdist.report.tables import text_lines, to_json, write_tables
 
     names = [Path(corpus).stem for corpus in corpora]
     if len({*names}) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise codes.DUPLICATE_CORPUS(name=twice)
+        raise families.DUPLICATE_NAME.of(UserError)(
+            "two corpora are called {name!r}", "rename one of the files", name=twice
+        )
     configs = [load_corpus(corpus, sets) for corpus in corpora]
     refuse_overwriting_inputs(context, [path for config in configs for path in paths_in(config.corpus)])
     descriptions = []

@@ -16,6 +16,7 @@ import click
 
 from swsdist.cli.options import ANY_FOLDER, FOLDER, MODELS, SET, TRANSCRIPTS_CONFIG, Number, OutputCommand, written
 from swsdist.core.codes import cli as codes
+from swsdist.core.codes import families
 from swsdist.core.text import shown
 
 if TYPE_CHECKING:
@@ -40,7 +41,13 @@ def _formats(_: click.Context, __: click.Parameter, value: str) -> tuple[str, ..
     given = dict.fromkeys(part.strip().lower() for part in value.split(","))
     for name in given:
         if name not in FORMATS:
-            raise codes.UNKNOWN_TRANSCRIPT_FORMAT(where="--format", format=name, formats=", ".join(FORMATS))
+            raise families.UNKNOWN_NAME(
+                "there is no format {format!r} of transcripts",
+                "choose one of {formats}",
+                where="--format",
+                format=name,
+                formats=", ".join(FORMATS),
+            )
     return tuple(given)
 
 

@@ -41,6 +41,7 @@ from swsdist.config.template import (
     words,
 )
 from swsdist.core.codes import config as codes
+from swsdist.core.codes import families
 from swsdist.core.errors import ConfigError, StorageError, UserError
 from swsdist.core.text import closest
 from swsdist.registry.entries import Configured, is_chain
@@ -162,7 +163,12 @@ def section_from(kind: type[S], name: str, *several: Mapping[str, object] | None
     values: dict[str, object] = {}
     for each in several:
         if not isinstance(each, Mapping | None):
-            raise codes.SECTION_NOT_MAPPING(where=name, value=f"{each!r:.60}")
+            raise families.INVALID_YAML(
+                "{value} is not a mapping of keys to values",
+                "give a dict: {{KEY: VALUE}}",
+                where=name,
+                value=f"{each!r:.60}",
+            )
         values |= each or {}
     try:
         return kind.model_validate(values)
@@ -211,7 +217,14 @@ def _set(assignment: Assignment, draft: Draft) -> None:
         origin = Origin(assignment.source, assignment.base)
     place: Place = tuple(name.split("."))
     if not equals or not all(place):
-        draft.complain(("--set", setting), codes.INVALID_ASSIGNMENT, origin, assignment=setting)
+        draft.complain(
+            ("--set", setting),
+            families.INVALID_VALUE.saying(
+                "{assignment} is not KEY=VALUE", "write, for example, search.distance=cosine"
+            ),
+            origin,
+            assignment=setting,
+        )
         return
     section = draft.values
     for depth, part in enumerate(place[:-1], start=1):
@@ -221,7 +234,13 @@ def _set(assignment: Assignment, draft: Draft) -> None:
             draft.origins.setdefault(place[:depth], origin)
         elif not isinstance(below, dict):
             above = dotted(place[:depth])
-            draft.complain(place, codes.NOT_A_SECTION, origin, above=above, value=shown(below, 40))
+            draft.complain(
+                place,
+                families.INVALID_YAML.saying("{above} is {value} and has no keys", "set {above} itself"),
+                origin,
+                above=above,
+                value=shown(below, 40),
+            )
             return
         section = below
     draft.forget(place)
@@ -247,7 +266,12 @@ def _open(above: dict[str, object], place: Place, draft: Draft) -> None:
     try:
         text = text_of(path, "corpus file")
     except (UserError, StorageError) as error:
-        draft.complain(place, codes.UNREADABLE_CORPUS, path=shown(value), reason=error.message)
+        draft.complain(
+            place,
+            families.UNREADABLE_FILE.saying("{path}: {reason}", "name a YAML file that can be read"),
+            path=shown(value),
+            reason=error.message,
+        )
         return
     draft.forget(place)
     origin = Origin(_relative(path), folder_of(path), line=1)
@@ -348,7 +372,14 @@ def _settle(values: dict[str, object], model: type[Section], place: Place, draft
             elif not re.fullmatch(r"[\w-]+", value):
                 word = None
             if word:
-                draft.complain(key, codes.UNCLEAR_PATH, value=value, meant=word)
+                draft.complain(
+                    key,
+                    families.INVALID_VALUE.saying(
+                        "{value} looks like {meant}", "write {meant}; or ./{value}, if it is a file"
+                    ),
+                    value=value,
+                    meant=word,
+                )
             settled[name] = absolute(value, draft.origin(key).base)
     if model.registry is None:
         return settled
@@ -424,4 +455,11 @@ def _explain(error: ErrorDetails, place: Place, draft: Draft) -> None:
         word = closest(value, words(field, element, index)) if isinstance(value, str) else None
         quote = " (in quotes)" if isinstance(value, bool | int | float) and values.startswith(("text", "path")) else ""
         hint = f"; did you mean {word}?" if word else ""
-        draft.complain(place, codes.INVALID_VALUE, value=shown(value, 60), meant=hint, allowed=values, quote=quote)
+        draft.complain(
+            place,
+            families.INVALID_VALUE.saying("{value} is not allowed{meant}", "write {allowed}{quote}"),
+            value=shown(value, 60),
+            meant=hint,
+            allowed=values,
+            quote=quote,
+        )

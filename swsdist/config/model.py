@@ -30,6 +30,7 @@ from swsdist.config.section import (
     execution_only,
 )
 from swsdist.core.codes import config as codes
+from swsdist.core.codes import families
 from swsdist.core.errors import ConfigError
 from swsdist.core.fingerprint import SLOTS
 from swsdist.core.needs import Needs
@@ -106,13 +107,19 @@ class Calibrate(Section):
             if name not in CALIBRATION:
                 z_norm = name.lower().replace("-", "").replace("_", "") == "znorm"
                 hint = _Z_NORM if z_norm else suggestion(name, CALIBRATION)
-                raise codes.NO_SUCH_STEP.invalid(step=name, meant=hint, steps=", ".join(CALIBRATION))
+                raise (
+                    families.UNKNOWN_NAME.of(ConfigError)
+                    .saying("no calibration step {step}{meant}", "name one of {steps}")
+                    .invalid(step=name, meant=hint, steps=", ".join(CALIBRATION))
+                )
         return names
 
     @model_validator(mode="after")
     def _options_are_of_steps(self) -> Calibrate:
         if others := sorted(set(self.options) - set(self.steps)):
-            raise codes.OPTIONS_WITHOUT_STEP.invalid(step=others[0])
+            raise families.UNUSED_OPTION.saying(
+                "options of {step}, which is not among the steps", "add the step, or remove the options"
+            ).invalid(step=others[0])
         return self
 
 
@@ -129,7 +136,9 @@ def misfit_of(
         where: of the error.
     """
     if reason := misfit(calibrate.steps, calibrate.entries(), score, joined=joined):
-        return codes.STEPS_MISFIT(where=where, reason=reason)
+        return families.MISMATCH.of(ConfigError)(
+            "the calibration steps do not fit: {reason}", "change calibrate.steps", where=where, reason=reason
+        )
     if not calibrate.fitted:
         return None
     first = calibrate.fitted[0]
@@ -139,7 +148,14 @@ def misfit_of(
         lacks, remedy = "there are no references", "corpus.references, or calibrate.fit to a fitted file"
     else:
         return None
-    return codes.STEP_NOT_FITTED(where=where, step=first, lacks=lacks, remedy=remedy)
+    return families.UNFITTED(
+        "the step {step} must be fitted, and {lacks}",
+        "set {remedy}, or remove the step",
+        where=where,
+        step=first,
+        lacks=lacks,
+        remedy=remedy,
+    )
 
 
 class Alignments(Section):
@@ -183,7 +199,11 @@ class QueriesFrom(Section):
     def _of_documents(self) -> QueriesFrom:
         changed = [name for name, field in QueriesFrom.model_fields.items() if getattr(self, name) != field.default]
         if self.documents is None and changed:
-            raise codes.DOCUMENTS_NOT_GIVEN.invalid(name=changed[0])
+            raise (
+                families.MISSING_INPUT.of(ConfigError)
+                .saying("queries_from.{name} is given, but not queries_from.documents", "give queries_from.documents")
+                .invalid(name=changed[0])
+            )
         return self
 
 
@@ -257,7 +277,11 @@ class Corpus(Section):
     @model_validator(mode="after")
     def _one_kind_of_references(self) -> Corpus:
         if self.references is not None and self.text is not None:
-            raise codes.REFERENCES_AND_TEXT.invalid()
+            raise (
+                families.CONFLICTING_OPTIONS.of(ConfigError)
+                .saying("references and text both say where queries occur", "give references or text")
+                .invalid()
+            )
         return self
 
 
@@ -478,10 +502,18 @@ class Config(Section):
     def _check_tracks(self) -> Config:
         names = [features.track_name for features in self.features]
         if not names:
-            raise codes.NO_EXTRACTOR.invalid()
+            raise (
+                families.MISSING_INPUT.of(ConfigError)
+                .saying("the list features is empty", "name an extractor")
+                .invalid()
+            )
         for name in names:
             if names.count(name) > 1:
-                raise codes.DUPLICATE_TRACK.invalid(count=names.count(name), track=name)
+                raise (
+                    families.DUPLICATE_NAME.of(ConfigError)
+                    .saying("{count} tracks are called {track}", "set features.track of each")
+                    .invalid(count=names.count(name), track=name)
+                )
         return self
 
     @model_validator(mode="after")
@@ -510,7 +542,13 @@ class Config(Section):
     def _check_merge(self) -> Config:
         score = METHODS[self.search.method].score
         if self.reduce.merge == "sum" and score != "posterior":
-            raise codes.SUM_OF_SCORES.invalid(method=self.search.method, score=score)
+            raise (
+                families.CONFLICTING_OPTIONS.of(ConfigError)
+                .saying(
+                    "reduce.merge: sum adds posteriors, and {method} gives the score {score}", "set reduce.merge: best"
+                )
+                .invalid(method=self.search.method, score=score)
+            )
         return self
 
     @property

@@ -21,7 +21,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 
 from swsdist.config.template import Place, dotted, shown
-from swsdist.core.codes import Code, one_line
+from swsdist.core.codes import Code, families, one_line
 from swsdist.core.codes import config as codes
 from swsdist.core.errors import ConfigError
 from swsdist.registry.registry import Entry
@@ -188,14 +188,24 @@ def _value(node: Node, place: Place, draft: Draft, origin: Origin, yaml: YAML) -
     at_node = _at(origin, node.start_mark.line + 1)
     draft.origins.setdefault(place, at_node)
     if node.anchor:
-        draft.complain(place, codes.YAML_ANCHOR, at_node, anchor=node.anchor)
+        draft.complain(
+            place,
+            families.INVALID_YAML.saying("anchors and aliases (&{anchor}) are not allowed", "write the value out"),
+            at_node,
+            anchor=node.anchor,
+        )
         return None
     plain = not getattr(node, "style", None)
     implicit = (
         yaml.resolver.resolve(type(node), node.value, (plain, not plain)) if isinstance(node, ScalarNode) else None
     )
     if node.tag != (implicit or _TAG + ("map" if isinstance(node, MappingNode) else "seq")):
-        draft.complain(place, codes.YAML_TAG, at_node, tag=str(node.tag).replace(_TAG, "!!"))
+        draft.complain(
+            place,
+            families.INVALID_YAML.saying("tags ({tag}) are not allowed", "remove the tag"),
+            at_node,
+            tag=str(node.tag).replace(_TAG, "!!"),
+        )
         return None
     if isinstance(node, ScalarNode):
         return _scalar(node, place, draft, at_node, yaml)
@@ -206,11 +216,18 @@ def _value(node: Node, place: Place, draft: Draft, origin: Origin, yaml: YAML) -
         at_key = _at(origin, key.start_mark.line + 1)
         if not isinstance(key, ScalarNode) or key.tag != _TAG + "str" or key.anchor:
             text = key.value if isinstance(key, ScalarNode) else "a list or mapping"
-            draft.complain((*place, str(text)), codes.KEY_NOT_TEXT, at_key)
+            draft.complain(
+                (*place, str(text)), families.INVALID_YAML.saying("a key must be plain text", "quote the key"), at_key
+            )
         elif key.value in values:
             first = draft.origins[(*place, key.value)]
             earlier = f"; the first is in line {first.line}" if first.line else ""
-            draft.complain((*place, key.value), codes.DUPLICATE_KEY, at_key, earlier=earlier)
+            draft.complain(
+                (*place, key.value),
+                families.INVALID_YAML.saying("duplicate key{earlier}", "keep one of them"),
+                at_key,
+                earlier=earlier,
+            )
         else:
             draft.origins[(*place, key.value)] = at_key
             values[key.value] = _value(each, (*place, key.value), draft, origin, yaml)
@@ -225,13 +242,26 @@ def _scalar(node: ScalarNode, place: Place, draft: Draft, origin: Origin, yaml: 
         if match["dollar"]:
             return "$"
         if name is None:
-            draft.complain(place, codes.SINGLE_DOLLAR, origin)
+            draft.complain(
+                place,
+                families.UNSET_VARIABLE.saying(
+                    "single dollar sign", "write ${{NAME}} for a variable, $$ for a dollar sign"
+                ),
+                origin,
+            )
             return ""
         value = os.environ.get(name)
         if other is not None:
             return value or other[2:]
         if value is None:
-            draft.complain(place, codes.UNSET_VARIABLE, origin, name=name)
+            draft.complain(
+                place,
+                families.UNSET_VARIABLE.saying(
+                    "the environment variable {name} is not set", "set it, or write ${{{name}:-default}}"
+                ),
+                origin,
+                name=name,
+            )
         return value or ""
 
     text = _DOLLAR.sub(replace, node.value)
@@ -262,7 +292,13 @@ def plain(value: object, place: Place, draft: Draft) -> object:
         return {str(key): plain(each, (*place, str(key)), draft) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [plain(each, (*place, index), draft) for index, each in enumerate(value)]
-    draft.complain(place, codes.UNSUPPORTED_TYPE, type=type(value).__name__)
+    draft.complain(
+        place,
+        families.INVALID_VALUE.saying(
+            "a config cannot hold a value of type {type}", "give text, a number, a list or a mapping"
+        ),
+        type=type(value).__name__,
+    )
     return None
 
 
@@ -273,7 +309,11 @@ def _finite(value: object, place: Place, draft: Draft) -> object:
     if isinstance(value, int | float) and not (
         math.isfinite(value) if isinstance(value, float) else abs(value) < 1 << 63
     ):
-        draft.complain(place, codes.INFINITE_VALUE, value=shown(value))
+        draft.complain(
+            place,
+            families.INVALID_VALUE.saying("{value} is not allowed", "write a finite number of at most 63 bits"),
+            value=shown(value),
+        )
     return value
 
 
@@ -305,10 +345,24 @@ def text_of(path: str, what: str, hint: str = "") -> str:
             return cast(Callable[[str, str], bytes], _FETCH.load())(path, what).decode("utf-8-sig")
         return Path(path).read_text("utf-8-sig")
     except OSError as error:
-        raise codes.UNREADABLE_CONFIG(where=path, what=what, reason=error.strerror, hint=hint) from error
+        raise families.UNREADABLE_FILE(
+            "cannot read the {what}: {reason}",
+            "name a YAML file{hint}",
+            where=path,
+            what=what,
+            reason=error.strerror,
+            hint=hint,
+        ) from error
     except UnicodeDecodeError as error:
         no_text = b"\0" in error.object
-        raise (codes.CONFIG_NOT_TEXT if no_text else codes.CONFIG_NOT_UTF8)(where=path, what=what) from error
+        raise (
+            families.MALFORMED_FILE.of(ConfigError).saying(
+                "this is no {what}, and no text: a recording, or another file of bytes",
+                "name a {what}, or the folder of the recordings",
+            )
+            if no_text
+            else families.MALFORMED_FILE.of(ConfigError).saying("the {what} is not UTF-8 text", "save it as UTF-8")
+        )(where=path, what=what) from error
 
 
 def folder_of(path: str) -> str:

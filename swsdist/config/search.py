@@ -16,6 +16,7 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_va
 
 from swsdist.config.section import NameIn, Section, error_for_pydantic, execution_only
 from swsdist.core.codes import config as codes
+from swsdist.core.codes import families
 from swsdist.core.errors import ConfigError
 from swsdist.registry.entries import Options, checked, names_where
 from swsdist.registry.registries import BACKENDS, DISTANCES, FIRST_PASSES, METHODS, RECURRENCES
@@ -73,7 +74,12 @@ class Drop(Section):
         """
         track = next(iter(tracks)) if self.track is None and len(tracks) == 1 else self.track
         if track is None:
-            raise codes.DROP_TRACK_MISSING(where="search.drop.track", tracks=", ".join(tracks))
+            raise families.MISSING_INPUT.of(ConfigError)(
+                "several tracks are searched, and none is named that says which frames to drop",
+                "name one of: {tracks}",
+                where="search.drop.track",
+                tracks=", ".join(tracks),
+            )
         if track not in tracks:
             raise codes.NO_SUCH_TRACK(where="search.drop.track", track=track, tracks=", ".join(tracks))
         first, stop = tracks[track]
@@ -81,7 +87,12 @@ class Drop(Section):
         if end > stop - first:
             raise codes.NO_SUCH_COLUMNS(where="search.drop.columns", track=track, columns=stop - first, stop=end)
         if end - start == stop - first:
-            raise codes.ALL_DROPPED(where="search.drop.columns", track=track)
+            raise families.CONFLICTING_OPTIONS.of(ConfigError)(
+                "every column of the track {track} is of a class to drop",
+                "name fewer of its columns",
+                where="search.drop.columns",
+                track=track,
+            )
         return Dropping((first, stop), (first + start, first + end), self.above)
 
 
@@ -129,7 +140,11 @@ class FeatureStream(Section):
     @model_validator(mode="after")
     def _has_columns(self) -> FeatureStream:
         if self.track is None and self.columns is None:
-            raise codes.STREAM_WITHOUT_COLUMNS.invalid()
+            raise (
+                families.MISSING_INPUT.of(ConfigError)
+                .saying("the stream has neither a track nor columns", "set track, or columns: [first, after the last]")
+                .invalid()
+            )
         return self
 
 
@@ -190,15 +205,26 @@ class FirstPass(Section):
         """
         given = _not_none(factor=self.factor)
         if given and "factor" not in FIRST_PASSES[self.name].takes():
-            raise codes.FACTOR_NOT_TAKEN(name=self.name)
+            raise families.UNUSED_OPTION(
+                "the first pass {name} takes no factor", "remove search.first_pass.factor", name=self.name
+            )
         if "factor" in self.options:
-            raise codes.KEYS_AMONG_OPTIONS(options="factor")
+            raise families.CONFLICTING_OPTIONS.of(ConfigError)(
+                "{options} among the options of a first pass", "set search.first_pass.{options}", options="factor"
+            )
         return checked(FIRST_PASSES, self.name, given | self.options)
 
     @model_validator(mode="after")
     def _verifies_the_collection(self) -> FirstPass:
         if self.verify and self.over == "document":
-            raise codes.VERIFY_BY_DOCUMENT.invalid()
+            raise (
+                families.CONFLICTING_OPTIONS.of(ConfigError)
+                .saying(
+                    "verify compares the best hits of the collection, and windows are chosen over: document",
+                    "set over: collection, or remove verify",
+                )
+                .invalid()
+            )
         return self
 
     @model_validator(mode="after")
@@ -450,7 +476,12 @@ class Search(Section):
             first, stop = max(term.first, other.first), min(_end(term), _end(other))
             if term.track == other.track and first < stop and term.normalise != other.normalise:
                 place = f"{'columns' if term.track is None else f'columns of {term.track}'} {first}"
-                raise codes.NORMALISATION_CONFLICT(place=place, stop=stop)
+                raise families.CONFLICTING_OPTIONS.of(ConfigError)(
+                    "{place} to {stop} are in two streams with different normalise",
+                    "set the same normalise in both",
+                    place=place,
+                    stop=stop,
+                )
 
     @model_validator(mode="after")
     def _check_recurrence(self) -> Search:
@@ -488,7 +519,9 @@ class Search(Section):
     def _check_parts(self) -> Search:
         for key in PARTS_KEYS[1:]:
             if not self.parts and key in self.changed():
-                raise codes.NO_PARTS.invalid(key=key)
+                raise families.UNUSED_OPTION.saying(
+                    "{key} has no use where no parts are searched", "set parts: true, or remove {key}"
+                ).invalid(key=key)
         if self.parts and self.examples == "mean":
             raise codes.PARTS_CONFLICT.invalid(setting="examples: mean", remedy="examples: best, or template")
         if self.parts and self.first_pass.name != "none":
@@ -505,16 +538,41 @@ class Search(Section):
             if term.stop is not None and term.stop <= term.first:
                 raise codes.EMPTY_STREAM.invalid(place=place, first=term.first, stop=term.stop)
             if DISTANCES[term.distance].posteriors and term.normalise != "none":
-                raise codes.NORMALISED_POSTERIORS.invalid(place=place, distance=term.distance, normalise=term.normalise)
+                raise (
+                    families.CONFLICTING_OPTIONS.of(ConfigError)
+                    .saying(
+                        "{place}{distance} compares posteriors, and normalise is {normalise}", "set normalise: none"
+                    )
+                    .invalid(place=place, distance=term.distance, normalise=term.normalise)
+                )
             _validated(partial(self._complete, term), place)
         _validated(self._check_normalisation)
         if (self.documents_by == "pooled") != (self.queries_by == "pooled"):
-            raise codes.POOLED_ALONE.invalid(documents_by=self.documents_by, queries_by=self.queries_by)
+            raise (
+                families.CONFLICTING_OPTIONS.of(ConfigError)
+                .saying(
+                    (
+                        "documents_by is {documents_by} and queries_by is {queries_by}: pooled statistics are of "
+                        "both together"
+                    ),
+                    "set both to pooled, or neither",
+                )
+                .invalid(documents_by=self.documents_by, queries_by=self.queries_by)
+            )
         if self.documents_by == "pooled" and self.drop is not None:
-            raise codes.POOLED_DROP.invalid()
+            raise (
+                families.CONFLICTING_OPTIONS.of(ConfigError)
+                .saying(
+                    "pooled statistics are of all frames, and search.drop leaves some out",
+                    "set normalise: none, or remove drop",
+                )
+                .invalid()
+            )
         for option in self._common():
             if not any(option in term.options for term in terms):
-                raise codes.UNUSED_OPTION.invalid(distance=terms[0].distance, option=option)
+                raise families.UNUSED_OPTION.saying(
+                    "the distance {distance} takes no {option}", "remove {option}"
+                ).invalid(distance=terms[0].distance, option=option)
         for key in ("documents_by", "queries_by", "corpus_frames"):
             unset = getattr(self, key) == type(self).model_fields[key].default
             if not unset and all(term.normalise == "none" for term in terms):
@@ -538,7 +596,9 @@ def _merged(keys: dict[str, object], options: dict[str, object]) -> dict[str, ob
         ConfigError: an option is given in both ways.
     """
     if both := sorted(set(keys) & set(options)):
-        raise codes.OPTION_TWICE(options=", ".join(both))
+        raise families.CONFLICTING_OPTIONS.of(ConfigError)(
+            "{options} is given as a key and among the options", "remove one of the two", options=", ".join(both)
+        )
     return keys | options
 
 

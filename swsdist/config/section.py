@@ -62,7 +62,7 @@ def execution_only(default: object, description: str) -> Any:
 
 def error_for_pydantic(error: SwsdistError, place: str = "") -> PydanticCustomError:
     """An error of a code for pydantic's validators; `place` begins the message."""
-    return pydantic_error(error.code, f"{place}{error.message}", error.remedy or "", error.values)
+    return pydantic_error(error.code, f"{place}{error.message}", error.remedy or "", error.values, type(error))
 
 
 def paths_in(section: Section) -> Iterator[str]:

@@ -75,6 +75,7 @@ class SwsdistError(Exception):
 
 
 E = typing.TypeVar("E", bound=SwsdistError, covariant=True)
+F = typing.TypeVar("F", bound=SwsdistError)
 
 
 def recast(error: SwsdistError, kind: type[E], *, where: str | None = None) -> E:

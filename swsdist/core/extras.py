@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from swsdist.core.codes import cli as codes
+from swsdist.core.codes import families
 from swsdist.core.errors import ConfigError
 
 #: Packages of modules that have another name, or come with another package.
@@ -33,4 +33,10 @@ def error_of(error: BaseException) -> ConfigError | None:
         return None
     library = error.name.partition(".")[0]
     extra = extras().get(_PACKAGES.get(library, library.replace("_", "-")))
-    return None if extra is None else codes.MISSING_LIBRARY(library=library, extra=extra)
+    return (
+        None
+        if extra is None
+        else families.NOT_INSTALLED(
+            "the library {library} is not installed", "pip install 'swsdist[{extra}]'", library=library, extra=extra
+        )
+    )

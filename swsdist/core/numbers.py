@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.core.arrays import Floats
-from swsdist.core.codes import io as codes
+from swsdist.core.codes import families
 from swsdist.core.errors import UserError
 
 
@@ -55,7 +55,15 @@ def number(given: object, name: str, above: float | None = None) -> float:
 
 
 def _refused(given: object, name: str, required: str, example: str) -> UserError:
-    return codes.BAD_ARGUMENT(where=name, value=f"{given!r:.60}", expected=required, name=name, example=example)
+    return families.INVALID_VALUE.of(UserError)(
+        "{value} is not {expected}",
+        "give a number, as {name}={example}",
+        where=name,
+        value=f"{given!r:.60}",
+        expected=required,
+        name=name,
+        example=example,
+    )
 
 
 @overload

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from scipy.io import wavfile
 
 from swsdist.core.codes import audio as audio_codes
-from swsdist.core.codes import corpora as codes
+from swsdist.core.codes import families
+from swsdist.core.errors import UserError
 from swsdist.core.text import suggestion
 from swsdist.io.tables import write_csv
 
@@ -102,7 +103,7 @@ def save_corpus(
             name, or the folder is a run or store.
     """
     if not documents:
-        raise codes.NO_DOCUMENTS_GIVEN(where="documents")
+        raise families.EMPTY_INPUT("no documents are given", "give at least one recording", where="documents")
     root = _new_place(folder)
     sounds = dict[str, tuple[NDArray[np.floating], int]]()  # by path
 
@@ -143,14 +144,23 @@ def _new_place(folder: str | Path) -> Path:
         UserError: it is not local, it is a file, or it is a run or store.
     """
     if "://" in str(folder):
-        raise codes.ARRAYS_TO_REMOTE_FOLDER(where=str(folder))
+        raise families.UNSUPPORTED(
+            "arrays are written to a folder of this machine", "name a local folder", where=str(folder)
+        )
     root = Path(folder).absolute()
     existing = next(parent for parent in (root, *root.parents) if parent.exists())
     if not existing.is_dir():
-        raise codes.CORPUS_FOLDER_IS_A_FILE(where=str(existing))
+        raise families.OUTPUT_REFUSED(
+            "this is a file, and a folder is needed", "name another path", where=str(existing)
+        )
     for name, what in _OTHERS.items():
         if (root / name).is_file():
-            raise codes.CORPUS_IN_A_RUN(where=str(folder), what=what)
+            raise families.OUTPUT_REFUSED(
+                "this is {what}: a corpus cannot be written there",
+                "name another folder; nothing was written",
+                where=str(folder),
+                what=what,
+            )
     return root
 
 
@@ -161,18 +171,34 @@ def _references(references: object, names_by_column: Mapping[str, Mapping[str, o
         UserError: it is no table, lacks a column, or contains an unknown name.
     """
     if not isinstance(references, pa.Table) and not hasattr(references, "to_parquet"):
-        raise codes.REFERENCES_NOT_A_TABLE(where="references", type=type(references).__name__)
+        raise families.INVALID_VALUE.of(UserError)(
+            "the references are a {type}, not a table",
+            "give a data frame or an arrow table",
+            where="references",
+            type=type(references).__name__,
+        )
     table = references if isinstance(references, pa.Table) else pa.Table.from_pandas(references, preserve_index=False)
     lacking = [name for name in ("query_id", "doc_id", "start", "end") if name not in table.column_names]
     if lacking:
-        raise codes.MISSING_REFERENCE_COLUMNS(where="references", columns=", ".join(lacking))
+        raise families.MISSING_COLUMN.of(UserError)(
+            "the references have no column {columns}",
+            "give query_id, doc_id, start and end, in s",
+            where="references",
+            columns=", ".join(lacking),
+        )
     for column, kind in (("query_id", "queries"), ("doc_id", "documents")):
         allowed = names_by_column[column]
         names = {str(name) for name in allowed or ()}
         other = [name for name in table[column].unique().to_pylist() if allowed is not None and str(name) not in names]
         if other:
-            raise codes.REFERENCE_TO_UNKNOWN_NAME(
-                where="references", column=column, name=other[0], kind=kind, meant=suggestion(str(other[0]), names)
+            raise families.UNKNOWN_NAME(
+                "{column} {name!r} is not among the {kind}{meant}",
+                "give the recording in {kind}, or leave these references out; nothing was written",
+                where="references",
+                column=column,
+                name=other[0],
+                kind=kind,
+                meant=suggestion(str(other[0]), names),
             )
     return table
 
@@ -184,5 +210,10 @@ def _examples(value: object, name: str) -> Sequence[object]:
             if isinstance(value, Sequence) and not value
             else f"{type(value).__name__} is no example"
         )
-        raise codes.NOT_AN_EXAMPLE(where=f"queries[{name!r}]", what=what)
+        raise families.INVALID_VALUE.of(UserError)(
+            "no query example: {what}",
+            "give (samples, rate), or a list of several",
+            where=f"queries[{name!r}]",
+            what=what,
+        )
     return value

@@ -41,6 +41,8 @@ from swsdist.audio import streams
 from swsdist.audio.formats import ffmpeg
 from swsdist.audio.reader import MARKER, AudioInfo, probe_all
 from swsdist.core.codes import corpora as codes
+from swsdist.core.codes import families
+from swsdist.core.errors import UserError
 from swsdist.core.text import shown
 from swsdist.core.types import CORPUS, with_values
 from swsdist.corpora import huggingface
@@ -160,8 +162,14 @@ def kind_of(source: str, key: str, endings: frozenset[str], storage: Mapping[str
             f"Name the folder, {source.rpartition('/')[0] or '.'}, in corpus.documents: it is read with its wav.scp. "
         )
         hint += "The spoken text belongs in corpus.text. " if result.startswith("the text ") else ""
-    raise codes.WRONG_KIND_OF_FILE(
-        where=source, key=key, kind=spelled, hint=hint, reads="; ".join(_SPELLED[read] for read in reads)
+    raise families.WRONG_KIND(
+        "corpus.{key} names {kind}",
+        "{hint}corpus.{key} reads: {reads}",
+        where=source,
+        key=key,
+        kind=spelled,
+        hint=hint,
+        reads="; ".join(_SPELLED[read] for read in reads),
     )
 
 
@@ -177,7 +185,9 @@ def _kind(source: str, endings: frozenset[str], storage: Mapping[str, object] | 
     else:
         local = Path(source)
         if not local.exists():
-            raise codes.NO_SUCH_TABLE_OR_FOLDER(where=source)
+            raise families.MISSING_FILE(
+                "there is no such table or folder", "name a table or folder that exists", where=source
+            )
         if project_file(source) is not None:
             return "table"
         if local.is_dir():
@@ -303,7 +313,11 @@ def _documents(
 ) -> pa.Table:
     kind = kind_of(source, "documents", ENDINGS, storage)
     if audio_folder is not None and kind not in (*KALDI, *LHOTSE, "ECF"):
-        raise codes.UNUSED_AUDIO_FOLDER(where="corpus.audio")
+        raise families.UNUSED_OPTION.of(UserError)(
+            "corpus.audio is for lists of Kaldi or lhotse and for an ECF, and the documents are none",
+            "leave corpus.audio out",
+            where="corpus.audio",
+        )
     if kind == "table":
         path = CORPUS.get_field_index("path")
         schema = CORPUS if audio else CORPUS.set(path, CORPUS.field(path).with_nullable(True))
@@ -392,7 +406,13 @@ def part_of(documents: pa.Table, part: Sequence[str] | str, storage: Mapping[str
         raise unknown_names("document", [repr(names[row]) for row in strange], strange, part, doc_ids, storage, remedy)
     if strange:
         first = sample(names[row] for row in strange)
-        raise codes.UNKNOWN_PART_DOCUMENT(where="corpus.parts", documents=first, known=sample(doc_ids))
+        raise families.UNKNOWN_NAME(
+            "no document {documents} in the corpus",
+            "check the spelling, or take them out of the part; there are {known}",
+            where="corpus.parts",
+            documents=first,
+            known=sample(doc_ids),
+        )
     chosen = pa.array(names, pa.string())
     kept = pc.is_in(documents["doc_id"], chosen)
     return documents.filter(pc.or_(kept, pc.is_in(documents["recording"], chosen)) if is_placed(documents) else kept)
@@ -420,7 +440,7 @@ def require_rows(source: str, table: pa.Table, what: str) -> pa.Table:
         UserError: it has no rows.
     """
     if table.num_rows == 0:
-        raise codes.EMPTY_TABLE(where=source, what=what)
+        raise families.EMPTY_INPUT("the table has no {what}", "add rows below the header", where=source, what=what)
     return table
 
 
@@ -467,13 +487,25 @@ def recordings(
     def unreadable(path: str, error: OSError) -> None:
         if not os.path.isdir(path):  # noqa: PTH112 (Path's raises where a folder above is closed)
             if path.rpartition(".")[2].lower() in ENDINGS:
-                noted.add(codes.UNREADABLE_RECORDING_LINK, where=f"{path} ({error.strerror})", count=1)
+                noted.add(
+                    families.LEFT_OUT.saying(
+                        "{count} recording{s} left out: unreadable, or a broken link",
+                        "check the links and permissions, or remove them",
+                    ),
+                    where=f"{path} ({error.strerror})",
+                    count=1,
+                )
             return
         noted.add(codes.UNREADABLE_FOLDER, where=f"{path} ({error.strerror})", count=1)
 
     stems, ignored = _by_stem(folder, folder.listing(unreadable=unreadable), noted)
     if not stems:
-        raise codes.NO_AUDIO_IN_FOLDER(where=folder.root, endings=readable_endings())
+        raise families.EMPTY_INPUT(
+            "there is no audio in this folder",
+            "these endings are read: {endings}; a table's name ends in .csv or .parquet",
+            where=folder.root,
+            endings=readable_endings(),
+        )
     if ignored:
         kinds = sorted(ignored, key=lambda kind: (-len(ignored[kind]), kind))
         listed_kinds = ", ".join(f"{kind} {len(ignored[kind])}" for kind in kinds[:_SHOWN_KINDS])
@@ -490,7 +522,13 @@ def recordings(
         names[stem], *others = sorted(several, key=lambda name: (_rank(name, order), name))
         if prefer and others:
             where = f"{folder.root}/{others[0]} beside {names[stem].rpartition('/')[2]}"
-            noted.inform(codes.WORSE_FORMAT_LEFT_OUT, where=where, count=len(others))
+            noted.inform(
+                families.LEFT_OUT.saying(
+                    "{count} recording{s} left out: there is a better format", "corpus.prefer says so"
+                ),
+                where=where,
+                count=len(others),
+            )
         elif others:
             names.update(zip(others, others, strict=True))
     # A line break in a name would break listings and tables by line.

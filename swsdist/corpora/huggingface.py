@@ -23,6 +23,8 @@ import pyarrow as pa
 
 from swsdist.audio.streams import require_file
 from swsdist.core.codes import corpora as codes
+from swsdist.core.codes import families
+from swsdist.core.errors import DataError
 from swsdist.core.fingerprint import parse_json
 from swsdist.core.types import QUERIES
 
@@ -51,21 +53,29 @@ def entries(source: str) -> list[Entry]:
     features = _json(folder / INFO).get("features") or {}
     sounds = [name for name, kind in features.items() if isinstance(kind, dict) and kind.get("_type") == "Audio"]
     if len(sounds) != 1:
-        raise codes.NO_SINGLE_AUDIO_COLUMN(
-            where=source, count=len(sounds), columns=", ".join(sounds) or ", ".join(features)
+        raise families.AMBIGUOUS(
+            "the data set has {count} columns of the type Audio: {columns}",
+            "keep one of them, or cast it: Dataset.cast_column(name, Audio())",
+            where=source,
+            count=len(sounds),
+            columns=", ".join(sounds) or ", ".join(features),
         )
     result: dict[str, Entry] = {}
     for number, (file, row) in enumerate(_rows(folder, sounds[0])):
         where = f"{file}: row {number} of the data set"
         named = row["id"] if row["id"] is not None else Path(row["named"]).stem if row["named"] else number
         if row["path"] is None:
-            raise codes.ROW_WITHOUT_AUDIO(where=where)
+            raise families.BAD_CELL.of(DataError)(
+                "the row has no sound", "leave the row out (Dataset.filter)", where=where
+            )
         entry = Entry(str(named), row["path"], row["speaker"], row["text"])
         if entry.id in result:
-            raise codes.DUPLICATE_DATASET_ROW(where=where, row=entry.id)
+            raise families.DUPLICATE_NAME(
+                "duplicate row {row!r}", "add a column id with unique names", where=where, row=entry.id
+            )
         result[entry.id] = entry
     if not result:
-        raise codes.EMPTY_DATASET(where=source)
+        raise families.EMPTY_INPUT("the data set has no rows", "name a data set with rows", where=source)
     return [*result.values()]
 
 
@@ -128,7 +138,9 @@ def _places(stored: pa.Array, base: pa.Buffer, file: Path) -> list[str | None]:
     )
     begin = data.address - base.address
     if not 0 <= begin <= base.size:
-        raise codes.COMPRESSED_DATASET(where=str(file))
+        raise families.UNSUPPORTED.of(DataError)(
+            "the columns of the data set are compressed", "save it again (save_to_disk)", where=str(file)
+        )
     at = offsets.to_pylist()
     return [
         f"{file}:{begin + first}+{end - first}" if valid and end > first else None

@@ -39,6 +39,8 @@ import pyarrow as pa
 from swsdist.audio import streams
 from swsdist.audio.formats import views
 from swsdist.core.codes import corpora as codes
+from swsdist.core.codes import families
+from swsdist.core.errors import DataError
 from swsdist.core.types import CORPUS, PLACED
 from swsdist.corpora.places import absolute
 from swsdist.io.compressed import lines
@@ -81,17 +83,32 @@ class Utterances:
         """
         if self.numbers is not None:
             if utterance not in self.numbers:
-                raise codes.UNKNOWN_UTTERANCE_NUMBER(where=where, utterance=utterance)
+                raise families.UNKNOWN_NAME.of(DataError)(
+                    "utterance {utterance!r} is not in utter_id",
+                    "give the utter_id of this index",
+                    where=where,
+                    utterance=utterance,
+                )
             utterance = self.numbers[utterance]
         recording, start, end = utterance, 0.0, math.inf
         if self.segments is not None:
             if utterance not in self.segments:
-                raise codes.UNKNOWN_UTTERANCE(where=where, utterance=utterance)
+                raise families.UNKNOWN_NAME.of(DataError)(
+                    "utterance {utterance!r} is not in segments",
+                    "give the segments of this index",
+                    where=where,
+                    utterance=utterance,
+                )
             recording, start, end = self.segments[utterance]
         if self.recordings is None:
             return Segment(recording, 1, start, end)
         if recording not in self.recordings:
-            raise codes.UNMAPPED_RECORDING(where=where, recording=recording)
+            raise families.UNKNOWN_NAME.of(DataError)(
+                "recording {recording!r} is not in the map of recordings",
+                "add it, or leave it out",
+                where=where,
+                recording=recording,
+            )
         return Segment(*self.recordings[recording], start, end)
 
     def find(self, doc_id: str, channel: int, start: float, end: float) -> tuple[str, float]:
@@ -108,7 +125,14 @@ class Utterances:
         for begin, stop, name in reversed(places[: bisect_right(places, start + _SLACK, key=lambda item: item[0])]):
             if end <= stop + _SLACK:
                 return name, begin
-        raise codes.NO_UTTERANCE_AT_PLACE(start=start, end=end, document=doc_id, channel=channel)
+        raise families.UNKNOWN_NAME(
+            "no utterance holds {start} to {end} s of document {document!r}, channel {channel}",
+            "give the segments, utter_id and map of recordings of the searched index",
+            start=start,
+            end=end,
+            document=doc_id,
+            channel=channel,
+        )
 
     @cached_property
     def _places(self) -> dict[tuple[str, int], list[tuple[float, float, str]]]:
@@ -171,7 +195,9 @@ def records(
             continue
         where = f"{path}, line {line_number}"
         if not least <= len(fields) <= most:
-            raise codes.KALDI_FIELD_COUNT(where=where, fields=len(fields), names=names)
+            raise families.MALFORMED_LINE(
+                "the line has {fields} fields", "give: {names}", where=where, fields=len(fields), names=names
+            )
         if fields[0] in seen:
             raise codes.DUPLICATE_ENTRY(where=where, name=fields[0])
         seen.add(fields[0])
@@ -193,7 +219,13 @@ def segment_lines(
     for (utterance, recording, *times), where in records(path, storage, 4, 4, "utterance recording start end"):
         start, end = time(times[0], "start", where), time(times[1], "end", where)
         if not start < end:
-            raise codes.SEGMENT_END_BEFORE_START(where=where, start=start, end=end)
+            raise families.INVALID_TIMES(
+                "the segment goes from {start} to {end} s",
+                "give start and end in s, end the later",
+                where=where,
+                start=start,
+                end=end,
+            )
         yield utterance, (recording, start, end), where
 
 
@@ -201,7 +233,12 @@ def _recordings(path: str, storage: Mapping[str, object] | None) -> dict[str, tu
     result = {}
     for fields, where in records(path, storage, 2, 1 << 20, "recording name [channel]"):
         if len(fields) > 3 or fields[-1] == "|":
-            raise codes.COMMAND_WITHOUT_NAME(where=where, name=fields[0])
+            raise families.UNSUPPORTED.of(DataError)(
+                "the entry of {name!r} is a command, which does not give the document's name",
+                "give reco2file_and_channel, or a map of two columns: recording name",
+                where=where,
+                name=fields[0],
+            )
         name = fields[1]
         if len(fields) == 2 and "/" in name:  # a path, in wav.scp
             name = re.sub(r"\.(sph|wav|flac)$", "", name.rpartition("/")[2])
@@ -214,7 +251,14 @@ def _numbers(path: str, storage: Mapping[str, object] | None) -> dict[str, str]:
     for (name, number), where in records(path, storage, 2, 2, "utterance number"):
         integer(number, "number", where)
         if number in result:
-            raise codes.DUPLICATE_UTTERANCE_NUMBER(where=where, first=name, second=result[number], number=number)
+            raise families.DUPLICATE_NAME(
+                "{first!r} and {second!r} both have the number {number}",
+                "give each utterance its own number",
+                where=where,
+                first=name,
+                second=result[number],
+                number=number,
+            )
         result[number] = name
     return result
 
@@ -245,7 +289,7 @@ def kaldi_documents(
     scp = source if alone else folder.path("wav.scp")
     entries = _entries(scp, audio or folder.root, storage)
     if not entries:
-        raise codes.EMPTY_WAV_SCP(where=scp)
+        raise families.EMPTY_INPUT("the wav.scp has no recordings", "a line is: recording path", where=scp)
     noted = notices if notices is not None else Notices()
 
     def beside(name: str) -> str | None:
@@ -325,7 +369,7 @@ def _entries(path: str, base: str, storage: Mapping[str, object] | None) -> dict
         name, *rest = line.split(None, 1)
         entry = rest[0].strip() if rest else ""
         if not entry:
-            raise codes.ENTRY_WITHOUT_PATH(where=where)
+            raise families.MALFORMED_LINE("the recording has no path", "give: recording path", where=where)
         if name in result:
             raise codes.DUPLICATE_ENTRY(where=where, name=name)
         result[name] = _entry(entry, base, where), where
@@ -344,7 +388,13 @@ def _entry(entry: str, base: str, where: str) -> str:
     elif re.search(r":\d+$", entry) and views.split(entry)[1] is None:
         wrong = "is a place in a file that is not called .ark"
     if wrong:
-        raise codes.UNSUPPORTED_WAV_SCP_ENTRY(where=where, entry=entry, fault=wrong)
+        raise families.UNSUPPORTED.of(DataError)(
+            "the entry {entry!r} {fault}, which is not read as a recording",
+            "give a path, a place in an archive (wav.ark:1234), or a command that ends in |",
+            where=where,
+            entry=entry,
+            fault=wrong,
+        )
     return absolute(entry, base)
 
 
@@ -358,7 +408,13 @@ def _segments(
     rows = []
     for utterance, (recording, start, end), where in segment_lines(path, storage):
         if recording not in entries:
-            raise codes.SEGMENT_OF_UNKNOWN_RECORDING(where=where, recording=recording, scp=scp)
+            raise families.UNKNOWN_NAME.of(DataError)(
+                "no recording {recording!r} in {scp}",
+                "add it to wav.scp, or drop the segment",
+                where=where,
+                recording=recording,
+                scp=scp,
+            )
         rows.append(
             {
                 "doc_id": utterance,
@@ -373,7 +429,7 @@ def _segments(
             }
         )
     if not rows:
-        raise codes.EMPTY_SEGMENTS(where=path)
+        raise families.EMPTY_INPUT("the file has no segments", "a line is: utterance recording start end", where=path)
     return pa.Table.from_pylist(rows, PLACED)
 
 

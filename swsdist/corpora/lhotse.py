@@ -23,6 +23,8 @@ import pyarrow as pa
 
 from swsdist.audio.streams import is_command
 from swsdist.core.codes import corpora as codes
+from swsdist.core.codes import families
+from swsdist.core.errors import DataError
 from swsdist.core.fingerprint import parse_json
 from swsdist.core.types import CORPUS, LEXEMES, PLACED, QUERIES
 from swsdist.corpora.places import absolute
@@ -110,7 +112,9 @@ def lhotse_queries(
     rows, seen = [], set[str]()
     for item in _items(source, kind, storage, audio):
         if len(item.channels) > 1 and not item.is_whole:
-            raise codes.QUERY_OF_SEVERAL_CHANNELS(where=item.where)
+            raise families.UNSUPPORTED.of(DataError)(
+                "the query has several channels", "keep the channel that the query is on", where=item.where
+            )
         if item.id in seen:
             raise codes.DUPLICATE_ENTRY(where=item.where, name=item.id)
         seen.add(item.id)
@@ -142,10 +146,16 @@ def aligned_words(source: str, storage: Mapping[str, object] | None = None) -> p
     for row, where in _lines(source, storage):
         aligned = (row.get("alignment") or {}).get("word")
         if aligned is None and row.get("text"):
-            raise codes.SUPERVISION_WITHOUT_ALIGNMENT(where=where)
+            raise families.MISSING_INPUT.of(DataError)(
+                "the supervision has no word alignment, so the times of its words are unknown",
+                "align it (lhotse workflows align-with-torchaudio), or give references as a table",
+                where=where,
+            )
         for item in aligned or ():
             if not isinstance(item, list) or len(item) < 3 or not isinstance(item[0], str):
-                raise codes.MALFORMED_ALIGNED_WORD(where=where, word=item)
+                raise families.MALFORMED_LINE(
+                    "a word of the alignment is {word!r}", "give [word, start, duration, score]", where=where, word=item
+                )
             word = {"word": item[0], "start": _time(item[1], "start", where)}
             word["duration"] = _time(item[2], "duration", where)
             place = {"doc_id": _text(row, "recording_id", where), "speaker": row.get("speaker"), "kind": None}
@@ -172,18 +182,35 @@ def _items(source: str, kind: Manifest, storage: Mapping[str, object] | None, au
         if kind == "lhotse supervisions":
             name, supervisions = _text(row, "recording_id", where), [row]
             if name not in recordings:
-                raise codes.UNKNOWN_MANIFEST_RECORDING(where=where, recording=name, manifest=other)
+                raise families.UNKNOWN_NAME.of(DataError)(
+                    "no recording {recording!r} in {manifest}",
+                    "add it, or drop the line",
+                    where=where,
+                    recording=name,
+                    manifest=other,
+                )
             recording = recordings[name]
         else:
             supervisions = row.get("supervisions") or []
             if row.get("type") not in ("MonoCut", "MultiCut") or not row.get("recording"):
                 what = f"is a {row.get('type')}" if row.get("recording") or "tracks" in row else "has no recording"
-                raise codes.UNSUPPORTED_CUT(where=where, fault=what)
+                raise families.UNSUPPORTED.of(DataError)(
+                    "the cut {fault}: it is not a place in a recording",
+                    "save its sound (CutSet.save_audios) and name the manifest that this writes",
+                    where=where,
+                    fault=what,
+                )
             recording = _recording(row["recording"], source, storage, audio, where)
         start, length = (_time(row.get(key), key, where) for key in ("start", "duration"))
         channels = _channels(row.get("channel", 0), where)
         if max(channels) > recording[2]:
-            raise codes.NO_SUCH_MANIFEST_CHANNEL(where=where, channel=max(channels) - 1, recording=recording[0])
+            raise families.UNKNOWN_NAME.of(DataError)(
+                "no channel {channel} in {recording!r}",
+                "channels count from 0",
+                where=where,
+                channel=max(channels) - 1,
+                recording=recording[0],
+            )
         speakers = {item.get("speaker") for item in supervisions}
         spoken = " ".join(item["text"] for item in supervisions if item.get("text"))
         speaker = speakers.pop() if len(speakers) == 1 else None
@@ -222,7 +249,13 @@ def _recording(
     elif row.get("transforms"):
         wrong = "is to be transformed when it is read"
     if wrong:
-        raise codes.UNSUPPORTED_MANIFEST_RECORDING(where=where, recording=name, fault=wrong)
+        raise families.UNSUPPORTED.of(DataError)(
+            "the recording {recording!r} {fault}",
+            "save its sound to one file (CutSet.save_audios), and name the manifest that this writes",
+            where=where,
+            recording=name,
+            fault=wrong,
+        )
     path = absolute(first["source"], audio or locate(source, storage)[0].root)
     return name, path, len(channels)
 
@@ -231,7 +264,14 @@ def _beside(source: str, storage: Mapping[str, object] | None) -> str:
     folder, name = locate(source, storage)
     other = name.replace("supervisions", "recordings")
     if other == name or not folder.exists(other):
-        raise codes.NO_RECORDINGS_MANIFEST(where=source)
+        raise families.MISSING_INPUT(
+            "supervisions do not say where the sound is",
+            (
+                "put the manifest of the recordings beside it, as dev_recordings.jsonl.gz beside "
+                "dev_supervisions.jsonl.gz, or name cuts"
+            ),
+            where=source,
+        )
     return folder.path(other)
 
 
@@ -243,7 +283,9 @@ def _lines(source: str, storage: Mapping[str, object] | None) -> Iterator[tuple[
         try:
             row = parse_json(line)
         except ValueError as error:
-            raise codes.MALFORMED_MANIFEST_LINE(where=where, error=error) from None
+            raise families.MALFORMED_LINE(
+                "the line is not JSON ({error})", "make the manifest again", where=where, error=error
+            ) from None
         if not isinstance(row, dict):
             raise codes.NOT_A_JSON_OBJECT(where=where)
         yield row, where
@@ -252,13 +294,13 @@ def _lines(source: str, storage: Mapping[str, object] | None) -> Iterator[tuple[
 def _text(row: Mapping[str, Any], key: str, where: str) -> str:
     value = row.get(key)
     if not isinstance(value, str) or not value:
-        raise codes.BAD_MANIFEST_TEXT(where=where, key=key, value=value)
+        raise families.MALFORMED_LINE("{key} is {value!r}", "give its {key}", where=where, key=key, value=value)
     return value
 
 
 def _time(value: object, key: str, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
-        raise codes.BAD_MANIFEST_TIME(where=where, key=key, value=value)
+        raise families.MALFORMED_LINE("{key} is {value!r}", "give the {key} in s", where=where, key=key, value=value)
     return float(value)
 
 
@@ -266,5 +308,7 @@ def _channels(value: object, where: str) -> tuple[int, ...]:
     """Our channels, from 1."""
     result: Sequence[object] = value if isinstance(value, list) else [value]
     if not result or not all(isinstance(item, int) and not isinstance(item, bool) and item >= 0 for item in result):
-        raise codes.BAD_MANIFEST_CHANNEL(where=where, value=value)
+        raise families.MALFORMED_LINE(
+            "channel is {value!r}", "give a number from 0 on, or a list of such", where=where, value=value
+        )
     return tuple(int(str(item)) + 1 for item in result)

@@ -19,7 +19,8 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from swsdist.audio import streams
-from swsdist.core.codes import corpora as codes
+from swsdist.core.codes import families
+from swsdist.core.errors import TableError
 from swsdist.core.types import PLACED, QUERIES
 from swsdist.corpora.places import absolute
 from swsdist.io.filesystem import Folder, is_remote, locate
@@ -58,8 +59,13 @@ def ecf_documents(
         recording = _without_ending(row["file"], endings)
         streams.require_file(row["file"], "an ECF", source)
         if named.setdefault(recording, row["file"]) != row["file"]:
-            raise codes.AMBIGUOUS_RECORDINGS(
-                where=source, first=named[recording], second=row["file"], recording=recording
+            raise families.DUPLICATE_NAME(
+                "{first!r} and {second!r} would both be the recording {recording!r}",
+                "rename one: the scorers take them for one file",
+                where=source,
+                first=named[recording],
+                second=row["file"],
+                recording=recording,
             )
     several = Counter((row["file"], row["channel"]) for row in excerpts)
     rows, seen = [], set()
@@ -70,9 +76,11 @@ def ecf_documents(
         doc_id = recording if alone else f"{recording}:{start:g}-{end:g}"
         where = f"{source}, excerpt {number}"
         if not end > start:
-            raise codes.EMPTY_EXCERPT(where=where)
+            raise families.INVALID_TIMES("the excerpt lasts 0 s", "drop it", where=where)
         if (doc_id, row["channel"]) in seen:
-            raise codes.REPEATED_EXCERPT(where=where, excerpt=doc_id)
+            raise families.DUPLICATE_NAME(
+                "duplicate excerpt {excerpt!r}", "drop one of them", where=where, excerpt=doc_id
+            )
         seen.add((doc_id, row["channel"]))
         rows.append(
             {
@@ -120,9 +128,22 @@ def listed_queries(
         query_id = row["query_id"]
         where = f"{spoken_source}: {query_id}"
         if query_id not in texts:
-            raise codes.EXAMPLE_OF_UNKNOWN_TERM(where=where, query=query_id, list=source)
+            raise families.UNKNOWN_NAME.of(TableError)(
+                "no term {query!r} in {list}",
+                "query_id is the id of a term there",
+                where=where,
+                query=query_id,
+                list=source,
+            )
         if row["term"] and " ".join(row["term"].split()).lower() != texts[query_id].lower():
-            raise codes.CONFLICTING_TERM_TEXT(where=where, example=row["term"], listed=texts[query_id], list=source)
+            raise families.CONFLICTING_ROWS(
+                "the term is {example!r}, and {listed!r} in {list}",
+                "write {listed!r}, or drop the column term",
+                where=where,
+                example=row["term"],
+                listed=texts[query_id],
+                list=source,
+            )
         examples.setdefault(query_id, []).append({**row, "term": texts[query_id]})
     rows: list[dict[str, object]] = []
     for query_id, term in texts.items():

@@ -16,9 +16,9 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.core.codes import Code
+from swsdist.core.codes import Code, families
 from swsdist.core.codes import corpora as codes
-from swsdist.core.errors import TableError
+from swsdist.core.errors import TableError, UserError
 from swsdist.core.types import QUERIES
 from swsdist.corpora.documents import (
     ENDINGS,
@@ -76,7 +76,11 @@ def read_queries(
             recorded = _examples(spoken, which, documents, examples, storage, notices, audio)
         return listed_queries(source, recorded, spoken, storage, notices)
     if spoken is not None:
-        raise codes.UNUSED_SPOKEN_EXAMPLES(where="corpus.spoken")
+        raise families.UNUSED_OPTION.of(UserError)(
+            "corpus.spoken is for a TLIST or KWLIST, and the queries are none",
+            "leave corpus.spoken out, or name a term list in corpus.queries",
+            where="corpus.spoken",
+        )
     return _examples(source, kind, documents, examples, storage, notices, audio)
 
 
@@ -146,7 +150,15 @@ def _rows(
             query["path"] = ""
         try:
             if None not in (text, query["term"]) and text != query["term"]:
-                raise _Unresolved(codes.TEXT_AND_TERM, query=query["query_id"], text=text, term=query["term"])
+                raise _Unresolved(
+                    families.CONFLICTING_ROWS.saying(
+                        "query {query!r} has the text {text!r} and the term {term!r}",
+                        "give one of the columns, or the same in both",
+                    ),
+                    query=query["query_id"],
+                    text=text,
+                    term=query["term"],
+                )
             query["term"] = query["term"] if text is None else text
             rows.append(_resolved(query, find, text_allowed=not spoken or text is not None))
         except _NoDocument as error:
@@ -178,9 +190,21 @@ class _NoDocument(Exception):
 def _resolved(query: dict[str, Any], find: Finder, *, text_allowed: bool) -> dict[str, Any]:
     """A query's row with path and channel filled in; `text_allowed` allows queries without recording."""
     if query["path"] is not None and query["doc_id"] is not None:
-        raise _Unresolved(codes.PATH_AND_DOCUMENT, query=query["query_id"])
+        raise _Unresolved(
+            families.CONFLICTING_ROWS.saying("query {query!r} has both path and doc_id", "give path or doc_id"),
+            query=query["query_id"],
+        )
     if query["path"] is None and query["doc_id"] is None and not (text_allowed and query["term"]):
-        code = codes.EMPTY_QUERY if text_allowed else codes.TEXT_QUERY_AMONG_SPOKEN
+        code = (
+            families.BAD_CELL.saying(
+                "query {query!r} has neither path nor doc_id nor text", "give path, doc_id or text"
+            )
+            if text_allowed
+            else families.BAD_CELL.saying(
+                "query {query!r} has neither path nor doc_id, and others have one",
+                "give path or doc_id; or, of a written query, a column text",
+            )
+        )
         raise _Unresolved(code, query=query["query_id"])
     if query["doc_id"] is None:
         return {**query, "channel": query["channel"] or 1}
@@ -189,10 +213,21 @@ def _resolved(query: dict[str, Any], find: Finder, *, text_allowed: bool) -> dic
         raise _NoDocument(query["doc_id"])
     choices = ", ".join(map(str, channels))
     if query["channel"] is None and len(channels) > 1:
-        raise _Unresolved(codes.QUERY_WITHOUT_CHANNEL, document=query["doc_id"], channels=choices)
+        raise _Unresolved(
+            families.BAD_CELL.saying("document {document!r} has channels {channels}", "give the query's channel"),
+            document=query["doc_id"],
+            channels=choices,
+        )
     channel = query["channel"] or next(iter(channels))
     if channel not in channels:
-        raise _Unresolved(codes.NO_SUCH_QUERY_CHANNEL, document=query["doc_id"], channel=channel, channels=choices)
+        raise _Unresolved(
+            families.UNKNOWN_NAME.of(TableError).saying(
+                "document {document!r} has no channel {channel}", "its channels are: {channels}"
+            ),
+            document=query["doc_id"],
+            channel=channel,
+            channels=choices,
+        )
     document = channels[channel]
     result: dict[str, Any] = {**query, "channel": channel, "path": document["path"]}
     if query["speaker"] is None:

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.core.codes import corpora as codes
+from swsdist.core.codes import families
+from swsdist.core.errors import TableError
 from swsdist.core.types import JUDGEMENTS, REFERENCES, with_values
 from swsdist.corpora.places import SLACK, Places, is_placed
 from swsdist.io.notices import Notices
@@ -98,7 +99,12 @@ def read_verdicts(path: str, storage: Mapping[str, object] | None = None) -> pa.
     )
     if len(wrong):
         row = int(wrong[0])
-        raise codes.IMPOSSIBLE_VERDICT(where=place(path, row, storage), verdict=table["verdict"][row].as_py())
+        raise families.BAD_CELL(
+            "{verdict!r} is no verdict",
+            "write yes, no or unsure",
+            where=place(path, row, storage),
+            verdict=table["verdict"][row].as_py(),
+        )
     return table
 
 
@@ -131,7 +137,18 @@ def read_judgements(
         rows = table.filter(unusable)
         if rows.num_rows:
             where = f"{path}: {rows['query_id'][0]} in {rows['doc_id'][0]}"
-            notices.inform(codes.JUDGEMENTS_LEFT_OUT, where=where, count=rows.num_rows, why=why)
+            notices.inform(
+                families.LEFT_OUT.saying(
+                    "judgements left out of scoring: {count}; {why}",
+                    (
+                        "nothing, if that is meant; else choose examples for the words, or name the documents "
+                        "that were judged"
+                    ),
+                ),
+                where=where,
+                count=rows.num_rows,
+                why=why,
+            )
     table = table.filter(pc.and_(pc.and_(searched, inside), pc.not_equal(table["verdict"], "unsure")))
     judged = _in_recordings(table, documents, path, storage)
     true = judged.filter(pc.equal(judged["verdict"], "yes"))
@@ -158,7 +175,9 @@ def _in_recordings(
             continue
         names[row], at = places.documents[name, channel]
         if not at.start - SLACK <= start < end <= at.end + _OVERSHOOT:
-            raise codes.REFERENCE_OUTSIDE_DOCUMENT(
+            raise families.INVALID_TIMES.of(TableError)(
+                "{span} s is not in document {document!r}, which is {place}",
+                "times are the recording's: add the document's start",
                 where=place(path, row, storage),
                 span=f"{start:g} to {end:g}",
                 document=name,

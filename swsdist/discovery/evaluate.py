@@ -10,6 +10,8 @@ import numpy as np
 
 from swsdist.core.arrays import Ints
 from swsdist.core.codes import discovery as codes
+from swsdist.core.codes import families
+from swsdist.core.errors import DataError
 from swsdist.discovery.files import read_classes, read_folds, read_list, read_split, read_talkers, read_units
 from swsdist.discovery.measures import equal_parts
 from swsdist.discovery.units import Corpus, EvaluationSetup, Fragments, Given, Intervals
@@ -78,11 +80,15 @@ def read_evaluation(
     """
     rules, numbers = DISCOVERY_MODES[mode], dict[str, int]()
     if given != "classes" and not rules.partial:
-        raise codes.MODE_TAKES_CLASSES(mode=mode)
+        raise families.UNSUPPORTED(
+            "mode {mode} scores classes, and neither pairs nor a parse", "use mode seed", mode=mode
+        )
     for need in rules.needs:
         if not getattr(files, need) and not (need == "folds" and has_folds):
             option = f"--{need.replace('_', '-')}"
-            raise codes.MODE_NEEDS(mode=mode, what=need.replace("_", " "), option=option)
+            raise families.MISSING_INPUT(
+                "mode {mode} needs {what}", "give {option}", mode=mode, what=need.replace("_", " "), option=option
+            )
     phones = read_units(files.phones, numbers, storage, tiers=files.phone_tiers)
     words = read_units(files.words, numbers, storage, tiers=files.word_tiers) if files.words else None
     fragments = (
@@ -139,7 +145,12 @@ def _talker(talkers: Mapping[str, str], documents: tuple[str, ...], phones: Inte
     missing = np.flatnonzero(talker[phones.document] < 0)
     if len(missing):
         document = documents[phones.document[missing[0]]]
-        raise codes.NO_TALKER(where=path, document=document)
+        raise families.MISSING_INPUT.of(DataError)(
+            "no talker of the document {document!r}, which has phones",
+            "add a line `{document} TALKER`",
+            where=path,
+            document=document,
+        )
     return talker
 
 
@@ -150,7 +161,13 @@ def _demand_known(corpus: Corpus, fragments: Fragments, mode: str, path: str, no
     elsewhere = ~has_phones[fragments.document]
     if DISCOVERY_MODES[mode].known and elsewhere.any():
         document = corpus.documents[fragments.document[int(np.argmax(elsewhere))]]
-        raise codes.UNKNOWN_FRAGMENT_DOCUMENT(where=path, mode=mode, document=document)
+        raise families.UNKNOWN_NAME.of(DataError)(
+            "mode {mode} needs phones and words of each document, and has none of {document!r}",
+            "remove its fragments, or add its phones and words; mode seed counts them as empty",
+            where=path,
+            mode=mode,
+            document=document,
+        )
     notices.add(codes.FRAGMENTS_ELSEWHERE, where=path, count=int(elsewhere.sum()))
 
 

@@ -37,6 +37,8 @@ import numpy as np
 
 from swsdist.core.arrays import Ints
 from swsdist.core.codes import discovery as codes
+from swsdist.core.codes import families
+from swsdist.core.errors import DataError
 from swsdist.discovery.units import BEYOND, TICKS, Fragments, Intervals, Units, document_name
 from swsdist.io.compressed import lines, opened
 from swsdist.io.fields import split, time
@@ -91,7 +93,13 @@ def stretches(
     wrong = offset < onset if instants else offset <= onset
     if wrong.any():
         number, fields = chunk[int(np.argmax(wrong))]
-        raise codes.EMPTY_STRETCH(where=f"{path}, line {number}", onset=fields[column + 1], offset=fields[column + 2])
+        raise families.INVALID_TIMES(
+            "the offset {offset} is not after the onset {onset}",
+            "give the times of onset and offset in seconds, not a duration",
+            where=f"{path}, line {number}",
+            onset=fields[column + 1],
+            offset=fields[column + 2],
+        )
     return Intervals(document, onset, offset)
 
 
@@ -113,7 +121,13 @@ def ticks(chunk: Sequence[Row], column: int, name: str, path: str) -> Ints:
     late = seconds > LATEST
     if late.any():
         k = int(np.argmax(late))
-        raise codes.TIME_TOO_LATE(where=f"{path}, line {chunk[k][0]}", text=texts[k], most=LATEST)
+        raise families.INVALID_TIMES(
+            "the time {text} is beyond {most:.0f} s",
+            "times are in seconds, from the beginning of the document",
+            where=f"{path}, line {chunk[k][0]}",
+            text=texts[k],
+            most=LATEST,
+        )
     return ticks_of(seconds)
 
 
@@ -166,7 +180,11 @@ def read_classes(
                 _add(names, fields, f"{path}, line {number}")
                 opened = True
             elif not opened:
-                raise codes.FRAGMENT_WITHOUT_CLASS(where=f"{path}, line {number}")
+                raise families.MALFORMED_LINE(
+                    "a fragment stands before the first line `Class NAME`, or after an empty line that ends a class",
+                    "write `Class NAME` above it; for pairs or a parse use --pairs or --parse",
+                    where=f"{path}, line {number}",
+                )
             else:
                 members.append((number, fields))
                 group.append(len(names) - 1)
@@ -180,9 +198,11 @@ def read_classes(
 
 def _add(names: dict[str, int], fields: Sequence[str], where: str) -> None:
     if len(fields) == 1:
-        raise codes.CLASS_WITHOUT_NAME(where=where)
+        raise families.MALFORMED_LINE("a class has no name", "write: Class NAME", where=where)
     if fields[1] in names:
-        raise codes.DUPLICATE_CLASS(where=where, name=fields[1])
+        raise families.DUPLICATE_NAME(
+            "a second class {name!r}", "join the two, or give one of them another name", where=where, name=fields[1]
+        )
     names[fields[1]] = len(names)
 
 
@@ -199,7 +219,9 @@ def write_classes(classes: Fragments, documents: Sequence[str], out: Path) -> No
     """
     for name in (*classes.names, *documents):
         if len(name.split()) != 1:
-            raise codes.UNWRITABLE_CLASS(name=name)
+            raise families.UNWRITABLE_NAME(
+                "a class file cannot hold the name {name!r}", "use names without blanks and line ends", name=name
+            )
     order = np.argsort(classes.group, kind="stable")
     ends = np.cumsum(np.bincount(classes.group, minlength=len(classes.names)))
     with out.open("w", encoding="utf-8", newline="\n") as file:
@@ -294,7 +316,12 @@ def _fold(fold: list[Row], documents: dict[str, int], path: str) -> Intervals:
     wrong = same & (intervals.onset[1:] < intervals.offset[:-1])
     if wrong.any():
         number, fields = fold[order[int(np.argmax(wrong)) + 1]]
-        raise codes.OVERLAPPING_INTERVALS(where=f"{path}, line {number}", document=fields[0])
+        raise families.CONFLICTING_ROWS.of(DataError)(
+            "two intervals of {document!r} overlap in one fold or split",
+            "join them, or put them in different folds",
+            where=f"{path}, line {number}",
+            document=fields[0],
+        )
     return intervals
 
 
@@ -319,7 +346,12 @@ def read_talkers(path: str, storage: Mapping[str, object] | None = None) -> dict
         demand_fields(chunk, 2, "DOC TALKER", path)
         for number, (document, talker) in chunk:
             if document in talkers:
-                raise codes.DUPLICATE_TALKER(where=f"{path}, line {number}", document=document)
+                raise families.DUPLICATE_NAME(
+                    "a second talker of {document!r}",
+                    "give each document one talker",
+                    where=f"{path}, line {number}",
+                    document=document,
+                )
             talkers[document] = talker
     return talkers
 
@@ -384,7 +416,9 @@ def read_units(
         k = int(np.argmax(wrong)) + 1
         where = [place for part in parts for place in part.places][order[k]]
         name = next(name for name, number in documents.items() if number == units.document[k])
-        raise codes.OVERLAPPING_UNITS(
+        raise families.CONFLICTING_ROWS.of(DataError)(
+            "{symbol!r} begins before the one before it in {document!r} ends",
+            "give one tier of phones, and one of words; join or cut what overlaps",
             where=where if isinstance(where, str) else f"{path}, line {where}",
             symbol=units.names[units.symbol[k]],
             document=name,
@@ -439,7 +473,13 @@ def _annotated(source: _Source) -> Iterator[_Part]:
             numbers = [symbols.setdefault(word.text, len(symbols)) for word in words]
             yield _Part(Intervals(np.full(len(words), number), onset, offset), numbers, [file.path] * len(words))
         else:
-            raise codes.NOT_UNITS(where=file.path, format=file.format, form=_FORM_OF_UNITS)
+            raise families.WRONG_KIND.of(DataError)(
+                "{format} is no format of phones or words",
+                "give CTM, TextGrid, ELAN, or lines {form}",
+                where=file.path,
+                format=file.format,
+                form=_FORM_OF_UNITS,
+            )
 
 
 def _timed(source: _Source) -> Iterator[_Part]:

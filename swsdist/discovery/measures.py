@@ -29,7 +29,7 @@ from typing import Protocol
 import numpy as np
 
 from swsdist.core.arrays import Bools, Ints
-from swsdist.core.codes import discovery as codes
+from swsdist.core.codes import families
 from swsdist.discovery.cells import (
     LONGEST,
     SHORTEST,
@@ -550,7 +550,12 @@ def equal_parts(corpus: Corpus, count: int) -> tuple[Intervals, ...]:
     speech = corpus.speech
     documents = np.unique(speech.document)
     if not 1 <= count <= len(documents):
-        raise codes.TOO_MANY_FOLDS(folds=count, documents=len(documents))
+        raise families.TOO_LARGE(
+            "{folds} folds of {documents} documents with phones",
+            "folds are cut at ends of documents: ask for {documents} or fewer",
+            folds=count,
+            documents=len(documents),
+        )
     time = np.zeros(len(corpus.documents), np.int64)
     np.add.at(time, speech.document, speech.offset - speech.onset)
     so_far = np.cumsum(time[documents])

@@ -42,7 +42,7 @@ from pydantic import Field, model_validator
 from swsdist.audio.speech import stretches
 from swsdist.config.section import Section
 from swsdist.core.arrays import Bools, Floats, Ints, Singles
-from swsdist.core.codes import discovery as codes
+from swsdist.core.codes import families
 from swsdist.kernels.alignment import align_locally
 from swsdist.kernels.arithmetic import MAX_DISTANCE
 from swsdist.kernels.distances.interface import Distance
@@ -86,7 +86,9 @@ class Neighbours(Section):
     def _used(self) -> Neighbours:
         for key in self.model_dump(exclude_defaults=True):
             if key in _ONLY and self.by not in _ONLY[key]:
-                raise codes.UNUSED_BY_NEIGHBOURS.invalid(key=key, by=self.by)
+                raise families.UNUSED_OPTION.saying(
+                    "`by: {by}` has no use for {key}", "remove it, or choose another `by`"
+                ).invalid(key=key, by=self.by)
         return self
 
 

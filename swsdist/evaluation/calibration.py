@@ -58,8 +58,10 @@ from swsdist.calibrate.procedure import (
 from swsdist.calibrate.steps.by_term import UNIT, ByTerm, PosteriorSums, Thresholding
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.calibrate.steps.logistic import LogisticStep, fusions_in, mean_of
+from swsdist.core.codes import families
 from swsdist.core.codes import fuse as fuse_codes
 from swsdist.core.codes import score as codes
+from swsdist.core.errors import UserError
 from swsdist.core.fingerprint import fingerprint, parse_json
 from swsdist.core.types import DETECTIONS
 from swsdist.evaluation.evaluate import Evaluation, evaluate
@@ -118,9 +120,19 @@ class CalibrationRequest:
         entries = {name: CALIBRATION[name] for name in names}
         for name in names:
             if entries[name].first:
-                raise codes.NEEDS_CANDIDATES(where=where, step=name)
+                raise families.NEEDS_SEARCH(
+                    "step {step} needs all candidates of a search, which a list does not contain",
+                    "leave it out",
+                    where=where,
+                    step=name,
+                )
             if entries[name].fits and self.fit == "none":
-                raise codes.UNFITTED_STEP(where=where, step=name)
+                raise families.UNFITTED.of(UserError)(
+                    "step {step} is neither fitted nor read",
+                    "give --fit crossfit, or --fit FILE",
+                    where=where,
+                    step=name,
+                )
         if complaint := misfit(names, entries, takes):
             raise codes.STEPS_DO_NOT_FIT(where=where, reason=complaint, steps=", ".join(CALIBRATION))
         return names
@@ -137,7 +149,14 @@ def check_step_names(names: Sequence[str], where: str) -> None:
         UserError: one is not.
     """
     if strange := [name for name in names if name not in CALIBRATION]:
-        raise codes.UNKNOWN_STEP(where=where, step=strange[0], steps=", ".join(CALIBRATION), last=", ".join(LAST))
+        raise families.UNKNOWN_NAME(
+            "unknown calibration step {step!r}",
+            "choose from: {steps}; `swsdist calibrate` also has, alone or last: {last}",
+            where=where,
+            step=strange[0],
+            steps=", ".join(CALIBRATION),
+            last=", ".join(LAST),
+        )
 
 
 @dataclass(frozen=True)
@@ -218,7 +237,9 @@ def calibrate(
         point = task.point
     if request.last == "none":
         if request.fit not in (None, "none"):
-            raise codes.NOTHING_TO_FIT(where=f"--fit {request.fit}")
+            raise families.UNUSED_OPTION.of(UserError)(
+                "--method none fits nothing", "leave --fit out", where=f"--fit {request.fit}"
+            )
         return _finished(detections, None, lines)
     scores_before, last = detections["score"], request.last
     procedure = list_procedure(system, request, task, point, scored)
@@ -265,8 +286,12 @@ def list_procedure(
     options: dict[str, dict[str, object]] = {name: {} for name in names}
     for name, values in request.options.items():
         if name not in names or not isinstance(values, Mapping):
-            raise codes.STEP_NOT_APPLIED(
-                where=f"--method {request.method}", step=name, steps=", ".join(names) or "(none)"
+            raise families.UNUSED_OPTION.of(UserError)(
+                "options are given for {step}, which is not among the steps {steps}",
+                "write STEP.OPTION=VALUE, with one of the steps",
+                where=f"--method {request.method}",
+                step=name,
+                steps=", ".join(names) or "(none)",
             )
         options[name] |= values
     if request.prior is not None and "logistic" in options:
@@ -310,7 +335,13 @@ def make_list_steps(
     steps = make_steps(names, options, alpha)
     for step in steps:
         if settings := step.wants():
-            raise codes.NEEDS_SEARCH_SETTINGS(where=where, step=step.name, settings=", ".join(settings))
+            raise families.NEEDS_SEARCH(
+                "step {step} needs {settings} of the search, which a list does not contain",
+                "leave out the options that need it",
+                where=where,
+                step=step.name,
+                settings=", ".join(settings),
+            )
     return steps
 
 
@@ -353,9 +384,14 @@ def fit_or_read(
         read = replace(read, fit=fit_kind(read.trained_on, references))
         return read if threshold else replace(read, thresholds=_own_thresholds(read))
     if folds < 2:
-        raise codes.TOO_FEW_FOLDS(folds=folds)
+        raise families.TOO_FEW("{folds} folds are too few", "give two folds or more", folds=folds)
     if task is None:
-        raise codes.FIT_WITHOUT_REFERENCES(model=what, fit=fit)
+        raise families.MISSING_INPUT(
+            "{model} is fitted on true occurrences, and no references are given (--fit {fit})",
+            "give --ecf, --rttm and --terms (or --references), or a fitted file: --fit FILE",
+            model=what,
+            fit=fit,
+        )
     evaluated = scored(task)
     aligned, folds = evaluated.aligned, 1 if fit == "oracle" else folds
     provenance = {
@@ -548,13 +584,15 @@ def fuse_lists(
         ConfigError: a file holds no fusion, or one of other systems.
     """
     if not 0 <= request.overlap < 1:
-        raise fuse_codes.INVALID_OVERLAP(overlap=request.overlap)
+        raise families.INVALID_VALUE.of(UserError)(
+            "the overlap is {overlap:g}", "give 0 or more, and less than 1", overlap=request.overlap
+        )
     lists = {name: _plain(system) for name, system in systems.items()}
     lines = [_summary_of_fusion(name, lists[name], systems[name].path) for name in lists]
     notices = Notices() if notices is None else notices
     _check_lists(lists, notices)
     if not any(table.num_rows for table in lists.values()):
-        raise fuse_codes.NO_DETECTIONS(where=", ".join(lists))
+        raise families.EMPTY_INPUT("the lists have no detections", "give lists with detections", where=", ".join(lists))
     places, score_statistics = join_systems(
         lists, standardise=request.standardise, meet=request.meet, overlap=request.overlap
     )
@@ -599,7 +637,11 @@ def _check_lists(lists: Mapping[str, pa.Table], notices: Notices) -> None:
     queries = {name: set(table["query_id"].unique().to_pylist()) for name, table in lists.items()}
     some = [ids for ids in queries.values() if ids]
     if len(some) > 1 and not any(a & b for a, b in combinations(some, 2)):
-        raise fuse_codes.NO_COMMON_QUERIES(where=", ".join(lists))
+        raise families.MISMATCH(
+            "no two lists have a query in common",
+            "name lists of one task; none of these has detections of queries that the task or another list has",
+            where=", ".join(lists),
+        )
     empty = [name for name, ids in queries.items() if not ids]
     notices.add(fuse_codes.EMPTY_LISTS, where=", ".join(empty), count=len(empty))
     pairs = [(a, b) for a, b in combinations(lists, 2) if lists[a].num_rows and lists[b].num_rows]
@@ -635,9 +677,19 @@ def _procedure(
         raise codes.STEPS_DO_NOT_FIT(where=where, reason=complaint, steps=", ".join(CALIBRATION))
     threshold = request.threshold == "fitted"
     if not threshold and not CALIBRATION[names[-1]].own_threshold:
-        raise fuse_codes.UNDECIDING_STEPS(where=where, step=names[-1])
+        raise families.UNDECIDED(
+            "step {step} has no threshold, so no detection would be decided",
+            "give --threshold fitted, or end with a step that has a threshold (fusion, at-prior)",
+            where=where,
+            step=names[-1],
+        )
     if "fusion" not in names and (request.marks or request.prior is not None):
-        raise fuse_codes.OPTION_WITHOUT_FUSION(where=where, option="--marks" if request.marks else "--prior")
+        raise families.UNUSED_OPTION.of(UserError)(
+            "{option} belongs to the step fusion, which is not among the steps",
+            "leave it out, or begin with fusion",
+            where=where,
+            option="--marks" if request.marks else "--prior",
+        )
     options: dict[str, object] = {"marks": request.marks}
     if request.prior is not None:
         options["prior"] = request.prior

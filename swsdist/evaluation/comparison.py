@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from swsdist.accounts.hardware import versions
 from swsdist.calibrate.steps.by_term import PosteriorSums
+from swsdist.core.codes import families
 from swsdist.core.codes import score as codes
 from swsdist.core.text import suggestion
 from swsdist.core.types import CORPUS, QUERIES
@@ -149,7 +150,12 @@ class ScoredSystem:
             UserError: there is none.
         """
         if self.parts is None:
-            raise codes.PER_TERM_TABLE_ONLY(where=self.name, purpose=what)
+            raise families.UNSUPPORTED(
+                "a per-term table does not have what {purpose} needs",
+                "name a run folder, or a system list with --ecf, --rttm and --terms",
+                where=self.name,
+                purpose=what,
+            )
         return list(self.parts())
 
 
@@ -183,7 +189,9 @@ def query_property(
         if text is None and queries is not None and "term" in names_in(queries):
             text = _column(queries, "query_id", "term")
         if text is None:
-            raise codes.UNKNOWN_WORDS()
+            raise families.MISSING_INPUT(
+                "the words of the queries are unknown", "give the term list, or a table of queries with a column term"
+            )
         return _joined(terms, word_counts(text.filter(pc.is_valid(text["term"]))), "words")
     if column == "duration":
         true = pa.concat_tables(systems[0].aligned("the duration of terms"))
@@ -207,7 +215,9 @@ def check_document_property(column: str, documents: str | None, queries: str | N
     header = names_in(documents) if documents is not None else []
     if column not in header:
         listed = [] if queries is None else names_in(queries)
-        raise codes.UNKNOWN_PROPERTY(
+        raise families.UNKNOWN_NAME(
+            "no property {column!r} of queries or documents{meant}",
+            "name one of {properties}, an attribute of the term list, or a column of a table: {tables}",
             column=column,
             meant=suggestion(column, [*COMPUTED, *listed, *header]),
             properties=", ".join(COMPUTED),
@@ -228,11 +238,17 @@ def searched_documents(system: ScoredSystem, documents: str | None, column: str 
         schema = [pa.field("doc_id", pa.string(), False), pa.field("seconds", pa.float64(), False)]
         table = read_table(documents, pa.schema(schema), key=("doc_id",))
         if (table["seconds"].to_numpy() < 0).any():
-            raise codes.NEGATIVE_SECONDS(where=documents)
+            raise families.BAD_CELL(
+                "seconds are negative", "give the searched seconds of each document", where=documents
+            )
     elif system.documents is not None:
         table = system.documents
     else:
-        raise codes.UNKNOWN_SEARCHED_SECONDS(where=system.name)
+        raise families.MISSING_INPUT(
+            "the searched seconds of each document are unknown",
+            "give an ECF, or --documents with the columns doc_id and seconds",
+            where=system.name,
+        )
     if column is None:
         return table
     assert documents is not None
@@ -264,7 +280,15 @@ def _column(path: str, key: str, column: str) -> pa.Table:
         try:
             merged.append(_merged(texts))
         except ValueError:
-            raise codes.CONFLICTING_VALUES(where=path, key=key, name=name, column=column, value=texts[0]) from None
+            raise families.CONFLICTING_ROWS(
+                "{key} {name!r} has several values of {column}: {value!r}, ...",
+                "keep one, or give numbers",
+                where=path,
+                key=key,
+                name=name,
+                column=column,
+                value=texts[0],
+            ) from None
     return pa.table({key: list(values), column: pa.array(merged, pa.string())})
 
 
@@ -374,11 +398,16 @@ def gather_systems(
         if open_run is not None and Folder(path).exists("plan.json"):
             systems.append(open_run(name, path))
         elif not folder.exists(file):
-            raise codes.NO_SUCH_RESULT(where=path)
+            raise families.MISSING_FILE("no such run folder, list or table", "look at its spelling", where=path)
         elif task is not None:
             systems.append(from_list(name, path, task, corpus))
         elif is_list(path):
-            raise codes.LIST_WITHOUT_TASK(where=path, needed=_task_of(systems))
+            raise families.WRONG_KIND(
+                "this is a system's list, without references to score it against",
+                "give {needed}; or a per-term table of it (swsdist score --per-term)",
+                where=path,
+                needed=_task_of(systems),
+            )
         else:
             systems.append(from_table(name, path))
     return systems
@@ -447,7 +476,11 @@ def compare_systems(systems: Sequence[ScoredSystem], request: ComparisonRequest,
         blocks.append(_measured(measure, comparison, systems, request, settings))
     if not blocks:
         lacking = next(system.name for system in systems if system.decided is None)
-        raise codes.NO_COMMON_VALUES(where=lacking)
+        raise families.NOT_COMPARABLE(
+            "there are no values that all systems have",
+            "decide its detections (swsdist calibrate), or give all systems as lists or run folders",
+            where=lacking,
+        )
     first = blocks[0]
     parts = [part for item in request.by for part in _broken_down(item, first, systems, tables[first.measure], request)]
     lines = [system.line() for system in systems if system.line is not None] if request.curves else []
@@ -505,7 +538,12 @@ def compare_conditions(systems: Sequence[ScoredSystem], names: Sequence[str], se
         UserError: systems do not fill all conditions, or have no values.
     """
     if len(names) < 2 or len(systems) % len(names):
-        raise codes.INCOMPLETE_CONDITIONS(systems=len(systems), conditions=len(names))
+        raise families.NOT_COMPARABLE(
+            "{systems} systems cannot each have {conditions} conditions",
+            "name each system under the first condition, then the second, ...: A1 B1 A2 B2 for two",
+            systems=len(systems),
+            conditions=len(names),
+        )
     blocks = []
     for measure, attribute in (("ATWV", "decided"), ("MTWV", "maximal")):
         tables = [getattr(system, attribute) for system in systems]
@@ -520,7 +558,7 @@ def compare_conditions(systems: Sequence[ScoredSystem], names: Sequence[str], se
         joined = compare_paired(conditions(values), settings)
         blocks.append(Measured(measure, joined))
     if not blocks:
-        raise codes.UNDECIDED_SYSTEMS()
+        raise families.UNDECIDED("not all systems have decisions", "decide them (swsdist calibrate)")
     return ComparisonData(tuple(names), tuple(blocks), (), settings, units="systems", **_provenance(systems))
 
 
@@ -575,7 +613,13 @@ def _by_second(scored_system: ScoredSystem, what: str, option: str) -> tuple[flo
         UserError: its trials are no seconds of audio.
     """
     if scored_system.rate is None or scored_system.beta is None:
-        raise codes.NOT_TIME_TRIALS(where=scored_system.name, operation=what, option=option)
+        raise families.UNSUPPORTED(
+            "documents can be {operation} only where trials are seconds of audio",
+            "leave {option} out, or use a protocol with time trials",
+            where=scored_system.name,
+            operation=what,
+            option=option,
+        )
     return scored_system.rate, scored_system.beta
 
 
@@ -616,7 +660,9 @@ def _by_document(
     column: str, bins: str | None, block: Measured, systems: Sequence[ScoredSystem], request: ComparisonRequest
 ) -> list[BreakdownTable]:
     if bins is not None:
-        raise codes.BINS_OF_DOCUMENTS(column=column)
+        raise families.UNSUPPORTED(
+            "documents cannot be put in bins by {column}", "write the bins into its column {column}", column=column
+        )
     check_document_property(column, request.documents, request.queries)
     parts = []
     for system in systems:

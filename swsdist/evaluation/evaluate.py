@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from swsdist.core.codes import families
 from swsdist.core.codes import score as codes
 from swsdist.core.errors import UserError
 from swsdist.corpora.places import by_document
@@ -123,7 +124,9 @@ def evaluate(
         DataError: a value cannot be scored.
     """
     if (include_refless or only_answered) and not task.conventions.options:
-        raise codes.OPTIONS_OF_KWSEVAL()
+        raise families.UNUSED_OPTION.of(UserError)(
+            "only KWSEval has -inc and -j", "use protocol kwseval or openkws13, or leave them out"
+        )
     detections = eligible_detections(task, system, ecf_filter=ecf_filter, only_answered=only_answered)
     if only_answered:
         task = _answered(task, system, detections)
@@ -150,9 +153,23 @@ def _check_extremes(aligned: pa.Table, task: ScoringTask, path: str) -> None:
     true, detected = pc.is_valid(aligned["ref_start"]), pc.is_valid(aligned["score"])
     many, hits = pc.sum(true).as_py() or 0, pc.sum(pc.and_(true, detected)).as_py() or 0
     if many and pc.any(detected).as_py() and not hits:
-        task.notices.add(codes.ALL_REFERENCES_MISSED, where=path, count=many)
+        task.notices.add(
+            families.ALL_MISSED.saying(
+                "{count} true occurrence{s} in the references, and none was found",
+                "check names, channels and times of both, unless the system is as bad as that",
+            ),
+            where=path,
+            count=many,
+        )
     elif hits == many == aligned.num_rows >= MANY:
-        task.notices.add(codes.ALL_CORRECT, where=path, count=many)
+        task.notices.add(
+            families.ALL_FOUND.saying(
+                "{count} detection{s}, all of them correct, and no true occurrence missed",
+                "check whether the list was made from the references",
+            ),
+            where=path,
+            count=many,
+        )
 
 
 def _evaluated(

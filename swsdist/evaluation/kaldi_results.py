@@ -23,7 +23,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from swsdist.core.codes import families
 from swsdist.core.codes import score as codes
+from swsdist.core.errors import DataError, UserError
 from swsdist.core.types import DETECTIONS
 from swsdist.corpora.kaldi import Segment, Utterances
 from swsdist.io.compressed import lines
@@ -89,13 +91,24 @@ def _rows(
             continue
         where = f"{path}, line {line_number}"
         if len(fields) != 5:
-            raise codes.WRONG_FIELD_COUNT(where=where, fields=len(fields))
+            raise families.MALFORMED_LINE(
+                "{fields} fields instead of 5",
+                "give five: keyword utterance first-frame end-frame cost",
+                where=where,
+                fields=len(fields),
+            )
         if fields[1] not in places:
             places[fields[1]] = segments_of.place(fields[1], where)
         there = places[fields[1]]
         first, last = integer(fields[2], "first frame", where), integer(fields[3], "end frame", where)
         if last < first:
-            raise codes.END_FRAME_BEFORE_FIRST(where=where, last=last, first=first)
+            raise families.INVALID_TIMES(
+                "end frame {last} is before first frame {first}",
+                "give the lower of the two first",
+                where=where,
+                last=last,
+                first=first,
+            )
         # Kaldi prints costs below 0 as 0; other tools may not.
         score = math.exp(-max(0.0, number(fields[4], "cost", where)))
         start, duration = there.start + _seconds(first, frame_shift), _seconds(last - first, frame_shift)
@@ -133,14 +146,28 @@ def write_results(
                 *(batch.column(name).to_pylist() for name in columns), strict=True
             ):
                 if not 0 <= score <= 1:
-                    raise codes.SCORE_NOT_POSTERIOR(where=str(out), query=query, score=score)
+                    raise families.INVALID_VALUE.of(DataError)(
+                        "query {query!r} has the score {score}",
+                        "Kaldi's scores are posteriors, from 0 to 1; calibrate the list first",
+                        where=str(out),
+                        query=query,
+                        score=score,
+                    )
                 if not 0 <= start <= end < math.inf:
-                    raise codes.IMPOSSIBLE_TIMES(where=str(out), start=start, end=end)
+                    raise families.INVALID_TIMES(
+                        "a detection from {start} to {end} s is impossible",
+                        "give 0 <= start <= end",
+                        where=str(out),
+                        start=start,
+                        end=end,
+                    )
                 utterance, begin = segments_of.find(document, channel, start, end)
                 first, last = (round(max(0.0, time - begin) / frame_shift) for time in (start, end))
                 for name in (query, utterance):
                     if not fits(name):
-                        raise codes.BLANK_IN_NAME(where=str(out), name=name)
+                        raise families.UNWRITABLE_NAME.of(DataError)(
+                            "Kaldi's results cannot contain the name {name!r}", "rename it", where=str(out), name=name
+                        )
                 file.write(f"{query} {utterance} {first} {last} {_cost(score)!r}\n")
 
 
@@ -239,4 +266,6 @@ def _cost(score: float) -> float:
 
 def _check_shift(frame_shift: float) -> None:
     if not 0 < frame_shift < math.inf:
-        raise codes.INVALID_KALDI_SHIFT(frame_shift=frame_shift)
+        raise families.INVALID_VALUE.of(UserError)(
+            "the frame shift is {frame_shift} s", "give seconds above 0; Kaldi's is 0.01", frame_shift=frame_shift
+        )

@@ -26,8 +26,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from swsdist.core.codes import families
 from swsdist.core.codes import score as codes
 from swsdist.core.codes.score import UNJUDGED_DETECTIONS
+from swsdist.core.errors import DataError, TableError
 from swsdist.core.types import REFERENCES, TERMS, with_values
 from swsdist.corpora.lhotse import aligned_words, is_supervisions
 from swsdist.corpora.places import Places, in_documents
@@ -50,7 +52,10 @@ def references_of_terms(references: pa.Table, terms: pa.Table, path: str, notice
     strange = references.filter(pc.invert(listed))
     if strange.num_rows:
         notices.weigh(
-            codes.UNLISTED_REFERENCES,
+            families.UNLISTED.saying(
+                "{count} of {of} references are of queries that are not in {listing}, and do not count",
+                "give {listing} that belongs to the references",
+            ),
             where=f"{path}: {strange['query_id'][0]}; {notices.query_source} has {sample(terms['query_id'].to_pylist())}",
             listing=notices.query_source,
             count=strange.num_rows,
@@ -125,7 +130,12 @@ def eligible_detections(
         counts = detections.group_by(["query_id", "doc_id", "start", "end"]).aggregate([([], "count_all")])
         for row in counts.filter(pc.greater(counts["count_all"], 1)).slice(0, 1).to_pylist():
             where = f"{system.path}: query {row['query_id']}, document {row['doc_id']}"
-            raise codes.DUPLICATE_TRIAL(where=where, count=row["count_all"])
+            raise families.DUPLICATE_NAME(
+                "{count} scores of one trial",
+                "give one score per query and document",
+                where=where,
+                count=row["count_all"],
+            )
         detections = with_values(detections, "channel", pa.array(np.ones(len(detections), np.int32)))
     listed = pc.is_in(detections["query_id"].cast(pa.string()), value_set=task.terms["query_id"].combine_chunks())
     strange = detections.filter(pc.invert(listed))
@@ -134,9 +144,17 @@ def eligible_detections(
         query = lists[0] if lists else strange["query_id"][0].as_py()
         where = f"{system.path}: {query}"
         if task.conventions.strict_lists:
-            raise codes.UNLISTED_QUERY(where=where, listing=notices.query_source)
+            raise families.UNKNOWN_NAME.of(DataError)(
+                "the query is not in {listing}",
+                "give the list that the system answers",
+                where=where,
+                listing=notices.query_source,
+            )
         notices.weigh(
-            codes.UNLISTED_QUERIES,
+            families.UNLISTED.saying(
+                "{count} of {of} queries or detections are not of {listing}, and do not count",
+                "give the list that the system answers",
+            ),
             where=f"{where}; {notices.query_source} has {sample(task.terms['query_id'].to_pylist())}",
             listing=notices.query_source,
             count=max(len(lists), strange.num_rows),
@@ -349,13 +367,17 @@ def read_task(
     notices = notices if notices is not None else Notices()
     sources = [name for name, source in (("rttm", rttm), ("ctm", ctm), ("references", references)) if source]
     if len(sources) != 1:
-        raise codes.AMBIGUOUS_REFERENCES(sources=" and ".join(sources) or "none")
+        raise families.CONFLICTING_OPTIONS(
+            "references need one source, not {sources}",
+            "give one of: an RTTM, a CTM, or a table of references",
+            sources=" and ".join(sources) or "none",
+        )
     if ecf is not None and total_seconds is not None:
         raise codes.CONFLICTING_AUDIO()
     if ecf is None and total_seconds is None:
         raise codes.UNKNOWN_AUDIO(purpose="scoring")
     if terms is None and references is None:
-        raise codes.NO_TERM_LIST()
+        raise families.MISSING_INPUT("no term list", "give the TLIST or KWLIST with the terms to look up")
     conventions = rules.rules
     excerpts = None
     if ecf is not None:
@@ -418,7 +440,12 @@ def make_task(
     """
     rules = registered(protocol) if isinstance(protocol, str) else protocol
     if rules.trials == "segment" or (rules.trials == "document" and documents is None):
-        raise codes.UNSUPPORTED_TRIAL_UNIT(protocol=rules.name, unit=rules.trials)
+        raise families.UNSUPPORTED(
+            "protocol {protocol} counts {unit}s as trials",
+            "give documents=, their number, if trials are documents; segments need files (read_task)",
+            protocol=rules.name,
+            unit=rules.trials,
+        )
     notices = notices if notices is not None else Notices()
     true = in_schema(references, REFERENCES, "references")
     if terms is None:
@@ -428,7 +455,9 @@ def make_task(
         listed = in_schema(terms, TERMS, "terms")
     for table, what in ((listed.select(["query_id"]), "terms"), (true, "references")):
         if (many := table.num_rows - table.group_by(table.column_names).aggregate([]).num_rows) > 0:
-            raise codes.DUPLICATE_TASK_ROWS(where=what, count=many)
+            raise families.DUPLICATE_NAME.of(TableError)(
+                "{count} duplicate row{s}", "drop them, or rename one", where=what, count=many
+            )
     true = references_of_terms(true, listed, "references", notices)
     return _task(rules, true, listed, None, total_seconds, documents, None, notices)
 
@@ -523,7 +552,14 @@ def look_up_references(
     occurrences = look_up(terms, lexemes, word_gap=rules.word_gap, conventions=conventions, lowercase=lowercase)
     if occurrences.repeated:
         notices.add(
-            codes.DUPLICATE_TERM_TEXTS_COUNTED if conventions.repeats else codes.DUPLICATE_TERM_TEXTS,
+            families.DUPLICATE_TERM_TEXTS.saying(
+                "{count} term{s} with the text of another term; as in STDEval, its occurrences count for both",
+                "list each text once",
+            )
+            if conventions.repeats
+            else families.DUPLICATE_TERM_TEXTS.saying(
+                "{count} term{s} with the text of another term", "list each text once"
+            ),
             where=occurrences.repeated[0],
             count=len(occurrences.repeated),
         )
@@ -592,7 +628,7 @@ def protocol_for(
 
             name = "kwseval" if next(elements(terms, storage)).name == "kwlist" else "stdeval"
     if segments and documents:
-        raise codes.CONFLICTING_TRIAL_UNITS()
+        raise families.CONFLICTING_OPTIONS("trials are either segments or documents", "leave one of them out")
     return protocol(name, trials="segment" if segments else "document" if documents else None, **parts)
 
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from swsdist.core.codes import families
 from swsdist.core.codes import score as codes
 from swsdist.core.types import DETECTIONS, REFERENCES
 from swsdist.corpora.documents import is_rttm
@@ -152,7 +153,9 @@ def named_paths(arguments: Iterable[str]) -> dict[str, str]:
     for argument in arguments:
         name, equals, path = argument.partition("=")
         if equals and not name:
-            raise codes.UNNAMED_SYSTEM(where=argument, path=path)
+            raise families.MISSING_INPUT(
+                "the system has no name", "name it: one={path}; or give the path alone", where=argument, path=path
+            )
         if not equals or "/" in name or (Path(argument).exists() and not Path(path).exists()):
             last, path = PurePosixPath(argument.rstrip("/")), argument
             while last.suffix.lower() in _ENDINGS:
@@ -210,7 +213,11 @@ def reader_of(path: str, storage: Mapping[str, object] | None = None) -> str:
         head = stream.read(HEAD)
     reader = next((name for name in READERS if READERS[name].recognises(head)), None)
     if reader is None and is_rttm(head):
-        raise codes.RTTM_AS_LIST(where=path)
+        raise families.WRONG_KIND(
+            "this is an RTTM, not a system's list",
+            "give it as --rttm; a list is a STDLIST, a KWSLIST, a table or Kaldi's results",
+            where=path,
+        )
     return reader or next(name for name in READERS if not READERS[name].detector)
 
 
@@ -219,8 +226,12 @@ def _refuse_run(folder: Folder) -> None:
         return
     there = [name for name in _EXPORTED if folder.exists(name)]
     make = f"write its list: swsdist export {quote(folder.path('config.yaml'))} --set 'report.exports=[csv]'; then "
-    raise codes.RUN_FOLDER_AS_LIST(
-        where=folder.path(), export="" if there else make, path=folder.path((*there, *_EXPORTED)[0])
+    raise families.WRONG_KIND(
+        "this is a run folder, not a list",
+        "{export}name its list: {path}",
+        where=folder.path(),
+        export="" if there else make,
+        path=folder.path((*there, *_EXPORTED)[0]),
     )
 
 

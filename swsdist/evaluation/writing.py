@@ -12,7 +12,7 @@ from typing import NamedTuple, TypedDict
 import numpy as np
 import pyarrow as pa
 
-from swsdist.core.codes import score as codes
+from swsdist.core.codes import families
 from swsdist.evaluation.scoring_task import KaldiOptions, ScoringTask, System
 from swsdist.io.nist import systemlist
 from swsdist.io.tables import write_csv
@@ -84,7 +84,13 @@ def kinds_of(out: Path) -> list[str]:
     kinds = [name for name, ending in endings.items() if ending and ending == out.suffix.lower()]
     if not kinds:
         *others, last = dict.fromkeys(filter(None, endings.values()))
-        raise codes.UNKNOWN_LIST_ENDING(where=str(out), ending=out.suffix, endings=f"{', '.join(others)} or {last}")
+        raise families.UNKNOWN_NAME(
+            "no list format has the ending {ending!r}",
+            "end it in {endings}, or give --format",
+            where=str(out),
+            ending=out.suffix,
+            endings=f"{', '.join(others)} or {last}",
+        )
     return kinds
 
 

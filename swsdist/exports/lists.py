@@ -20,8 +20,7 @@ import pyarrow.compute as pc
 
 from swsdist.audio.reader import write_clip
 from swsdist.core.arrays import Floats, Ints
-from swsdist.core.codes import discovery as discovery_codes
-from swsdist.core.codes import io as codes
+from swsdist.core.codes import families
 from swsdist.core.errors import AudioError
 from swsdist.core.types import DETECTIONS
 from swsdist.exports.interface import Material, Rows
@@ -104,7 +103,12 @@ def file_of(doc_id: str, ending: str, export: str) -> str:
     parts = ["%" if part == "" else part.replace(".", "%2E") if part in (".", "..") else part for part in parts]
     name = f"{'/'.join(parts)}.{ending}"
     if any(len(part.encode()) > _LONGEST_NAME for part in name.split("/")):
-        raise codes.LABEL_FILE_NAME_TOO_LONG(name=name[:40], export=export)
+        raise families.UNWRITABLE_NAME(
+            "no file can have the name {name}...",
+            "give the document a shorter id, or leave {export} out of report.exports",
+            name=name[:40],
+            export=export,
+        )
     return name
 
 
@@ -126,7 +130,11 @@ def write_labels(batches: Iterable[pa.RecordBatch], folder: Path) -> None:
         )
         for query, doc_id, channel, start, end, score in zip(*columns, strict=True):
             if re.search(r"[\t\r\n]", query):
-                raise codes.INVALID_LABEL_QUERY(query=query)
+                raise families.UNWRITABLE_NAME(
+                    "query id {query!r} holds a tab or line break, which a label cannot hold",
+                    "rename the query, or leave labels out of report.exports",
+                    query=query,
+                )
             lines.setdefault(label_file(doc_id, channel), []).append(
                 f"{start:.6f}\t{end:.6f}\t{query}{'' if score is None else f' {score:.6g}'}\n"
             )
@@ -206,7 +214,11 @@ def write_clips(material: Material, folder: Path) -> None:
     """
     (folder / "clips").mkdir()
     if material.best and not any(hit["path"] for hit in material.best):
-        raise discovery_codes.CLIPS_WITHOUT_RECORDINGS(where="corpus.documents")
+        raise families.MISSING_INPUT(
+            "the documents have no recordings, only features or transcripts",
+            "add the column path to hear the hits, or remove clips from report.exports",
+            where="corpus.documents",
+        )
     for k, hit in enumerate(material.best, 1):
         if not hit["path"]:
             continue
@@ -214,7 +226,12 @@ def write_clips(material: Material, folder: Path) -> None:
         try:
             write_clip(hit["path"], hit["start"], hit["end"], out, channel=hit["channel"], storage=material.storage)
         except AudioError as error:
-            raise discovery_codes.CHANGED_RECORDING(where=hit["path"], error=error.message) from None
+            raise families.CHANGED_INPUT(
+                "the recording has changed since it was indexed: {error}",
+                "index again, or remove clips from report.exports",
+                where=hit["path"],
+                error=error.message,
+            ) from None
 
 
 def clip_name(number: int, query: str, doc_id: str, start: float) -> str:

@@ -35,6 +35,7 @@ from xml.etree.ElementTree import Element, SubElement
 from pympi import TextGrid
 
 from swsdist.core.codes import discovery as codes
+from swsdist.core.codes import families
 from swsdist.core.errors import DataError
 from swsdist.exports.interface import Material
 from swsdist.exports.lists import label_file, shown
@@ -450,7 +451,15 @@ def write_tiers(
     for doc_id, channel, tier, *times, score, text, speaker, below in places:
         for name in (tier, speaker, *(each.replace("\n", " ") for each in (text, *dict(below).values()))):
             if FORBIDDEN.search(name) or not tier:
-                raise codes.INVALID_TIER_NAME(query=short(name), export=export)
+                raise families.UNWRITABLE_NAME(
+                    (
+                        "no tier of {export} can have the name or text {query!r}: it is empty, or holds a "
+                        "control character"
+                    ),
+                    "rename the query or word, or leave {export} out",
+                    query=short(name),
+                    export=export,
+                )
         start, end = (round(1000 * time) for time in times)
         by_tier = by_document.setdefault((doc_id, channel), {})
         by_tier.setdefault((tier, speaker), []).append(Row(start, max(end, start + 1), score, text, below))

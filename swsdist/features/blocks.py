@@ -8,6 +8,7 @@ from itertools import chain, pairwise
 import numpy as np
 
 from swsdist.core.arrays import Ints, Singles
+from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
 from swsdist.features.interface import (
     Batched,
@@ -50,7 +51,11 @@ def in_blocks(extractor: Extractor, audio: Iterable[Singles]) -> Iterator[Single
         done += len(block)
         yield block
     if done == 0:
-        raise codes.TOO_SHORT(seconds=extractor.frame_length / extractor.sample_rate)
+        raise families.TOO_SHORT(
+            "the recording is shorter than one frame ({seconds:g} s)",
+            "remove it, or record more",
+            seconds=extractor.frame_length / extractor.sample_rate,
+        )
 
 
 def streamed(extractor: Layered, frames: Iterable[Singles]) -> Iterator[Singles]:
@@ -93,7 +98,12 @@ def _shared(extractor: WholeUtterance) -> tuple[int, int]:
 def _chunks(extractor: Extractor, audio: Iterable[Singles]) -> Iterator[_Stretch]:
     """The complete recording, or overlapping chunks of one length."""
     if not isinstance(extractor, WholeUtterance):
-        raise codes.UNKNOWN_FRAME_CONTEXT(where="features.name", name=extractor.name)
+        raise families.EXTENSION(
+            "extractor {name!r} has no context, nor whole_frames, chunk_frames and overlap_frames",
+            "see docs/ on how to add an extractor",
+            where="features.name",
+            name=extractor.name,
+        )
     hop, length = extractor.hop, extractor.frame_length
     chunk, overlap = extractor.chunk_frames, extractor.overlap_frames
     step, later = _shared(extractor)
@@ -187,7 +197,15 @@ def _computed(extractor: Extractor, stretches: list[_Stretch]) -> Iterator[Singl
     for frames, (stretch, first, last) in zip(results, stretches, strict=True):
         expected = frame_count(extractor, len(stretch))
         if frames.shape != (expected, extractor.dimension):
-            raise codes.WRONG_FRAME_SHAPE(
+            raise families.EXTENSION(
+                (
+                    "extractor {name!r} returned {shape} for {samples} samples; its hop, frame_length and "
+                    "dimension promise {expected}"
+                ),
+                (
+                    "return {expected}, or times are wrong; swsdist.testing.conformance.check_extractor "
+                    "checks an extractor"
+                ),
                 where="features.name",
                 name=extractor.name,
                 shape=" x ".join(map(str, frames.shape)),

@@ -26,6 +26,7 @@ from pydantic import Field, PositiveInt, field_validator
 
 from swsdist.config.section import IsPath
 from swsdist.core.arrays import Singles
+from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import DataError, StorageError, UserError
 from swsdist.features.blocks import BLOCK_FRAMES
@@ -70,7 +71,9 @@ class External(Options):
                 return value
         except (ValueError, ZeroDivisionError):
             pass
-        raise codes.INVALID_SECONDS.invalid(value=value)
+        raise families.INVALID_VALUE.saying(
+            "{value!r} is not a time in s", "write a number such as 0.01, or a quotient '256/22050'"
+        ).invalid(value=value)
 
     @cached_property
     def _ticks(self) -> tuple[int, int, int]:
@@ -153,14 +156,26 @@ class External(Options):
             raise codes.FRAMES_NOT_REAL(where=item.file, key=key, dtype=str(array.dtype))
         if array.ndim != 2 or array.shape[1] != self.dimension:
             transposed = array.ndim == 2 and array.shape[0] == self.dimension
-            raise (codes.TRANSPOSED_FRAMES if transposed else codes.WRONG_DIMENSION)(
+            raise (
+                families.WRONG_DIMENSION.saying(
+                    "the frames of {key!r} have the shape {shape}, not frames x {dimension}",
+                    "transpose the array: a row is a frame",
+                )
+                if transposed
+                else families.WRONG_DIMENSION.saying(
+                    "the frames of {key!r} have the shape {shape}, not frames x {dimension}",
+                    "correct features.options.dimension, or the frames",
+                )
+            )(
                 where=item.file,
                 key=key,
                 shape=" x ".join(map(str, array.shape)) or "one number",
                 dimension=self.dimension,
             )
         if len(array) == 0:
-            raise codes.EMPTY_FRAMES(where=item.file, key=key)
+            raise families.NO_FRAMES(
+                "the array of {key!r} has no frames", "remove the document", where=item.file, key=key
+            )
         return array
 
     def _check_times(self, count: int, stated: float | None, seconds: float | None, item: Item, key: str) -> None:

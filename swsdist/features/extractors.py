@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from swsdist.config.model import Features
-from swsdist.core.codes import error_of
+from swsdist.core.codes import error_of, families
 from swsdist.core.codes import features as codes
-from swsdist.core.errors import SwsdistError
+from swsdist.core.errors import ConfigError, DataError, SwsdistError, UserError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.needs import Needs
 from swsdist.features.blocks import BLOCK_FRAMES
@@ -144,7 +144,9 @@ def _build(registry: Registry[Entry], name: str, options: dict[str, object], whe
         if entry.built_in:
             raise
         last = traceback.extract_tb(error.__traceback__)[-1]
-        raise codes.EXTRACTOR_NOT_CREATED(
+        raise families.EXTENSION(
+            "{name} cannot be created ({error}; {file}, line {line})",
+            "check its options, or ask the author of {target}",
             where=where,
             name=name,
             error=f"{type(error).__name__}: {error}",
@@ -265,7 +267,13 @@ def demand(extractor: Extractor | Precomputed, wanted: str) -> None:
     """
     if recipe_fingerprint(identity(extractor)) != wanted:
         files = ", ".join(str(path) for path in files_of(extractor)) or "it has no files"
-        raise codes.OTHER_EXTRACTOR(where="features", name=extractor.name, files=files)
+        raise families.CHANGED_INPUT.of(DataError)(
+            "extractor {name} differs from the one that was planned ({files})",
+            "install the same version and the same files on every machine; or index again",
+            where="features",
+            name=extractor.name,
+            files=files,
+        )
 
 
 def _file_states(source: Framed | Transform) -> list[_FileState]:
@@ -274,14 +282,18 @@ def _file_states(source: Framed | Transform) -> list[_FileState]:
     try:
         paths = files_of(source)
     except FileNotFoundError as error:
-        raise codes.MISSING_OPTION_OBJECT(where=f"features.options of {source.name}: {error.filename}") from error
+        raise families.MISSING_FILE.of(ConfigError)(
+            "the object does not exist", "check the url", where=f"features.options of {source.name}: {error.filename}"
+        ) from error
     for path in paths:
         try:
             status = retry_local(Path(path).stat)
         except OSError as error:
             where = f"features.options of {source.name}: {path}"
             fault = as_file_fault(error, where)
-            raise codes.UNREADABLE_OPTION_FILE(where=where, detail=fault.message, fix=fault.remedy or "") from error
+            raise families.UNREADABLE_FILE(
+                "the file cannot be read: {detail}", "{fix}", where=where, detail=fault.message, fix=fault.remedy or ""
+            ) from error
         states.append(_FileState(str(path), status.st_size, status.st_mtime_ns))
     return states
 
@@ -370,7 +382,13 @@ def sources_of(features: Sequence[Features]) -> tuple[Source, ...]:
     names = [track.name for source in sources for track in source.tracks]
     for name in names:
         if names.count(name) > 1:
-            raise codes.DUPLICATE_TRACK_NAME(where="features", count=names.count(name), name=name)
+            raise families.DUPLICATE_NAME.of(UserError)(
+                "{count} tracks have the name {name}",
+                "give each extractor its own `track`",
+                where="features",
+                count=names.count(name),
+                name=name,
+            )
     recipes = [source.fingerprint for source in sources]
     for source in sources:
         if recipes.count(source.fingerprint) > 1:
@@ -379,12 +397,20 @@ def sources_of(features: Sequence[Features]) -> tuple[Source, ...]:
                 if isinstance(source.extractor, Precomputed)
                 else "name it once; search.streams may use a track several times"
             )
-            raise codes.DUPLICATE_EXTRACTOR(where="features", name=source.name, fix=fix)
+            raise families.DUPLICATE_NAME.of(UserError)(
+                "extractor {name} occurs twice with the same options",
+                "{fix}",
+                where="features",
+                name=source.name,
+                fix=fix,
+            )
     for source in sources[1:]:
         # A shift is a quotient of integers; compare without division.
         leading, other = sources[0].extractor, source.extractor
         if leading.hop * other.sample_rate != other.hop * leading.sample_rate:
-            raise codes.UNEQUAL_FRAME_SHIFTS(
+            raise families.MISMATCH(
+                "the frame shifts of {first} and {second} differ: {first_shift:g} s and {second_shift:g} s",
+                "tracks of a store share one shift; {fix}, or make two stores",
                 where="features",
                 first=sources[0].tracks[0].name,
                 second=source.tracks[0].name,

@@ -43,6 +43,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 from pydantic_core import PydanticCustomError
 
 from swsdist.core.arrays import Singles
+from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
 from swsdist.core.codes.config import UNKNOWN_ENTRY_OPTION
 from swsdist.core.text import suggestion
@@ -348,7 +349,9 @@ class MfccFingerprint(Mfcc):
     @model_validator(mode="after")
     def _two_coefficients(self) -> MfccFingerprint:
         if self.dimension == 0:
-            raise codes.SINGLE_COEFFICIENT.invalid()
+            raise families.INVALID_VALUE.saying(
+                "a fingerprint needs two coefficients or more", "raise n_mfcc, or add deltas"
+            ).invalid()
         return self
 
     @property

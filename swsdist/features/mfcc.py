@@ -24,7 +24,9 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, m
 
 from swsdist.config.section import IsPath
 from swsdist.core.arrays import Floats, Singles
+from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
+from swsdist.core.errors import ConfigError
 from swsdist.features.fitting.interface import COMMON, BandRounds, Rounds, band_of, read_model
 from swsdist.io.filesystem import local_file
 
@@ -69,13 +71,26 @@ class Mfcc(BaseModel):
         if self.delta_width % 2 == 0:
             raise codes.EVEN_DELTA_WIDTH.invalid(width=self.delta_width)
         if self.fmax == "common" and not self.chooses:
-            raise codes.NO_COMMON_BAND.invalid()
+            raise (
+                families.UNSUPPORTED.of(ConfigError)
+                .saying(
+                    "only mfcc chooses its band by the collection (fmax: common)",
+                    "set fmax to Hz, 3700 for telephone speech, or to null",
+                )
+                .invalid()
+            )
         if self.model is not None and self.fmax != "common":
             raise codes.MODEL_WITHOUT_USE.invalid(option="fmax", value=self.fmax or "not set", other="common")
         top = self.sample_rate / 2
         fmax = COMMON if self.fmax == "common" else self.fmax or top
         if not self.fmin < fmax <= top:
-            raise codes.INVALID_BAND.invalid(fmin=self.fmin, fmax=fmax, top=top)
+            raise families.INVALID_VALUE.saying(
+                "no band from fmin {fmin:g} Hz to fmax {fmax:g} Hz within half the rate, {top:g} Hz",
+                (
+                    "set 0 <= fmin < fmax <= half of sample_rate; for a collection with telephone speech "
+                    "`common` is 3700"
+                ),
+            ).invalid(fmin=self.fmin, fmax=fmax, top=top)
         return self
 
     @property

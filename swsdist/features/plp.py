@@ -26,6 +26,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
 
 from swsdist.core.arrays import Floats, Singles
+from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
 from swsdist.features.mfcc import with_deltas
 
@@ -66,12 +67,16 @@ class Plp(BaseModel):
                 key="n_ceps", count=self.n_ceps, bound="order + 1 =", most=self.order + 1
             )
         if self.order >= self._bands():
-            raise codes.TOO_MANY_POLES.invalid(order=self.order, bands=self._bands())
+            raise families.INVALID_VALUE.saying(
+                "order {order} is not below the number of bands, {bands}", "lower it"
+            ).invalid(order=self.order, bands=self._bands())
         if self.delta_width % 2 == 0:
             raise codes.EVEN_DELTA_WIDTH.invalid(width=self.delta_width)
         empty = np.flatnonzero(self._filters.sum(axis=0) == 0)
         if len(empty):
-            raise codes.EMPTY_BAND.invalid(band=int(empty[0]), bands=self._bands())
+            raise families.INVALID_VALUE.saying(
+                "band {band} of {bands} contains no point of the spectrum", "use fewer bands, or a larger n_fft"
+            ).invalid(band=int(empty[0]), bands=self._bands())
         return self
 
     def _bands(self) -> int:

@@ -19,8 +19,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from swsdist.core.codes import families
 from swsdist.core.codes import server as codes
-from swsdist.core.errors import DataError
+from swsdist.core.errors import DataError, UserError
 from swsdist.glossary import words
 from swsdist.glossary.words import Change, Correction, Entry, Place, Places, Token
 from swsdist.io.project_file import (
@@ -417,7 +418,7 @@ class Database:
     def _connection(self) -> Iterator[sqlite3.Connection]:
         with self._lock:
             if self._closed:
-                raise codes.CLOSED_PROJECT(where=str(self.file))
+                raise families.CLOSED("this glossary is closed", "open it again", where=str(self.file))
             connection = self._idle.pop() if self._idle else None
         if connection is None:
             connection = connect(self.file, write=True)
@@ -555,7 +556,13 @@ def demand(edit: Edit, table: str, number: int) -> Row:
     return row
 
 
-_MISSING = {"entry": codes.NO_SUCH_ENTRY, "token": codes.NO_SUCH_TOKEN, "correction": codes.NO_SUCH_CORRECTION}
+_MISSING = {
+    "entry": codes.NO_SUCH_ENTRY,
+    "token": codes.NO_SUCH_TOKEN,
+    "correction": families.UNKNOWN_NAME.saying(
+        "the glossary has no correction {correction_id}", "somebody may have replaced it or taken it back: look again"
+    ),
+}
 
 
 #: Columns of texts of an entry and of a token.
@@ -750,7 +757,7 @@ def score_of(value: object) -> float | None:
             return float(value)
     except OverflowError:
         pass
-    raise codes.INVALID_SCORE(score=value)
+    raise families.INVALID_VALUE.of(UserError)("{score!r} is no score", "give a number, or none", score=value)
 
 
 def placed(tokens: Iterable[Row]) -> Places[Row]:
@@ -774,7 +781,13 @@ def overlapping(edit: Edit, entry_id: int, place: Place) -> Row | None:
 def _checked(kind: str, fields: Mapping[str, object], checks: _Checks) -> Row:
     for field in fields:
         if field not in checks:
-            raise codes.NO_SUCH_FIELD(kind=kind, field=field, fields=", ".join(checks))
+            raise families.UNKNOWN_NAME(
+                "{kind} has no field {field!r}",
+                "its fields are: {fields}",
+                kind=kind,
+                field=field,
+                fields=", ".join(checks),
+            )
     return {field: checks[field](field, value) for field, value in fields.items()}
 
 

@@ -45,6 +45,7 @@ from xml.etree.ElementTree import Element, SubElement
 import pyarrow as pa
 
 from swsdist.audio.reader import MARKER, write_clip
+from swsdist.core.codes import families
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import AudioError, DataError, UserError
 from swsdist.core.fingerprint import parse_json
@@ -399,7 +400,9 @@ def write_export(
         UserError: there is no such kind or entry, or a form or document's id cannot be written in the format.
     """
     if kind not in _WRITERS:
-        raise codes.NO_SUCH_GLOSSARY_EXPORT(kind=kind, kinds=", ".join(_WRITERS))
+        raise families.UNKNOWN_NAME(
+            "a glossary has no export {kind!r}", "its exports are: {kinds}", kind=kind, kinds=", ".join(_WRITERS)
+        )
     if entry_ids is None:
         entries = project.entries()
     else:
@@ -411,7 +414,14 @@ def write_export(
         gone = replaced([token for _, tokens in with_tokens for token in tokens], store)
         wrong = replaced(corrections, store)
         if gone or wrong:
-            notices.add(codes.REPLACED_LEFT_OUT, where=str(project.folder), count=len(gone) + len(wrong))
+            notices.add(
+                families.LEFT_OUT.saying(
+                    "{count} judgement{s} left out, since the recording was replaced after it",
+                    "listen to them in `swsdist serve`, and judge them again or remove them",
+                ),
+                where=str(project.folder),
+                count=len(gone) + len(wrong),
+            )
         left_out = [
             f"{name}: {place.doc_id}, {place.start} s: the recording was replaced"
             for name, place in (
@@ -439,7 +449,14 @@ def write_export(
         if error.where == str(template):  # it is that of all
             raise error
         left_out.append(f"{error.where}: {error.message}")
-        notices.inform(codes.FILES_LEFT_OUT, where=str(error.where), count=1)
+        notices.inform(
+            families.LEFT_OUT.saying(
+                "{count} file{s} of ELAN left out, to which no tiers can be added",
+                "open them in ELAN and save them again, or export without --into",
+            ),
+            where=str(error.where),
+            count=1,
+        )
 
     of = {} if store is None or into or kind not in WRITERS else _speakers_of(store)
     facts = home, of, base, refused, languages or Languages()
@@ -534,7 +551,12 @@ def _lift(chosen: Chosen, folder: Path) -> None:
     languages, modified = chosen.languages, chosen.project.modified()
     for tag in languages:
         if not _TAG.fullmatch(tag):
-            raise codes.NO_LANGUAGE_TAG(where="language", tag=tag)
+            raise families.INVALID_VALUE.of(UserError)(
+                "{tag!r} is no language tag (BCP 47)",
+                "give the code of the language, such as mdw (Mbosi), ln (Lingala) or fr; und: unknown",
+                where="language",
+                tag=tag,
+            )
     examples = [(entry, token) for entry, tokens in chosen.entries for token in tokens if token.example]
     sounds = _cut(chosen, examples, folder / "lift" / AUDIO)
     first = chosen.project.changes(most=1)
@@ -586,13 +608,23 @@ def _cut(chosen: Chosen, tokens: Sequence[tuple[Entry, Token]], folder: Path) ->
             place, path = kept.within(place), kept.path
         try:
             if not path:
-                raise codes.RECORDING_UNKNOWN(where=str(place.doc_id))
+                raise families.UNKNOWN_NAME(
+                    "no recording of this name is known", "name the store that holds it", where=str(place.doc_id)
+                )
             write_clip(path, place.start, place.end, out, channel=place.channel, storage=storage)
             written[token.token_id] = out
         except (AudioError, UserError) as error:
             where = f"{entry.form}: {error.where or place.doc_id}: {error.message}"
             chosen.left_out.append(where)
-            chosen.notices.inform(codes.CLIPS_LEFT_OUT, where=where, count=1, of=len(tokens))
+            chosen.notices.inform(
+                families.LEFT_OUT.saying(
+                    "{count} clip{s} of {of} could not be cut",
+                    "look whether the recordings are still where they were indexed, and name their store",
+                ),
+                where=where,
+                count=1,
+                of=len(tokens),
+            )
     return written
 
 
@@ -680,7 +712,7 @@ def pack(project: Project, out: Path, store: Store) -> tuple[int, int]:
         UserError: something is there already.
     """
     if out.exists() and (out.is_file() or any(out.iterdir())):
-        raise codes.PACK_EXISTS(where=str(out))
+        raise families.OUTPUT_REFUSED("there is something already", "name a new folder, or a new .zip", where=str(out))
     project.keep_sounds(store)
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=".swsdist-") as place:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from swsdist.core.codes import families
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import SwsdistError, UserError
 from swsdist.glossary import database, words
@@ -160,9 +161,19 @@ def import_files(
             incoming += list(_of_file(path, head, file.path, store, there, examples, document, left_out))
         except (SwsdistError, OSError) as error:
             with left_out:
-                raise codes.UNUSABLE_FILE(where=file.path, reason=getattr(error, "message", str(error))) from error
+                raise families.MALFORMED_FILE(
+                    "the file is left out: {reason}",
+                    "mend it, and import it again",
+                    where=file.path,
+                    reason=getattr(error, "message", str(error)),
+                ) from error
     if not found:
-        raise codes.NOTHING_TO_IMPORT(where=where, tiers=", ".join(sorted(names)) or "any")
+        raise families.EMPTY_INPUT(
+            "no ELAN file or TextGrid that can be read has such a tier: {tiers}",
+            "look at the spelling of the tier, or leave it out",
+            where=where,
+            tiers=", ".join(sorted(names)) or "any",
+        )
     lengths = lengths_of(store, {item.place.doc_id for item in incoming})
     return take_in(project, incoming, person=person, lengths=lengths, left_out=left_out)
 
@@ -225,8 +236,17 @@ def _read(path: str, head: bytes, name: str, left_out: LeftOut) -> tuple[list[An
     except (SwsdistError, OSError):
         raise
     except Exception as error:
-        raise codes.UNREADABLE_IMPORT(where=name, error=f"{type(error).__name__}: {error}"[:_SHOWN]) from error
-    raise codes.UNKNOWN_IMPORT(where=name)
+        raise families.MALFORMED_FILE(
+            "the file cannot be read ({error})",
+            "open it in the program that wrote it, and save it again",
+            where=name,
+            error=f"{type(error).__name__}: {error}"[:_SHOWN],
+        ) from error
+    raise families.MALFORMED_FILE(
+        "neither an ELAN file, nor a TextGrid, nor a table with start, end and text, nor a glossary",
+        "give a file .eaf, .TextGrid, .csv or .tsv, or the glossary.json of an export",
+        where=name,
+    )
 
 
 def _part(tier: str, name: str) -> str | None:
@@ -276,7 +296,12 @@ def take_in(
         except UserError as error:
             unusable.append(error)
     if len(checked) > MOST:
-        raise codes.LARGE_IMPORT(count=len(checked), most=MOST)
+        raise families.TOO_LARGE(
+            "the file has {count} annotations, more than {most}",
+            "take it in by tiers (`swsdist glossary import --tier NAME`), or cut it into several files",
+            count=len(checked),
+            most=MOST,
+        )
     added = changed = skipped = new = 0
     with project.editing(person, IMPORT) as edit:
         entries = edit.connection.execute("SELECT form, entry_id, gloss, speaker FROM entry").fetchall()

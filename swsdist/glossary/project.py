@@ -25,8 +25,9 @@ from typing import Any, NamedTuple
 import soundfile
 
 from swsdist.audio.reader import MARKER, as_bytes, read_clip
+from swsdist.core.codes import families
 from swsdist.core.codes import server as codes
-from swsdist.core.errors import StorageError
+from swsdist.core.errors import StorageError, UserError
 from swsdist.glossary import database as rows
 from swsdist.glossary import words
 from swsdist.glossary.database import UNDO, Database, Edit, change_of, last_of
@@ -297,7 +298,7 @@ class Project:
             UserError: there is no such entry, or both are the same.
         """
         if entry_id == other_id:
-            raise codes.MERGED_WITH_ITSELF()
+            raise families.INVALID_VALUE.of(UserError)("an entry cannot be merged with itself", "name two entries")
         with self.editing(person, "merge") as edit:
             rows.merge(edit, entry_id, other_id)
             edit.save(entry_id)
@@ -426,7 +427,9 @@ class Project:
         """
         where, written = words.place(place), words.line("text", text)
         if where.doc_id is None:
-            raise codes.CORRECTED_SOUND(where=where.sound)
+            raise families.INVALID_VALUE.of(UserError)(
+                "a correction is of a recording of the archive", "name a document instead of a sound", where=where.sound
+            )
         with self.editing(person, "correct") as edit:
             number = rows.put_correction(edit, where, {"text": written})
             if edit.save(None) is not None:
@@ -614,7 +617,12 @@ def _demand_outside(folder: Path) -> None:
         except OSError:
             continue
         if b"swsdist-store/" in head:
-            raise codes.PROJECT_IN_STORE(where=str(folder), store=above)
+            raise families.OUTPUT_REFUSED(
+                "the folder lies in the store {store}, which may be removed and made again",
+                "name a folder of its own for the glossary",
+                where=str(folder),
+                store=above,
+            )
 
 
 def _sound_of(data: bytes) -> tuple[float, int]:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.audio.streams import sha256
+from swsdist.core.codes import families
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import UserError
 from swsdist.core.fingerprint import plain
@@ -220,7 +221,9 @@ def verdict(value: object) -> str:
         UserError: it is none.
     """
     if value not in VERDICTS:
-        raise codes.INVALID_VERDICT(verdict=value)
+        raise families.INVALID_VALUE.of(UserError)(
+            "{verdict!r} is no verdict", "judge `yes`, `no` or `unsure`", verdict=value
+        )
     return str(value)
 
 
@@ -365,10 +368,21 @@ def document_of(file: str, media: Sequence[str], store: Store | None) -> Documen
             (name,) = meant
             return name, min(channel for other, channel in paths if other == name)
         if meant:
-            raise codes.SEVERAL_RECORDINGS(where=file, count=len(meant), names=", ".join(sorted(meant)[:3]))
+            raise families.AMBIGUOUS(
+                "{count} recordings may be meant: {names}",
+                "name the one: --document NAME, or NAME#2 for its second channel",
+                where=file,
+                count=len(meant),
+                names=", ".join(sorted(meant)[:3]),
+            )
     if exported is not None:
         return exported
-    raise codes.NO_RECORDING_OF(where=file, names=", ".join(dict.fromkeys(names)))
+    raise families.UNKNOWN_NAME(
+        "the store has no recording of the name {names}",
+        "name the one that the annotations are of: --document NAME",
+        where=file,
+        names=", ".join(dict.fromkeys(names)),
+    )
 
 
 def documents_beside(store: Store) -> dict[str, Document]:

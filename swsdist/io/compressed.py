@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from swsdist.core.codes import families
 from swsdist.core.codes import io as codes
 from swsdist.io.failures import explain
 from swsdist.io.filesystem import is_remote, open_path
@@ -57,18 +58,24 @@ def opened(path: str, storage: Mapping[str, object] | None = None, *, what: str 
 def _raw(path: str, storage: Mapping[str, object] | None, what: str) -> BinaryIO:
     try:
         if not is_remote(path) and not _is_regular(path):  # before opening: a pipe without writer blocks
-            raise codes.NOT_A_REGULAR_FILE(where=path)
+            raise families.WRONG_KIND(
+                "this is a pipe or a device, not a file",
+                "write it to a file first, and name that (it may be compressed)",
+                where=path,
+            )
         result = open_path(path, storage)
         # s3fs's file does not bound line lengths.
         return cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, result))) if is_remote(path) else result
     except (FileNotFoundError, NotADirectoryError) as error:
         raise codes.NO_SUCH_FILE(where=path, what=what) from error
     except IsADirectoryError as error:
-        raise codes.NO_FILE_BUT_FOLDER(where=path) from error
+        raise families.WRONG_KIND("this is a folder, not a file", "name a file", where=path) from error
     except OSError as error:
         raise explain(error, short(path, 300)) or error from error
     except ValueError as error:  # a zero byte
-        raise codes.INVALID_FILE_NAME(where=repr(path), error=error) from error
+        raise families.UNWRITABLE_NAME(
+            "this cannot be the name of a file ({error})", "correct the path", where=repr(path), error=error
+        ) from error
 
 
 def _is_regular(path: str) -> bool:
@@ -107,7 +114,9 @@ def lines(path: str, storage: Mapping[str, object] | None = None) -> Iterator[tu
         while line := stream.readline(LONGEST_LINE):
             number += 1
             if len(line) == LONGEST_LINE or b"\x00" in line:
-                raise codes.NOT_A_TEXT_FILE(where=f"{path}, line {number}")
+                raise families.MALFORMED_FILE(
+                    "this is not a text file", "name a text file in UTF-8", where=f"{path}, line {number}"
+                )
             try:
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError:

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from swsdist.core.codes import Code
+from swsdist.core.codes import Code, families
 from swsdist.core.codes import storage as codes
 from swsdist.core.errors import StorageError, TransientError
 
@@ -72,7 +72,9 @@ _S3_ANSWERS: dict[Code[StorageError], tuple[str, ...]] = {
     codes.STORAGE_TIMEOUT: ("RequestTimeout",),
     codes.CLOCK_SKEW: ("RequestTimeTooSkewed",),
     codes.ARCHIVED_OBJECT: ("InvalidObjectState",),
-    codes.INVALID_BUCKET_NAME: ("InvalidBucketName",),
+    families.INVALID_S3_NAME.saying("this cannot be the name of a bucket{detail}", "check its spelling"): (
+        "InvalidBucketName",
+    ),
 }
 _S3 = {answer: code for code, answers in _S3_ANSWERS.items() for answer in answers}
 
@@ -90,7 +92,9 @@ _BOTO: dict[str, Code[StorageError]] = {
     "ResponseParserError": codes.S3_TRANSFER_DAMAGED,
     "ConnectionError": codes.SERVER_UNREACHABLE,
     "HTTPClientError": codes.SERVER_UNREACHABLE,
-    "ParamValidationError": codes.INVALID_S3_NAME,
+    "ParamValidationError": families.INVALID_S3_NAME.saying(
+        "S3 does not take this name{detail}", "check bucket and key"
+    ),
 }
 
 

@@ -12,6 +12,7 @@ from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from swsdist.core.codes import families
 from swsdist.core.codes import io as codes
 
 if TYPE_CHECKING:
@@ -42,7 +43,9 @@ def number(text: str, name: str, where: str) -> float:
     """
     value = float(text) if _DECIMAL.fullmatch(text) else math.nan
     if not math.isfinite(value):
-        raise codes.BAD_NUMBER(where=where, name=name, text=text)
+        raise families.MALFORMED_LINE(
+            "{name} is {text!r}", "give the {name} as a finite decimal number", where=where, name=name, text=text
+        )
     return value
 
 
@@ -65,7 +68,9 @@ def integer(text: str, name: str, where: str) -> int:
         DataError: the text has another form.
     """
     if not _INTEGER.fullmatch(text):
-        raise codes.BAD_INTEGER(where=where, name=name, text=text)
+        raise families.MALFORMED_LINE(
+            "{name} is {text!r}", "give the {name} as a whole number from 0", where=where, name=name, text=text
+        )
     return int(text)
 
 

@@ -43,8 +43,9 @@ from io import UnsupportedOperation
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, NamedTuple, TypeVar, cast
 
+from swsdist.core.codes import families
 from swsdist.core.codes import io as codes
-from swsdist.core.codes import storage as storage_codes
+from swsdist.core.errors import StoreError, UserError
 from swsdist.core.text import is_signed, shown
 from swsdist.io.failures import OF_WRITING, TEMPORARY, explain, storage_errors
 from swsdist.io.local import open_counted, retry_local, walk
@@ -64,7 +65,13 @@ def demand_inside(name: object, where: str, key: str) -> str:
     """
     if isinstance(name, str) and "\0" not in name and not {"", ".", ".."} & set(name.split("/")):
         return name
-    raise storage_codes.OUTSIDE_NAME(where=where, key=key, name=shown(str(name))[:200])
+    raise families.DAMAGED_FILE(
+        "{key} leads out of the folder, or is not the name of a file: {name!r}",
+        "no version of swsdist writes this: find out who changed it, and do not use the files there",
+        where=where,
+        key=key,
+        name=shown(str(name))[:200],
+    )
 
 
 def demand_no_detour(root: Path, name: str) -> None:
@@ -90,7 +97,11 @@ def demand_no_detour(root: Path, name: str) -> None:
             continue
         base = base or os.path.realpath(root)
         if os.path.commonpath([base, os.path.realpath(place)]) != base:
-            raise storage_codes.FOREIGN_LINK(where=str(place))
+            raise families.WRONG_KIND.of(StoreError)(
+                "this is a link of another user that leads out of the folder",
+                "copy its target into the folder, or make the link yourself if you trust it",
+                where=str(place),
+            )
 
 
 #: Bytes that an open S3 file fetches beyond the requested range; s3fs's default of 50 MB would strain a worker's
@@ -337,7 +348,11 @@ class Folder:
             try:
                 place.mkdir(parents=True, exist_ok=True)
             except (FileExistsError, NotADirectoryError):
-                raise codes.FILE_NOT_FOLDER(where=self.path()) from None
+                raise families.WRONG_KIND(
+                    "this is a file, and a folder is needed",
+                    "name another folder, or move the file away",
+                    where=self.path(),
+                ) from None
         # Not mkstemp: its files would remain private to the owner after publishing.
         path = place / f"swsdist-{uuid.uuid4().hex}{suffix}"
         try:
@@ -362,10 +377,20 @@ def is_remote(path: str) -> bool:
     scheme, separator, _ = path.partition("://")
     if not separator:
         if path.startswith("s3:/"):
-            raise codes.MALFORMED_S3_URL(where=path, suggestion=f"s3://{path[3:].strip('/')}")
+            raise families.INVALID_VALUE.of(UserError)(
+                "an S3 url begins with s3://",
+                "{suggestion}, perhaps?",
+                where=path,
+                suggestion=f"s3://{path[3:].strip('/')}",
+            )
         return False
     if scheme != "s3":
-        raise codes.UNSUPPORTED_URL(where=path, scheme=scheme)
+        raise families.UNSUPPORTED(
+            "{scheme}:// urls cannot be read or written",
+            "give a local path, or an s3://bucket/name url",
+            where=path,
+            scheme=scheme,
+        )
     if is_signed(path):
         raise codes.SIGNED_URL(where=path)
     return True

@@ -12,8 +12,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from swsdist.core.codes import families, storage
 from swsdist.core.codes import server as codes
-from swsdist.core.codes import storage
 from swsdist.core.errors import SwsdistError
 
 #: In the project folder.
@@ -75,10 +75,18 @@ def demand_known(connection: sqlite3.Connection, where: str) -> None:
         UserError: it is one.
     """
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
-        raise codes.NOT_A_PROJECT(where=where)
+        raise families.WRONG_KIND(
+            "this SQLite file is no glossary of swsdist", "name the folder of a glossary, or a new one", where=where
+        )
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > SCHEMA_VERSION:
-        raise codes.NEWER_PROJECT(where=where, version=version, known=SCHEMA_VERSION)
+        raise families.MISMATCH(
+            "the glossary has version {version}, and this swsdist reads up to {known}",
+            "install the swsdist that wrote it, or a newer one; nothing was changed",
+            where=where,
+            version=version,
+            known=SCHEMA_VERSION,
+        )
 
 
 def read_view(file: Path, view: str) -> list[dict[str, Any]]:
@@ -122,9 +130,23 @@ def _explained(error: sqlite3.Error, file: Path) -> SwsdistError:
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return codes.DAMAGED_PROJECT(where=where, error=error, backup=BACKUP, name=file.name)
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
-        return codes.READ_ONLY_PROJECT(where=where)
+        return families.GLOSSARY_NOT_SAVED(
+            "the glossary cannot be written: the change was not saved",
+            "check the permissions of the folder and its files (ls -l), and whether the disk is mounted for writing",
+            where=where,
+        )
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return codes.BUSY_PROJECT(where=where, seconds=round(PATIENCE))
+        return families.GLOSSARY_NOT_SAVED(
+            "another program has been writing to the glossary for {seconds} s: the change was not saved",
+            "end that program, or do it again",
+            where=where,
+            seconds=round(PATIENCE),
+        )
     if code == sqlite3.SQLITE_CANTOPEN and not file.exists():
         return storage.MISSING_FILE(where=where, detail="")
-    return codes.UNWRITTEN_PROJECT(where=where, error=error)
+    return families.GLOSSARY_NOT_SAVED(
+        "the glossary cannot be read or written ({error}): a change was not saved",
+        "check the disk and the permissions of the folder",
+        where=where,
+        error=error,
+    )

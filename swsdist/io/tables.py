@@ -34,7 +34,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from swsdist.core.codes import Code
+from swsdist.core.codes import Code, families
 from swsdist.core.codes import io as codes
 from swsdist.core.errors import TableError
 from swsdist.core.types import JUDGEMENTS, QUERIES, REFERENCES
@@ -198,7 +198,11 @@ class _Source:
         except (UnicodeDecodeError, csv.Error):
             return ","
         if result == [";", "\t"]:
-            raise codes.MIXED_SEPARATORS(where=f"{self.path}, line 1")
+            raise families.MALFORMED_FILE.of(TableError)(
+                "semicolons and tabs separate the names of the columns",
+                "separate the columns by one of them, or by commas",
+                where=f"{self.path}, line 1",
+            )
         return result[0] if result else ","
 
     def columns(self, schema: pa.Schema) -> pa.Table:
@@ -270,7 +274,13 @@ class _Source:
             raise self._malformed([], str(error)) from error
         for name, times in Counter(header).items():
             if times > 1:
-                raise codes.DUPLICATE_COLUMN(where=self.first, column=short(name), times=times)
+                raise families.DUPLICATE_NAME.of(TableError)(
+                    "duplicate column {column!r} ({times} times)",
+                    "keep one of them",
+                    where=self.first,
+                    column=short(name),
+                    times=times,
+                )
         return list(header)
 
     def _required(self, schema: pa.Schema, result: Sequence[str]) -> list[str]:
@@ -287,7 +297,9 @@ class _Source:
                 remedy = f"did you mean {folded[close[0]]!r}? Rename it to {field.name!r}"
             else:
                 remedy = f"add it to the names of columns; found: {found}"
-            raise codes.MISSING_COLUMN(where=self.first, column=field.name, advice=remedy)
+            raise families.MISSING_COLUMN(
+                "there is no column {column!r}", "{advice}", where=self.first, column=field.name, advice=remedy
+            )
         return [name for name in schema.names if name in result]
 
     def _malformed(self, header: Sequence[str], message: str) -> TableError:
@@ -301,10 +313,21 @@ class _Source:
         try:
             for begin, record in self._records():
                 if len(record) != len(header):
-                    return codes.CELL_COUNT(where=f"{self.path}, line {begin}", cells=len(record), columns=len(header))
+                    return families.BAD_CELL(
+                        "the row has {cells} cells, the header {columns}",
+                        'quote a value that holds the separator: "a, b"',
+                        where=f"{self.path}, line {begin}",
+                        cells=len(record),
+                        columns=len(header),
+                    )
         except csv.Error as error:
             message = str(error)
-        return codes.MALFORMED_CSV(where=f"{self.path}, line {begin}", error=message)
+        return families.MALFORMED_FILE.of(TableError)(
+            "the table cannot be read as CSV ({error})",
+            "look for a quote that is opened and not closed",
+            where=f"{self.path}, line {begin}",
+            error=message,
+        )
 
 
 class _Project(_Source):
@@ -312,7 +335,12 @@ class _Project(_Source):
 
     def columns(self, schema: pa.Schema) -> pa.Table:
         if "doc_id" not in schema.names or "query_id" not in schema.names:
-            raise codes.NO_TABLE_OF_GLOSSARY(where=self.path, columns=", ".join(schema.names))
+            raise families.UNSUPPORTED.of(TableError)(
+                "a glossary has no table with the columns {columns}",
+                "a glossary is a table of queries and of references; name another file here",
+                where=self.path,
+                columns=", ".join(schema.names),
+            )
         view = "judgements" if "verdict" in schema.names else "queries" if "example" in schema.names else "references"
         rows = read_view(Path(self.path), view)
         names = [field.name for field in _VIEWS[view] if field.name in schema.names]
@@ -369,8 +397,20 @@ def _column(source: _Source, raw: pa.Table, field: pa.Field) -> pa.ChunkedArray:
     checks: list[tuple[Code[TableError], pa.ChunkedArray]] = []
     if pa.types.is_string(field.type):
         values = column
-        checks.append((codes.LINE_BREAK_IN_CELL, pc.match_substring_regex(values, "[\n\r]")))
-        checks.append((codes.NUL_IN_CELL, pc.match_substring(values, "\0")))
+        checks.append(
+            (
+                families.BAD_CELL.saying(
+                    "{column}{value} goes over several lines{also}", "look for a quote that is opened and not closed"
+                ),
+                pc.match_substring_regex(values, "[\n\r]"),
+            )
+        )
+        checks.append(
+            (
+                families.BAD_CELL.saying("{column}{value} holds a NUL{also}", "take it out"),
+                pc.match_substring(values, "\0"),
+            )
+        )
     else:
         values = _numbers(source, column, field)
     if not field.nullable:
@@ -379,16 +419,34 @@ def _column(source: _Source, raw: pa.Table, field: pa.Field) -> pa.ChunkedArray:
         empty = pc.is_null(values)
         if pa.types.is_string(field.type):
             empty = pc.or_(empty, pc.fill_null(pc.equal(pc.utf8_trim_whitespace(values), ""), False))
-        checks.append((codes.EMPTY_TABLE_CELL, empty))
+        checks.append(
+            (families.BAD_CELL.saying("{column}{value} is empty{also}", "give a {column}, or drop the row"), empty)
+        )
     if pa.types.is_floating(field.type):
-        checks.append((codes.NON_FINITE_CELL, pc.invert(pc.is_finite(values))))
+        checks.append(
+            (
+                families.BAD_CELL.saying("{column}{value} is not a finite number{also}", "give a number"),
+                pc.invert(pc.is_finite(values)),
+            )
+        )
     if field.name in _COUNTED_FROM_ONE:
-        checks.append((codes.CELL_BELOW_ONE, pc.less(values, 1)))
+        checks.append(
+            (families.BAD_CELL.saying("{column}{value} is less than 1{also}", "count from 1"), pc.less(values, 1))
+        )
     if field.name in _NOT_NEGATIVE:
-        checks.append((codes.NEGATIVE_CELL, pc.less(values, 0)))
+        checks.append(
+            (families.BAD_CELL.saying("{column}{value} is negative{also}", "give seconds, from 0"), pc.less(values, 0))
+        )
     if field.name in _SECONDS:
         values = pc.add(values, 0.0)  # no -0.0
-        checks.append((codes.CELL_TOO_LARGE, pc.greater(values, LATEST)))
+        checks.append(
+            (
+                families.BAD_CELL.saying(
+                    "{column}{value} is longer than any recording{also}", "give seconds, up to {most}"
+                ),
+                pc.greater(values, LATEST),
+            )
+        )
     for code, mask in checks:
         _check_rows(source, values, field.name, code, mask)
     return values
@@ -506,7 +564,14 @@ def _converted(
     value = (bad.cast(pa.binary()) if convert is _utf8 else bad)[0].as_py()
     if "," in str(value) and pa.types.is_floating(field.type):
         required = "decimal points, or commas in all numbers of the table, and not before three digits in each"
-    raise codes.BAD_CELL(where=source.place(low), column=field.name, value=_shown(value), expected=required)
+    raise families.BAD_CELL(
+        "{column} is {value}",
+        "give {expected}, or nothing",
+        where=source.place(low),
+        column=field.name,
+        value=_shown(value),
+        expected=required,
+    )
 
 
 def _yes_and_no(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -548,7 +613,13 @@ def _check_spans(source: _Source, table: pa.Table) -> None:
     begin = pc.fill_null(start, 0.0)
     row = pc.index(pc.fill_null(pc.less_equal(end, begin), False), True).as_py()
     if row >= 0:
-        raise codes.END_NOT_AFTER_START(where=source.place(row), end=end[row].as_py(), start=begin[row].as_py())
+        raise families.INVALID_TIMES.of(TableError)(
+            "end {end} is not after start {start}",
+            "give start and end in seconds, both from the beginning of the recording",
+            where=source.place(row),
+            end=end[row].as_py(),
+            start=begin[row].as_py(),
+        )
 
 
 def _check_unique(source: _Source, table: pa.Table, key: Sequence[str]) -> None:
@@ -565,7 +636,13 @@ def _check_unique(source: _Source, table: pa.Table, key: Sequence[str]) -> None:
     first, second = same.column("row")[0].as_py(), same.column("row")[1].as_py()
     shown = ", ".join(f"no {name}" if group[name] is None else f"{name} {_shown(group[name])}" for name in key)
     earlier = source.place(first).removeprefix(f"{source.path}, ")
-    raise codes.DUPLICATE_ROW(where=source.place(second), key=shown, first=earlier)
+    raise families.DUPLICATE_NAME.of(TableError)(
+        "duplicate row: {key}, first in {first}",
+        "drop or rename one",
+        where=source.place(second),
+        key=shown,
+        first=earlier,
+    )
 
 
 def _check_rows(
@@ -610,6 +687,13 @@ def unknown_names(
         lines = (place(path, row, storage).removeprefix(f"{path}, ") for row in rows[:_SHOWN])
         shown = ", ".join(f"{name} ({line})" for name, line in zip(names, lines, strict=False))
         others = f", nor what {len(rows) - 1} other rows name: {shown}{', ...' if len(rows) > _SHOWN else ''}"
-    return codes.UNKNOWN_TABLE_NAME(
-        where=place(path, rows[0], storage), what=what, name=names[0], others=others, advice=remedy, known=sample(there)
+    return families.UNKNOWN_NAME.of(TableError)(
+        "there is no {what} {name}{others}",
+        "{advice}; there are {known}",
+        where=place(path, rows[0], storage),
+        what=what,
+        name=names[0],
+        others=others,
+        advice=remedy,
+        known=sample(there),
     )

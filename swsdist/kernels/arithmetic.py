@@ -19,7 +19,9 @@ from typing import NamedTuple, Protocol, Self, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.core.codes import families
 from swsdist.core.codes import methods as codes
+from swsdist.core.errors import ConfigError
 from swsdist.registry.registries import DISTANCES
 
 
@@ -105,7 +107,11 @@ def weighted(terms: Sequence[tuple[str, int]]) -> Weighted:
     weights = tuple(weight * (finest // DISTANCES[name].unit) for name, weight in terms)
     shift = (sum(weights) - 1).bit_length()
     if finest >> shift == 0:
-        raise codes.WEIGHTS_TOO_UNEQUAL(terms=" + ".join(f"{weight} {name}" for name, weight in terms))
+        raise families.TOO_LARGE.of(ConfigError)(
+            "the sum {terms} does not fit 12 bits",
+            "give the streams weights that differ less",
+            terms=" + ".join(f"{weight} {name}" for name, weight in terms),
+        )
     return Weighted(weights, shift, finest >> shift)
 
 

@@ -30,8 +30,9 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike
 
 from swsdist.core.arrays import Floats, Ints
+from swsdist.core.codes import families
 from swsdist.core.codes import fuse as fuse_codes
-from swsdist.core.codes import methods as codes
+from swsdist.core.errors import UserError
 from swsdist.kernels.coding import coded
 
 #: Standard deviation of the prior on a slope, per standard deviation of its column.
@@ -213,11 +214,17 @@ def prior_weights(hits: ArrayLike, false_alarms: ArrayLike, prior: float | None)
     number_true, number_false = total(true), total(false)
     if number_true <= 0 or number_false <= 0:
         missing = "hit" if number_true <= 0 else "false alarm"
-        raise codes.ONE_KIND_OF_TRIAL(missing=missing)
+        raise families.NOTHING_TO_FIT(
+            "a logistic regression needs hits and false alarms; the labelled detections contain no {missing}",
+            "fit to more queries (fewer folds), or give a fitted FILE",
+            missing=missing,
+        )
     if prior is None:
         return true, false
     if not 0 < prior < 1:
-        raise codes.BAD_EFFECTIVE_PRIOR(prior=prior)
+        raise families.INVALID_VALUE.of(UserError)(
+            "the effective prior {prior} is not between 0 and 1", "give a number between 0 and 1", prior=prior
+        )
     trials = number_true + number_false
     return true * (prior * trials / number_true), false * ((1 - prior) * trials / number_false)
 

@@ -18,7 +18,7 @@ from functools import cache, lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
-from swsdist.core.codes import lattices as codes
+from swsdist.core.codes import families
 from swsdist.core.errors import DataError, SwsdistError, UserError
 from swsdist.core.fingerprint import stable_hash
 from swsdist.core.text import kept
@@ -80,7 +80,12 @@ def find_files(
         if kept(file) and detected is not None and form in (None, detected):
             files.append(LatticeFile(where, listing[file].identity, listing[file].size, detected))
         elif alone:
-            raise codes.UNKNOWN_LATTICE_FORMAT(where=path, formats=", ".join(LATTICE_FORMATS))
+            raise families.UNKNOWN_NAME(
+                "the format of this file is none that is known",
+                "name its format (options.lattices.format): one of {formats}",
+                where=path,
+                formats=", ".join(LATTICE_FORMATS),
+            )
         else:
             skipped(where, None)
     rank = {format_name: k for k, format_name in enumerate(LATTICE_FORMATS)}
@@ -95,7 +100,12 @@ def find_files(
         else:
             skipped(item.path, better)
     if not result:
-        raise codes.NO_LATTICES(where=path, formats=", ".join(LATTICE_FORMATS))
+        raise families.EMPTY_INPUT(
+            "no lattices or transcripts here",
+            "name a file or folder of them; formats: {formats}; or name their format (options.lattices.format)",
+            where=path,
+            formats=", ".join(LATTICE_FORMATS),
+        )
     return result
 
 

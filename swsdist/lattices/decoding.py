@@ -27,7 +27,9 @@ from pydantic import Field, PositiveFloat, model_validator
 
 from swsdist.config.section import IsPath, Section
 from swsdist.core.arrays import Floats, Singles
+from swsdist.core.codes import families
 from swsdist.core.codes import lattices as codes
+from swsdist.core.errors import DataError
 from swsdist.io.compressed import lines
 from swsdist.io.fields import number, split
 from swsdist.io.filesystem import identify
@@ -256,7 +258,13 @@ def read_bigrams(path: str, phones: Sequence[str], storage: Mapping[str, object]
             fault = f"has {entries} {order}-grams, and its header says {declared}"
             raise codes.MALFORMED_ARPA(where=where, fault=fault)
     if missing := [phone for phone in phones if phone not in unigrams]:
-        raise codes.PHONE_NOT_IN_MODEL(where=path, phone=missing[0], count=len(missing))
+        raise families.MISMATCH.of(DataError)(
+            "the language model lacks {count} phones of the recogniser, among them {phone}",
+            "train it on the recogniser's phones",
+            where=path,
+            phone=missing[0],
+            count=len(missing),
+        )
     before = [*phones, _START]
     return np.array(
         [
@@ -272,7 +280,13 @@ def read_bigrams(path: str, phones: Sequence[str], storage: Mapping[str, object]
 def _entry(fields: Sequence[str], order: int, where: str) -> tuple[Sequence[str], float, float]:
     """Phones, log weight and log back-off weight (natural; 0 if there is none) of a line."""
     if not order + 1 <= len(fields) <= order + 2:
-        raise codes.ARPA_LINE(where=where, text=" ".join(fields), order=order)
+        raise families.MALFORMED_LINE(
+            "the line is no {order}-gram: {text}",
+            "a line is LOG10-PROBABILITY PHONE [PHONE] [BACK-OFF]; write the model again",
+            where=where,
+            text=" ".join(fields),
+            order=order,
+        )
     weight = number(fields[0], "log probability", where)
     if weight > 0:
         raise codes.MALFORMED_ARPA(where=where, fault=f"has a log10 probability of {weight:g}, above 0")
@@ -356,18 +370,45 @@ class FrameDecoder:
     def __init__(self, options: Decoding, columns: Columns, storage: Mapping[str, object] | None = None) -> None:
         where = "features"
         if columns.kind not in ("logits", "posteriors"):
-            raise codes.TRACK_NOT_DECODABLE(where=where, kind=columns.kind)
+            raise families.UNSUPPORTED(
+                "the track holds {kind}, and a decoder takes logits or posteriors of phones",
+                "name another track (options.decoding.track), or have the extractor give posteriors",
+                where=where,
+                kind=columns.kind,
+            )
         self._options, self._logits = options, columns.kind == "logits"
         names, self._states = _phones(columns.names)
         ctc = options.topology == "ctc"
         if ctc and self._states > 1:
-            raise codes.CTC_OF_STATES(where=where, phone=names[0], states=self._states)
+            raise families.UNSUPPORTED(
+                "CTC needs one column a label, and {phone} has {states}",
+                "decode states of phones by topology: loop (options.decoding.topology)",
+                where=where,
+                phone=names[0],
+                states=self._states,
+            )
         if ctc and options.blank not in names:
-            raise codes.NO_BLANK(where=where, blank=options.blank, columns=", ".join(names[:8]))
+            raise families.UNKNOWN_NAME(
+                "no column {blank}; the first columns are {columns}",
+                "name the blank's column (options.decoding.blank); a track without one has topology: loop",
+                where=where,
+                blank=options.blank,
+                columns=", ".join(names[:8]),
+            )
         unknown = [name for name in options.non_speech if name not in (*names, *_NON_SPEECH)]
         if unknown:
             phones = ", ".join(names[:8])
-            raise codes.NON_SPEECH_NOT_IN_TRACK(where=where, name=unknown[0], count=len(names), phones=phones)
+            raise families.UNKNOWN_NAME(
+                (
+                    "options.decoding.non_speech has {name}, which is no phone of the track; the first of "
+                    "its {count} are {phones}"
+                ),
+                "correct the name, or leave it out",
+                where=where,
+                name=unknown[0],
+                count=len(names),
+                phones=phones,
+            )
         silent = {*options.non_speech, *([options.blank] if ctc else [])}
         #: Text of each phone; empty: no word.
         self.phones = [("" if name in silent else name) for name in names]

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swsdist.core.arrays import Floats, Ints
+from swsdist.core.codes import families
 from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import DataError, SwsdistError
 
@@ -282,7 +283,13 @@ def demand_forward(where: str, times: Ints, source: Ints, target: Ints) -> None:
     """
     back = np.flatnonzero(times[target] < times[source])
     if len(back):
-        raise codes.LINK_BACK_IN_TIME(where=where, source=int(source[back[0]]), target=int(target[back[0]]))
+        raise families.DAMAGED_LATTICE(
+            "a link leads from node {source} back to an earlier time, at node {target}",
+            "correct the times of the nodes, or write the lattice again",
+            where=where,
+            source=int(source[back[0]]),
+            target=int(target[back[0]]),
+        )
 
 
 def text_of(label: int, words: Mapping[int, str] | None, where: str) -> str:
@@ -296,7 +303,12 @@ def text_of(label: int, words: Mapping[int, str] | None, where: str) -> str:
     if words is None:
         return str(label)
     if label not in words:
-        raise codes.UNKNOWN_LABEL(where=where, label=label)
+        raise families.UNKNOWN_NAME.of(DataError)(
+            "the list of words has no number {label}",
+            "name the words.txt with which the lattices were made",
+            where=where,
+            label=label,
+        )
     return words[label]
 
 

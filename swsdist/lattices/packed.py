@@ -24,7 +24,8 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat
 
 from swsdist.config.section import Section
 from swsdist.core.arrays import Bools, Floats, Ints
-from swsdist.core.codes import lattices as codes
+from swsdist.core.codes import families
+from swsdist.core.errors import DataError
 from swsdist.kernels.lattices import accumulate, grouped, reachable, topological
 from swsdist.lattices.lattice import BREAK, MILLISECOND, Lattice, LeftOut, Word
 from swsdist.lattices.words import Spelling, spelled
@@ -181,7 +182,11 @@ def _graph(lattice: Lattice) -> _Graph:
     rank[by_rank] = np.arange(lattice.states)
     order = topological(lattice.target, arcs, states, by_rank, rank, *leaving)
     if len(order) < np.count_nonzero(states):
-        raise codes.LATTICE_CYCLE(where=lattice.key)
+        raise families.DAMAGED_LATTICE(
+            "the lattice has a cycle: a path can return to a state that it left",
+            "write a lattice without cycles; programs that prune or determinise lattices do",
+            where=lattice.key,
+        )
     return _Graph(order, arcs, leaving, entering)
 
 
@@ -305,7 +310,12 @@ def pack(lattice: Lattice, recipe: Recipe) -> Packed:
     times = np.rint(connected.times[states] * factor)
     ticks = round(max(lattice.length, 0) * factor)
     if ticks >= 1 << 31:
-        raise codes.LATTICE_TOO_LONG(where=lattice.key, seconds=ticks * TICK)
+        raise families.TOO_LARGE.of(DataError)(
+            "the lattice lasts {seconds:.0f} s",
+            "give its frame shift (options.lattices.frame_shift)",
+            where=lattice.key,
+            seconds=ticks * TICK,
+        )
     return Packed(
         times.astype(np.int32),
         np.minimum(np.exp(sums.alpha + sums.beta - sums.total)[states], 1.0),
@@ -345,5 +355,12 @@ def _spelled(lattice: Lattice, recipe: Recipe) -> tuple[tuple[str, ...], NDArray
         text = recipe.label_of(label) if k else ""
         places[k] = number.setdefault(text, len(number))
         if text not in ("", BREAK) and written.setdefault(int(places[k]), label) != label and not lattice.probabilities:
-            raise codes.LABELS_MEET(where=lattice.key, first=written[int(places[k])], second=label, text=text)
+            raise families.DUPLICATE_NAME(
+                "the labels {first} and {second} are both {text} without case and outer punctuation",
+                "keep labels as they are (options.recipe.spelling: exact), as for phones",
+                where=lattice.key,
+                first=written[int(places[k])],
+                second=label,
+                text=text,
+            )
     return tuple(number), places

@@ -28,7 +28,9 @@ from pydantic import Field, PositiveFloat, model_validator
 from swsdist.audio.speech import find_speech
 from swsdist.config.section import IsPath, Section
 from swsdist.core.arrays import Singles
+from swsdist.core.codes import families
 from swsdist.core.codes import lattices as codes
+from swsdist.core.errors import ConfigError, UserError
 from swsdist.core.needs import LEAST, Needs
 from swsdist.io.filesystem import Folder, identify, is_remote
 from swsdist.io.remote.scratch import scratch
@@ -90,10 +92,20 @@ class Pocketsphinx(Section):
                 files.append(None)
                 continue
             if is_remote(path):
-                raise codes.MODEL_IS_REMOTE(where=f"options.recogniser.options.{key}", path=path)
+                raise families.UNSUPPORTED.of(ConfigError)(
+                    "pocketsphinx cannot read {path}: it reads files of its machine",
+                    "copy it to a folder that every node has",
+                    where=f"options.recogniser.options.{key}",
+                    path=path,
+                )
             listed = Folder(path).listing() if key == "model" else {}
             if not listed and not Path(path).is_file():
-                raise codes.NO_MODEL(where=f"options.recogniser.options.{key}", path=path)
+                raise families.MISSING_MODEL(
+                    "there is no {path}, or it is empty",
+                    "correct the path",
+                    where=f"options.recogniser.options.{key}",
+                    path=path,
+                )
             files.append([[name, item.identity] for name, item in listed.items()] or identify(path))
         values = self.model_dump(mode="json", exclude={"model", "dictionary", "lm"})
         return [values, files, version("pocketsphinx")]
@@ -179,8 +191,12 @@ def _configured(options: Pocketsphinx) -> Any:
                 raise KeyError(name)
             library.Config(loglevel="FATAL", **{name: value})
         except (KeyError, ValueError, TypeError):
-            raise codes.RECOGNISER_PARAMETER(
-                where="options.recogniser.options.parameters", name=name, value=value
+            raise families.INVALID_VALUE(
+                "pocketsphinx takes no parameter {name}: {value}, or another option sets it",
+                "give a parameter of `pocketsphinx` and a value of its type",
+                where="options.recogniser.options.parameters",
+                name=name,
+                value=value,
             ) from None
     return library.Config(samprate=RATE, loglevel="FATAL", ascale=options.scale, **values, **options.parameters)
 
@@ -197,9 +213,25 @@ def _decoder(options: str) -> Any:
         try:
             decoder = library.Decoder(config)
         except RuntimeError as error:
-            raise codes.RECOGNISER_NOT_MADE(where="options.recogniser", error=error) from None
+            raise families.UNUSABLE_MODEL.of(UserError)(
+                "pocketsphinx cannot use its models: {error}",
+                (
+                    "give model, dictionary and lm that belong together; `pocketsphinx single FILE -loglevel "
+                    "INFO` says more"
+                ),
+                where="options.recogniser",
+                error=error,
+            ) from None
         finally:
             library.set_loglevel("FATAL")
         if ignored := _IGNORED.search(Path(log.name).read_text(errors="replace")):
-            raise codes.DICTIONARY_LINE(where=f"{given.dictionary}:{ignored['line']}", fault=ignored["fault"])
+            raise families.MALFORMED_LINE.of(UserError)(
+                "pocketsphinx ignores the line: {fault}",
+                (
+                    "write words with pronunciations in the phones of its acoustic model (its option model), "
+                    "or remove the line"
+                ),
+                where=f"{given.dictionary}:{ignored['line']}",
+                fault=ignored["fault"],
+            )
     return decoder

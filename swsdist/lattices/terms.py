@@ -34,6 +34,7 @@ import numpy as np
 from pydantic import Field, NonNegativeFloat, NonNegativeInt
 
 from swsdist.config.section import IsPath, Section
+from swsdist.core.codes import families
 from swsdist.core.codes import lattices as codes
 from swsdist.core.codes import searcher as searcher_codes
 from swsdist.core.types import columns
@@ -77,10 +78,17 @@ def read_dictionary(
         if rest and _PROBABILITY.fullmatch(rest[0]) and (weighted or not rest[0].isdecimal()):
             probability = float(rest[0])
             if probability == 0:
-                raise codes.IMPOSSIBLE_PRONUNCIATION(where=where, word=word)
+                raise families.MALFORMED_LINE(
+                    "a pronunciation of {word} has the probability 0",
+                    "remove the line, or give a probability above 0",
+                    where=where,
+                    word=word,
+                )
             cost, rest = -math.log(probability) + 0.0, rest[1:]
         if not rest:
-            raise codes.NO_PHONES(where=where, word=word)
+            raise families.MALFORMED_LINE(
+                "the pronunciation of {word} has no phones", "give its phones, or remove it", where=where, word=word
+            )
         if variant := _VARIANT.fullmatch(word):
             word = variant["word"]
         result.setdefault(spelled(word, spelling), []).append(Alternative(tuple(rest), cost))
@@ -98,7 +106,9 @@ def read_rules(path: str, storage: Mapping[str, object] | None, spelling: Spelli
     for where, fields in _rows(path, storage):
         letters = spelled(fields[0], spelling) or fields[0]
         if letters in result:
-            raise codes.DUPLICATE_RULE(where=where, letters=letters)
+            raise families.DUPLICATE_NAME(
+                "a second rule for the letters {letters}", "keep one of them", where=where, letters=letters
+            )
         result[letters] = tuple(fields[1:])
     return result
 

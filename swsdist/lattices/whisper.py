@@ -42,9 +42,9 @@ from swsdist.audio.speech import HOP, WINDOW, levels, quiet_and_loud
 from swsdist.audio.speech import stretches as speech_stretches
 from swsdist.config.section import IsPath, Section
 from swsdist.core.arrays import Singles
-from swsdist.core.codes import Code
+from swsdist.core.codes import Code, families
 from swsdist.core.codes import lattices as codes
-from swsdist.core.errors import DataError
+from swsdist.core.errors import ConfigError, DataError
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import identify
 from swsdist.io.local import folder_of, way_to
@@ -307,7 +307,17 @@ class Whisper(Section):
         if not folder.is_dir():
             raise codes.NO_WHISPER_MODEL(where=where, model=self.model, fix=way_to(self.model))
         if missing := [name for name in (*_FILES, "vocabulary.*") if not any(folder.glob(name))]:
-            raise codes.NO_MODEL_OF_RECOGNISER(where=where, model=self.model, missing=", ".join(missing))
+            raise families.UNUSABLE_MODEL(
+                "{model} is no Whisper model of CTranslate2: it lacks {missing}",
+                (
+                    "name one (hf download Systran/faster-whisper-base), or convert this one: "
+                    "ct2-transformers-converter --model FOLDER --output_dir FOLDER-ct2 --copy_files "
+                    "tokenizer.json preprocessor_config.json --quantization int8"
+                ),
+                where=where,
+                model=self.model,
+                missing=", ".join(missing),
+            )
         self._check(folder)
         values = self.model_dump(mode="json", exclude={"model", "device"})
         files = [*_FILES, *sorted(path.name for name in _OTHERS for path in folder.glob(name))]
@@ -320,14 +330,24 @@ class Whisper(Section):
         named = (re.fullmatch(r"<\|([a-z]{2,3})\|>", token) for token in vocabulary)
         languages = sorted({match[1] for match in named if match}) if len(vocabulary) >= _MULTILINGUAL else ["en"]
         if self.language is not None and self.language not in languages:
-            raise codes.NO_LANGUAGE_OF_RECOGNISER(
-                where=f"{where}.language", language=self.language, languages=", ".join(languages)
+            raise families.UNKNOWN_NAME.of(ConfigError)(
+                "the model does not know the language {language}",
+                "choose one of {languages}, or none: it is detected",
+                where=f"{where}.language",
+                language=self.language,
+                languages=", ".join(languages),
             )
         tokens = _tokens(str(folder / "tokenizer.json"))
         text = " " + ", ".join(self.hotwords)
         size = len(tokens.encode(text, add_special_tokens=False).ids) if self.hotwords else 0
         if size > _PROMPT:
-            raise codes.TOO_MANY_HOTWORDS(where=f"{where}.hotwords", tokens=size, most=_PROMPT)
+            raise families.TOO_LARGE.of(ConfigError)(
+                "hotwords are {tokens} tokens of the model; a prompt has room for {most}",
+                "give fewer, the rarest names first",
+                where=f"{where}.hotwords",
+                tokens=size,
+                most=_PROMPT,
+            )
 
     def _model(self) -> _Model:
         return _loaded(self._folder, self.device, self.dtype)

@@ -23,6 +23,7 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Literal, NamedTuple
 
+from swsdist.core.codes import families
 from swsdist.core.codes import io as io_codes
 from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import DataError
@@ -229,7 +230,9 @@ def words_of(text: str, start: object, end: object, where: str, confidence: obje
     first, last = demand_span(text, start, end, where)
     sure = 1.0 if confidence is None else _number(confidence)
     if not 0 <= sure <= 1 + _ROUNDING:
-        raise codes.BAD_CONFIDENCE(where=where, text=short(str(confidence)))
+        raise families.MALFORMED_LINE(
+            "the confidence is {text!r}", "give a number from 0 to 1", where=where, text=short(str(confidence))
+        )
     return [Word(piece, first, last, min(sure, 1.0)) for word in text.split() for piece in pieces(word)]
 
 
@@ -240,7 +243,12 @@ def demand_kept(text: str, where: str) -> None:
         DataError: it has a zero byte or half of a surrogate pair.
     """
     if not kept(text):
-        raise codes.UNKEPT_TEXT(where=where, text=short(text))
+        raise families.MALFORMED_LINE(
+            "the text '{text}' has a zero byte or half of a surrogate pair, which no file keeps",
+            "write the file again, with whole characters",
+            where=where,
+            text=short(text),
+        )
 
 
 def demand_span(text: str, start: object, end: object, where: str) -> tuple[float, float]:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.core.arrays import Ints, Singles
+from swsdist.core.codes import families
 from swsdist.core.codes import methods as codes
 from swsdist.kernels.distances.interface import Distance
 from swsdist.kernels.products import local_distances
@@ -89,7 +90,11 @@ def path(
     result, steps = traced(table, rule.trace, rule.option)
     frames = int(result.frames[-1])
     if frames == 0:
-        raise codes.NO_PATH(frame=end_frame)
+        raise families.UNDEFINED(
+            "no path ends at frame {frame}",
+            "give the end of a detection; a query of bounded slope needs half as many frames before it",
+            frame=end_frame,
+        )
     if rule.trace_path is not None:
         first = end_frame - frames + 1
         _, steps = traced(np.ascontiguousarray(table[:, -frames:]), rule.trace_path, rule.option)

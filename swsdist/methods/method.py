@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import pyarrow as pa
 
 from swsdist.config.search import Search
-from swsdist.core.codes import methods as codes
+from swsdist.core.codes import families
 from swsdist.core.fingerprint import SLOTS
 from swsdist.core.types import CANDIDATES, columns
 from swsdist.registry.registries import METHODS
@@ -160,7 +160,14 @@ def demand_readable(search: Search, store: Store) -> None:
     """
     reads, kind = METHODS[search.method].reads, store.manifest.kind
     if kind != reads:
-        raise codes.NOT_METHOD_STORE(where=store.folder.path(), method=search.method, expected=reads, kind=kind)
+        raise families.WRONG_KIND(
+            "the method {method} reads a store of {expected}, and the store holds {kind}",
+            "name another store, or another method (search.method)",
+            where=store.folder.path(),
+            method=search.method,
+            expected=reads,
+            kind=kind,
+        )
 
 
 def identity(search: Search) -> list[object]:

@@ -33,7 +33,8 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 import pyarrow as pa
 
 from swsdist.config import Config
-from swsdist.core.codes import pipeline as codes
+from swsdist.core.codes import families
+from swsdist.core.errors import StoreError, UserError
 from swsdist.core.fingerprint import ALL_SLOTS, Naming, fingerprint
 from swsdist.core.needs import LEAST, Needs
 from swsdist.io.filesystem import Folder, locate
@@ -111,7 +112,12 @@ class Inputs:
             UserError: the chain has inputs of another type.
         """
         if not isinstance(self.provided, kind):
-            raise codes.MISSING_CHAIN_INPUTS(stage=self.stage[0], kind=kind.__name__)
+            raise families.MISSING_INPUT(
+                "the stage {stage} needs {kind}, which this chain does not have",
+                "use the stage in a chain that has it",
+                stage=self.stage[0],
+                kind=kind.__name__,
+            )
         return self.provided
 
     def receipts(self, input_name: str) -> ReceiptList:
@@ -420,7 +426,9 @@ def read(source: ExternalTable, storage: Mapping[str, Any]) -> InputTable:
     makers = plans[source.plan].steps if source.plan in plans else {}
     name = next((name for name in reversed(makers) if source.table in makers[name].tables), None)
     if name is None:
-        raise codes.NO_SUCH_SOURCE(
+        raise families.UNKNOWN_NAME.of(StoreError)(
+            "the source run has no table {table} in a plan {plan!r}",
+            "name one of its plans ({plans}) and one of their tables ({tables})",
             where=folder.path(),
             table=source.table,
             plan=source.plan,
@@ -430,7 +438,12 @@ def read(source: ExternalTable, storage: Mapping[str, Any]) -> InputTable:
     planned = makers[name]
     receipts = receipts_of(Ledger(folder), planned)
     if len(receipts) < planned.planned:
-        raise codes.INCOMPLETE_SOURCE(where=folder.path(), step=name)
+        raise families.NOT_FINISHED(
+            "step {step} of the source run is not done",
+            "finish that run, then run this one",
+            where=folder.path(),
+            step=name,
+        )
     return InputTable(str(source), planned.tables[source.table], receipts, planned.place or folder.root)
 
 
@@ -544,22 +557,43 @@ class Chain:
         earlier: dict[str, Step] = {}
         for step in self.steps:
             if step.name in earlier:
-                raise codes.DUPLICATE_STEP(chain=self.name, step=step.name)
+                raise families.DUPLICATE_NAME.of(UserError)(
+                    "the chain {chain} has two steps {step!r}",
+                    "give each step its own name",
+                    chain=self.name,
+                    step=step.name,
+                )
             for source in (source for input_name in step.reads for source in step.sources(input_name)):
                 if isinstance(source, ExternalTable):
                     continue
                 maker, _, table = source.partition(":")
                 if maker not in earlier or table not in earlier[maker].stage.tables:
-                    raise codes.UNKNOWN_SOURCE(step=step.name, chain=self.name, source=source)
+                    raise families.UNKNOWN_NAME(
+                        "step {step} of the chain {chain} reads {source}, which no earlier step makes",
+                        "name a source `step:table` of an earlier step",
+                        step=step.name,
+                        chain=self.name,
+                        source=source,
+                    )
             for other in earlier.values():
                 if other.stage.name == step.stage.name and not _alike(other.stage, step.stage):
-                    raise codes.DUPLICATE_STAGE(
-                        first=other.name, second=step.name, chain=self.name, stage=step.stage.name
+                    raise families.DUPLICATE_NAME.of(UserError)(
+                        "steps {first} and {second} of the chain {chain} use different stages of one name, {stage!r}",
+                        "rename one of the stages: tasks find their stage by its name",
+                        first=other.name,
+                        second=step.name,
+                        chain=self.name,
+                        stage=step.stage.name,
                     )
             earlier[step.name] = step
         labels = [label for step in self.steps for label, _ in self.digested(step)]
         if len(set(labels)) < len(labels):
-            raise codes.DUPLICATE_DIGEST(chain=self.name, names=", ".join(labels))
+            raise families.DUPLICATE_NAME.of(UserError)(
+                "two tables of the chain {chain} are digested under one name: {names}",
+                "give one of the steps other `labels`, or declare its table with digested=False",
+                chain=self.name,
+                names=", ".join(labels),
+            )
 
     def _wired(self, stages: Sequence[Step | Stage]) -> Iterator[Step]:
         """The steps, with the sources of all tables."""
@@ -572,11 +606,24 @@ class Chain:
                 if len(makers) == 1:
                     reads[input_name] = f"{makers[0]}:{table}"
                 elif makers:
-                    raise codes.AMBIGUOUS_TABLE(
-                        step=step.name, chain=self.name, table=table, makers=", ".join(makers), input_name=input_name
+                    raise families.AMBIGUOUS(
+                        "step {step} of the chain {chain} takes {table}, which several steps make: {makers}",
+                        "name its source: Step({step!r}, ..., {{{input_name!r}: 'step:{table}'}})",
+                        step=step.name,
+                        chain=self.name,
+                        table=table,
+                        makers=", ".join(makers),
+                        input_name=input_name,
                     )
                 elif input_name in step.stage.takes and input_name not in reads:
-                    raise codes.MISSING_TABLE(step=step.name, chain=self.name, table=table, input_name=input_name)
+                    raise families.MISSING_INPUT(
+                        "step {step} of the chain {chain} takes {table}, which no earlier step makes",
+                        "name its source: Step({step!r}, ..., {{{input_name!r}: 'step:{table}'}})",
+                        step=step.name,
+                        chain=self.name,
+                        table=table,
+                        input_name=input_name,
+                    )
             before.append(replace(step, reads=reads))
         yield from before
 
@@ -606,7 +653,12 @@ class Chain:
         for step in self.steps:
             if step.name == name:
                 return step
-        raise codes.NO_SUCH_STAGE(stage=name, stages=", ".join(step.name for step in self.steps))
+        raise families.UNKNOWN_NAME(
+            "the chain has no stage {stage!r}",
+            "name one of the stages: {stages}",
+            stage=name,
+            stages=", ".join(step.name for step in self.steps),
+        )
 
     def inputs_of(self, step: Step) -> Any:
         """The inputs of a step: its own, or the chain's."""

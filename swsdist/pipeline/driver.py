@@ -19,9 +19,10 @@ import numpy as np
 from swsdist.accounts.journal import DriverJournal
 from swsdist.accounts.records import pack
 from swsdist.config import Config, dump_config, without_secrets
+from swsdist.core.codes import families
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.codes.storage import READ_ONLY_FILE_SYSTEM
-from swsdist.core.errors import StorageError, StoreError, SwsdistError, TransientError
+from swsdist.core.errors import StorageError, StoreError, SwsdistError, TransientError, UserError
 from swsdist.core.needs import Needs
 from swsdist.io.failures import FULL, TEMPORARY
 from swsdist.io.filesystem import Folder
@@ -298,9 +299,13 @@ def run_plans(configs: Mapping[str, Config], selection: StepSelection, progress:
     """
     first = next(iter(configs.values()))
     if any((config.run, config.storage) != (first.run, first.storage) for config in configs.values()):
-        raise codes.DIFFERENT_RUN_FOLDERS(where="run")
+        raise families.CONFLICTING_OPTIONS(
+            "plans of one ledger have different run folders", "give all the same `run`", where="run"
+        )
     if any(config.executor != first.executor for config in configs.values()):
-        raise codes.DIFFERENT_EXECUTORS(where="executor")
+        raise families.CONFLICTING_OPTIONS(
+            "plans of one ledger have different executors", "give all the same section `executor`", where="executor"
+        )
     ledger = Ledger(Folder(first.run, first.storage))
     demand_run_folder(ledger.run)
     alone = len(configs) == 1 and not selection.shared
@@ -356,8 +361,13 @@ def _run_first(outcome: Outcome, selection: StepSelection, progress: Progress) -
             outcome.preceding[name] = preceding
             if preceding.failures:
                 failure = preceding.failures[0]
-                raise codes.PREREQUISITE_FAILED(
-                    where=preceding.ledger.run.path(), count=len(preceding.failures), name=name, failure=failure.message
+                raise families.TASKS_FAILED(
+                    "{count} task{s} of the prerequisite run {name} failed: {failure}",
+                    "run again: computed results are kept",
+                    where=preceding.ledger.run.path(),
+                    count=len(preceding.failures),
+                    name=name,
+                    failure=failure.message,
                 )
 
 
@@ -529,8 +539,13 @@ def _by_needs(
 def _demand_earlier_steps(name: str, selection: StepSelection, left: int, planned: Mapping[str, StepRound]) -> None:
     """Raise a UserError if a step before the selected one is not done."""
     if selection.only is not None and name != selection.only:
-        raise codes.EARLIER_STAGE_OPEN(
-            where=f"--only {selection.only}", stage=name, left=left, tasks=_size_of(planned)[0]
+        raise families.NOT_FINISHED.of(UserError)(
+            "stage {stage} is not done: {left} of {tasks} tasks are left",
+            "leave --only out, or run that stage first",
+            where=f"--only {selection.only}",
+            stage=name,
+            left=left,
+            tasks=_size_of(planned)[0],
         )
 
 
@@ -551,7 +566,12 @@ def _size_of(planned: Mapping[str, StepRound]) -> tuple[int, float]:
 def _may_commit(name: str, selection: StepSelection, locks: Sequence[Lock]) -> None:
     """Raise a UserError if only another step may run, and a LockedError if a lock was lost."""
     if selection.only is not None and name != selection.only:
-        raise codes.EARLIER_STAGE_UNCOMMITTED(where=f"--only {selection.only}", stage=name)
+        raise families.NOT_FINISHED.of(UserError)(
+            "stage {stage} is not done: it has no task left, but its results are not committed",
+            "leave --only out, or run that stage first",
+            where=f"--only {selection.only}",
+            stage=name,
+        )
     _demand_locks(locks)
 
 

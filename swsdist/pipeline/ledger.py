@@ -29,6 +29,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from swsdist.core.arrays import Bools
+from swsdist.core.codes import families
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import StorageError, StoreError
 from swsdist.core.types import RECEIPTS
@@ -460,7 +461,11 @@ def demand_run_folder(run: Folder) -> None:
         return
     listed = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     if is_store:
-        raise codes.STORE_AS_RUN(where=run.path())
+        raise families.WRONG_KIND(
+            "this is a feature store, not the folder of a run",
+            "name an empty or new folder, or that of a run: `run` in the file, or --run FOLDER; nothing was written",
+            where=run.path(),
+        )
     raise codes.FOREIGN_FOLDER(where=run.path(), names=listed)
 
 
@@ -505,7 +510,12 @@ def load_plans(run: Folder) -> dict[str, Plan]:
     except FileNotFoundError:
         raise codes.NOT_A_RUN(where=run.path()) from None
     except (ValueError, RecursionError) as error:
-        raise codes.DAMAGED_PLAN(where=run.path(NAME), detail=error) from None
+        raise families.DAMAGED_FILE(
+            "plan.json is damaged ({detail})",
+            "run the config again: the plan is written anew, and computed results are kept",
+            where=run.path(NAME),
+            detail=error,
+        ) from None
     try:
         if values["schema"] != SCHEMA:
             raise ValueError(values["schema"])
@@ -526,7 +536,9 @@ def load_plans(run: Folder) -> dict[str, Plan]:
 
 def another_version(run: Folder) -> StoreError:
     """The error for a plan that this version cannot have written."""
-    return codes.OTHER_PLAN_VERSION(where=run.path())
+    return families.MISMATCH.of(StoreError)(
+        "plan.json was written by another version of swsdist", "run the config again", where=run.path()
+    )
 
 
 def receipts_of(ledger: Ledger, planned: PlannedStep) -> ReceiptList:

@@ -28,7 +28,7 @@ from pydantic import ValidationError
 from swsdist.accounts.journal import lines_of
 from swsdist.config import Config
 from swsdist.config.section import UNKNOWN
-from swsdist.core.codes import pipeline as codes
+from swsdist.core.codes import families
 from swsdist.core.errors import StoreError
 from swsdist.core.fingerprint import slots_of
 from swsdist.core.types import REJECTED
@@ -59,8 +59,13 @@ def load_chain_run(run: Folder, name: str = ONLY) -> ChainRun:
         receipts = receipts_of(chain_run.ledger, planned)
         # A store may have been compacted since: its state identifies its tables.
         if len(receipts) < planned.planned and not chain_run.plan.in_state(planned.place):
-            raise codes.INCOMPLETE_STAGE(
-                where=chain_run.run.path(), stage=step.name, left=planned.planned - len(receipts), tasks=planned.planned
+            raise families.NOT_FINISHED(
+                "stage {stage} is not done: {left} of {tasks} tasks are left",
+                "finish the run; only a finished run has a digest",
+                where=chain_run.run.path(),
+                stage=step.name,
+                left=planned.planned - len(receipts),
+                tasks=planned.planned,
             )
         chain_run.outcomes[step.name] = StepOutcome(receipts)
     chain_run.chain.inputs.recall(chain_run.plan.state)
@@ -105,7 +110,9 @@ def _unknown_name(run: Folder, error: ValidationError) -> StoreError | None:
     if any(item["type"] != UNKNOWN for item in faults):
         return None
     kind, group = (str(faults[0]["ctx"][key]) for key in ("kind", "group"))
-    return codes.MISSING_EXTENSION(
+    return families.EXTENSION.of(StoreError)(
+        "the run's {kind} {name!r} is not installed here",
+        "install its package (an entry point of {group}), or call it from Python after {registry}.add",
         where=run.path(),
         kind=kind,
         name=faults[0]["input"],
@@ -122,7 +129,13 @@ def plan_of(run: Folder, name: str = ONLY) -> Plan:
     """
     plans = load_plans(run)
     if name not in plans:
-        raise codes.NO_SUCH_PLAN(where=run.path(), plan=name, plans=", ".join(plans))
+        raise families.UNKNOWN_NAME.of(StoreError)(
+            "the run has no plan {plan!r}",
+            "name one of its plans: {plans}",
+            where=run.path(),
+            plan=name,
+            plans=", ".join(plans),
+        )
     return plans[name]
 
 

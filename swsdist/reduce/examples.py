@@ -69,7 +69,8 @@ from swsdist.calibrate.steps.norms import example_moments, standardised
 from swsdist.config.model import Reduce
 from swsdist.config.search import Search
 from swsdist.core.arrays import Floats, Ints
-from swsdist.core.codes import pipeline as codes
+from swsdist.core.codes import families
+from swsdist.core.errors import ConfigError
 from swsdist.core.types import DETECTIONS
 from swsdist.kernels.arithmetic import weighted
 from swsdist.kernels.coding import coded_documents
@@ -460,7 +461,11 @@ def reduce_examples(
             sample=sample,
         ).all_of(candidates())
     if merge != "best" or CandidatePosteriors.name in statistics:
-        raise codes.MEANS_AS_POSTERIORS(where="search.examples: mean")
+        raise families.UNSUPPORTED.of(ConfigError)(
+            "means over examples are not posteriors and cannot be summed",
+            "set reduce.merge: best, and calibrate.steps: [q-norm, ...]; or search.examples: best",
+            where="search.examples: mean",
+        )
     costs = Sums(load_statistics([CostSums.name]), sample)
     for table in candidates():
         costs.add(table)

@@ -23,8 +23,7 @@ from typing import Literal, SupportsInt, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from swsdist.core.codes import config as codes
-from swsdist.core.codes import error_of
+from swsdist.core.codes import error_of, families
 from swsdist.registry.registry import Entry, Registry
 
 #: Kinds of score.
@@ -511,7 +510,9 @@ def checked(
         if len(errors) == 1 and (part := error_of(errors[0], where, f"{option}: " if option else "")):
             raise part from None
         problems = "; ".join(_problem(error["loc"], error["msg"], error.get("ctx", {})) for error in errors)
-        raise codes.INVALID_ENTRY_OPTION(where=where, name=name, problems=problems) from None
+        raise families.INVALID_VALUE(
+            "invalid options of {name}: {problems}", "correct the options", where=where, name=name, problems=problems
+        ) from None
 
 
 def _problem(place: tuple[str | int, ...], message: str, bounds: Mapping[str, object]) -> str:

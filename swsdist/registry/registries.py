@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from swsdist.core.codes import config as codes
+from swsdist.core.codes import families
+from swsdist.core.errors import ConfigError
 from swsdist.registry.entries import (
     BackendEntry,
     ChainEntry,
@@ -369,7 +370,9 @@ def quantities() -> dict[str, Quantity]:
     for name in MEASURES:
         for quantity in MEASURES[name].gives:
             if by_key.setdefault(quantity.key, quantity) is not quantity:
-                raise codes.DUPLICATE_QUANTITY(where=f"measure {name}", key=quantity.key)
+                raise families.DUPLICATE_NAME.of(ConfigError)(
+                    "two measures give {key}", "rename one", where=f"measure {name}", key=quantity.key
+                )
     return by_key
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from swsdist.core.codes import config as codes
+from swsdist.core.codes import families
 from swsdist.core.errors import ConfigError
 from swsdist.core.extras import error_of
 from swsdist.core.text import suggestion
@@ -143,14 +144,22 @@ class Registry(Generic[E]):
                 entry = self._entries[name] = Entry(entry, 1).load()
             return entry
         if name not in self._added:
-            raise codes.UNKNOWN_NAME(
-                where=self.where, kind=self.kind, name=name, meant=suggestion(name, self), known=", ".join(self)
+            raise families.UNKNOWN_NAME.of(ConfigError)(
+                "unknown {kind} {name!r}{meant}",
+                "use one of: {known}",
+                where=self.where,
+                kind=self.kind,
+                name=name,
+                meant=suggestion(name, self),
+                known=", ".join(self),
             )
         point = self._added[name]
         try:
             loaded = point.load()
         except Exception as error:  # a foreign module may raise anything on import
-            raise codes.BROKEN_ENTRY_POINT(
+            raise families.EXTENSION(
+                "the {kind} {name} cannot be loaded from {target} ({error})",
+                "repair, reinstall or uninstall its package",
                 where=f"entry point {self.group}: {name}",
                 kind=self.kind,
                 name=name,
@@ -161,7 +170,9 @@ class Registry(Generic[E]):
             return loaded
         version = getattr(loaded, "version", None)
         if self._type is not Entry or not isinstance(version, int):
-            raise codes.NOT_AN_ENTRY(
+            raise families.EXTENSION(
+                "{target} is not a {kind}: its type is not {type}, or it has no version",
+                "see docs/ on how to add one",
                 where=f"entry point {self.group}: {name}",
                 target=point.value,
                 kind=self.kind,

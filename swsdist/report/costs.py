@@ -49,7 +49,8 @@ import pyarrow.compute as pc
 
 from swsdist.accounts.hardware import Description
 from swsdist.core.arrays import Bools, Floats, Ints
-from swsdist.core.codes import pipeline as codes
+from swsdist.core.codes import families
+from swsdist.core.errors import UserError
 from swsdist.core.types import NODES
 from swsdist.pipeline.task import Receipt
 
@@ -640,7 +641,9 @@ def processing_load(
         UserError: lambda is outside 0 to 1.
     """
     if not 0 <= weight <= 1:
-        raise codes.INVALID_PL_WEIGHT(weight=weight)
+        raise families.INVALID_VALUE.of(UserError)(
+            "the weight lambda of PL is {weight}", "give a number between 0 and 1", weight=weight
+        )
     if isf is None or ssf is None or pmu_index_gb is None or pmu_search_gb is None:
         return None
     return weight * isf * pmu_index_gb + (1 - weight) * ssf * pmu_search_gb
@@ -711,7 +714,9 @@ def factors(
     for name, values in quantities.items():
         for value in values:
             if value is not None and not 0 <= value < math.inf:
-                raise codes.INVALID_COST(quantity=name, value=value)
+                raise families.INVALID_VALUE.of(UserError)(
+                    "the {quantity} is {value}", "give a finite number that is not negative", quantity=name, value=value
+                )
     isf = indexing_speed_factor(index_cpu_s, audio_s) if index_cpu_s is not None and audio_s is not None else None
     ssf = None
     if search_cpu_s is not None and query_s is not None and audio_s is not None:

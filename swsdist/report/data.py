@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidat
 from pydantic.fields import FieldInfo
 
 from swsdist.core.arrays import Floats, Ints
-from swsdist.core.codes import discovery as codes
+from swsdist.core.codes import families
 from swsdist.core.fingerprint import fields as dataclass_values
 from swsdist.core.fingerprint import plain
 from swsdist.io.filesystem import Folder
@@ -558,9 +558,15 @@ def read_report_json(run: Folder) -> dict[str, Any]:
         if not isinstance(content["resources"], dict) or not isinstance(content["versions"], dict):
             raise TypeError("it is no report")
     except FileNotFoundError:
-        raise codes.NO_REPORT(where=run.path()) from None
+        raise families.MISSING_FILE("no report.json", "name the folder of a finished run", where=run.path()) from None
     except (ValueError, KeyError, TypeError) as error:
-        raise codes.DAMAGED_REPORT(where=run.path("report.json"), error=error, run=run.path()) from None
+        raise families.DAMAGED_FILE(
+            "report.json is damaged ({error})",
+            "write it anew: `swsdist report {run!q}`",
+            where=run.path("report.json"),
+            error=error,
+            run=run.path(),
+        ) from None
     return dict(content)
 
 

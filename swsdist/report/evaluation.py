@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from swsdist.core.arrays import Floats
 from swsdist.core.codes import discovery as codes
+from swsdist.core.codes import families
 from swsdist.core.fingerprint import plain
 from swsdist.core.types import columns
 from swsdist.evaluation.evaluate import Evaluation, Part
@@ -214,7 +215,7 @@ def write_det(result: Evaluation, path: str, *, pooled: bool = False, with_bands
     """
     curve = result.pooled if pooled else result.overall.curve
     if curve is None:
-        raise codes.UNDEFINED_DET_CURVE()
+        raise families.UNDEFINED("no DET curve", "score a list with detections of terms that have references")
     errors = None
     if with_bands:
         errors = _pooled_errors(result, curve) if pooled else _term_weighted_errors(result, curve)
@@ -278,7 +279,9 @@ def _term_weighted_errors(result: Evaluation, curve: Curve) -> tuple[Floats, Flo
         raise codes.NO_SPREAD()
     results = bands(counts, Squares.of(result.aligned), trials=result.task.trials, beta=result.task.beta)
     if not np.array_equal(results.curve.threshold[: len(curve.threshold)], curve.threshold):
-        raise codes.UNDEFINED_SPREAD()
+        raise families.UNDEFINED(
+            "the spread over terms is not defined where terms without references are in the mean", "leave -inc out"
+        )
     size = len(curve.threshold)
     return results.pmiss_error[:size], results.pfa_error[:size]
 
@@ -287,7 +290,12 @@ def _pooled_errors(result: Evaluation, curve: Curve) -> tuple[Floats, Floats]:
     ntrue = int(result.counts.classes @ result.counts.terms)
     left = result.task.trials - ntrue
     if left <= 0:
-        raise codes.NO_OTHER_TRIALS(references=ntrue, trials=result.task.trials)
+        raise families.UNDEFINED(
+            "{references} references in {trials} trials leave no non-target trials to pool",
+            "leave -P out",
+            references=ntrue,
+            trials=result.task.trials,
+        )
     return (
         np.sqrt(np.clip(curve.pmiss * (1 - curve.pmiss), 0, None) / ntrue),
         np.sqrt(np.clip(curve.pfa * (1 - curve.pfa), 0, None) / left),

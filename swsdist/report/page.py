@@ -12,7 +12,7 @@ from dataclasses import asdict, replace
 from shlex import quote
 from typing import Any
 
-from swsdist.core.codes import discovery as codes
+from swsdist.core.codes import families
 from swsdist.io.filesystem import Folder
 from swsdist.registry.entries import Quantity
 from swsdist.report.costs import Factors, factors
@@ -95,7 +95,7 @@ def from_numbers(
         "weight": weight,
     }
     if run is None and all(value is None for name, value in numbers.items() if name != "weight"):
-        raise codes.NO_NUMBERS()
+        raise families.EMPTY_INPUT("no numbers given", "name a run folder, or give --indexing-cpu, --audio, ...")
     run_values, gpu = ({}, {}) if run is None else _run_inputs(run)
     values = run_values | {name: value for name, value in numbers.items() if value is not None}
     return replace(factors(**{name: value for name, value in values.items() if value is not None}), **gpu)

@@ -13,7 +13,8 @@ import importlib.util
 import re
 from pathlib import Path
 
-from swsdist.core.codes import discovery as codes
+from swsdist.core.codes import families
+from swsdist.core.errors import DataError, UserError
 
 #: Endings of pictures.
 PICTURES = (".svg", ".pdf", ".png")
@@ -34,7 +35,18 @@ def demand_converter(path: str) -> None:
     ending = Path(path).suffix.lower()
     if ending in (".pdf", ".png") and importlib.util.find_spec("vl_convert") is None:
         svg = Path(path).with_suffix(".svg")
-        raise codes.NO_CONVERTER(where=path, ending=ending, svg=svg, format=ending[1:], path=path)
+        raise families.NOT_INSTALLED.of(UserError)(
+            "{ending} needs vl-convert, which is not installed",
+            (
+                "pip install 'swsdist[figures]', or write {svg}, and convert it: rsvg-convert -f "
+                "{format} -o {path!q} {svg!q}"
+            ),
+            where=path,
+            ending=ending,
+            svg=svg,
+            format=ending[1:],
+            path=path,
+        )
 
 
 def write_picture(svg: str, path: str | Path) -> None:
@@ -51,7 +63,12 @@ def write_picture(svg: str, path: str | Path) -> None:
     if ending not in PICTURES:
         *others, last = PICTURES
         endings = f"{', '.join(others)} or {last}"
-        raise codes.PICTURE_ENDING(where=str(path), endings=endings)
+        raise families.UNKNOWN_NAME(
+            "the name of a picture must end in {endings}",
+            "name a file that ends in {endings}",
+            where=str(path),
+            endings=endings,
+        )
     demand_converter(str(path))
     if ending == ".svg":
         Path(path).write_text(svg, encoding="utf-8")
@@ -77,7 +94,9 @@ def read_picture(path: str) -> str:
     with opened(path) as stream:
         text = stream.read().decode("utf-8", "replace")
     if not _ROOT.match(text):
-        raise codes.NOT_A_PLOT(where=path)
+        raise families.WRONG_KIND.of(DataError)(
+            "not a plot that swsdist has drawn", "name an .svg of a run, a sweep or a command", where=path
+        )
     return text
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from swsdist.core.codes import discovery as codes
+from swsdist.core.codes import families
 from swsdist.core.fingerprint import plain
 from swsdist.core.text import shown, suggestion
 
@@ -125,7 +126,12 @@ def write_tables(tables: Sequence[Table], path: str | Path) -> list[Path]:
     if ending not in makers:
         *others, last = TABLES
         endings = f"{', '.join(others)} or {last}"
-        raise codes.TABLE_ENDING(where=str(path), endings=endings)
+        raise families.UNKNOWN_NAME(
+            "the name of a table must end in {endings}",
+            "name a file that ends in {endings}",
+            where=str(path),
+            endings=endings,
+        )
     out.write_text(makers[ending](tables), encoding="utf-8", errors="replace")
     return [out]
 
@@ -185,7 +191,9 @@ def select_columns(rows: pa.Table, path: str, columns: Sequence[str], by: str | 
     requested = [column.partition("=") for column in columns] or [(name, "", "") for name in rows.column_names]
     for name in [*(name for name, _, _ in requested), *([by.removeprefix("-")] if by else [])]:
         if name not in rows.column_names:
-            raise codes.NO_SUCH_COLUMN(
+            raise families.UNKNOWN_NAME(
+                "no column {column!r}{meant}",
+                "columns are {columns}",
                 where=path,
                 column=name,
                 meant=suggestion(name, rows.column_names),

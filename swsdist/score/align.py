@@ -45,7 +45,9 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from swsdist.core.arrays import Bools, Floats, Ints
+from swsdist.core.codes import families
 from swsdist.core.codes import score as codes
+from swsdist.core.errors import TableError
 from swsdist.core.types import TRIALS, with_values
 from swsdist.score.conventions import Conventions, as_table, conventions_of
 
@@ -135,7 +137,9 @@ class _Spans(NamedTuple):
         else:
             duration = decimals(end - start, 6 if scored else 4)
         if forward and (backward := np.flatnonzero((end < start) | (duration < 0))).size:
-            raise codes.END_BEFORE_START(where=_row(table, what, backward[0]))
+            raise families.INVALID_TIMES.of(TableError)(
+                "the end is before the start", "correct the times", where=_row(table, what, backward[0])
+            )
         return cls(start, end, duration, score, decision)
 
 
@@ -145,7 +149,9 @@ def _required(table: pa.Table, name: str, what: str) -> pa.ChunkedArray:
     column = table[name]
     if column.null_count:
         row = int(np.flatnonzero(pc.is_null(column).to_numpy())[0])
-        raise codes.EMPTY_CELL(where=_row(table, what, row), column=name)
+        raise families.BAD_CELL(
+            "{column} is empty", "fill it in, or leave the row out", where=_row(table, what, row), column=name
+        )
     return column
 
 
@@ -393,7 +399,13 @@ class _Sides(NamedTuple):
         spans = _Spans.read(detections, "detections", scored=True)
         true = _Spans.read(references, "references", scored=False, forward=rules.forward_only)
         if len(spans.score) and not math.isfinite(spans.score.max() - spans.score.min()):
-            raise codes.SCORE_RANGE_TOO_WIDE(where="detections", lowest=spans.score.min(), highest=spans.score.max())
+            raise families.TOO_LARGE.of(TableError)(
+                "scores from {lowest} to {highest} differ by more than a double can hold",
+                "scale them",
+                where="detections",
+                lowest=spans.score.min(),
+                highest=spans.score.max(),
+            )
         keys, group, true_group = _groups(_keys(detections, "detections"), _keys(references, "references"))
         order, true_order = _order(spans, group), np.lexsort((true.end, true.start, true_group))
         taken = true.take(true_order), true_group[true_order], true_order

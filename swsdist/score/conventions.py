@@ -16,7 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from swsdist.core.codes import families
 from swsdist.core.codes import score as codes
+from swsdist.core.errors import TableError
 from swsdist.core.types import TERMS
 
 Name = Literal["stdeval", "kwseval", "quesst"]
@@ -133,7 +135,9 @@ def conventions_of(name: str | Conventions) -> Conventions:
     if isinstance(name, Conventions):
         return name
     if name not in CONVENTIONS:
-        raise codes.UNKNOWN_CONVENTIONS(name=name, names=", ".join(CONVENTIONS))
+        raise families.UNKNOWN_NAME(
+            "unknown conventions {name!r}", "choose one of: {names}", name=name, names=", ".join(CONVENTIONS)
+        )
     return CONVENTIONS[name]
 
 
@@ -160,7 +164,12 @@ def as_table(data: object, what: str = "table") -> pa.Table:
             pa.Table.from_pylist(data) if isinstance(data, list) else pa.table(dict(cast("Mapping[str, object]", data)))
         )
     except (pa.ArrowException, ValueError, TypeError) as error:
-        raise codes.NOT_TABULAR(where=what, reason=str(error)) from error
+        raise families.MALFORMED_FILE.of(TableError)(
+            "not a table: {reason}",
+            "give an arrow table, a pandas DataFrame, a mapping of columns or a list of rows",
+            where=what,
+            reason=str(error),
+        ) from error
 
 
 def in_schema(data: object, schema: pa.Schema, what: str) -> pa.Table:
@@ -186,8 +195,13 @@ def in_schema(data: object, schema: pa.Schema, what: str) -> pa.Table:
             try:
                 columns[column.name] = column_values.cast(column.type)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-                raise codes.WRONG_COLUMN_TYPE(
-                    where=what, column=column.name, type=table[column.name].type, expected=column.type
+                raise families.BAD_CELL(
+                    "column {column} is {type}, not {expected}",
+                    "give {expected}",
+                    where=what,
+                    column=column.name,
+                    type=table[column.name].type,
+                    expected=column.type,
                 ) from error
         elif column.name == "channel":
             columns["channel"] = pa.chunked_array([pa.array(np.ones(table.num_rows, np.int32))])
@@ -203,5 +217,7 @@ def in_schema(data: object, schema: pa.Schema, what: str) -> pa.Table:
 def _yes_or_no(column_values: pa.ChunkedArray, what: str) -> pa.ChunkedArray:
     odd = [word for word in column_values.unique().to_pylist() if word not in ("YES", "NO", None)]
     if odd:
-        raise codes.INVALID_DECISION(where=what, decision=odd[0])
+        raise families.BAD_CELL(
+            "decision {decision!r}", "give YES, NO or nothing, or true and false", where=what, decision=odd[0]
+        )
     return pc.equal(column_values, "YES")

@@ -49,7 +49,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.core.arrays import Ints
+from swsdist.core.codes import families
 from swsdist.core.codes import score as codes
+from swsdist.core.errors import ConfigError, TableError
 from swsdist.core.text import suggestion
 from swsdist.core.types import columns
 from swsdist.corpora.places import Places
@@ -162,15 +164,21 @@ def check_part(table: pa.Table, schema: pa.Schema, key: tuple[str, ...], name: s
         TableError: another schema, or a key that is there twice.
     """
     if table.schema.names != schema.names:
-        raise codes.PART_SCHEMA_MISMATCH(
-            where=f"part table {name}", columns=", ".join(table.schema.names), expected=", ".join(schema.names)
+        raise families.EXTENSION.of(TableError)(
+            "the part has the columns {columns}",
+            "its schema requires {expected}",
+            where=f"part table {name}",
+            columns=", ".join(table.schema.names),
+            expected=", ".join(schema.names),
         )
     table = table.cast(schema).sort_by([(column, "ascending") for column in key]).combine_chunks()
     if table.num_rows > 1:
         same = np.logical_and.reduce([pc.equal(table[c][1:], table[c][:-1]).to_numpy() for c in key])
         if same.any():
             row = table.select(list(key)).slice(int(np.flatnonzero(same)[0]), 1).to_pylist()[0]
-            raise codes.DUPLICATE_PART_KEY(where=f"part table {name}: {row}")
+            raise families.DUPLICATE_NAME.of(TableError)(
+                "duplicate key", "sum the rows of one key", where=f"part table {name}: {row}"
+            )
     return table
 
 
@@ -397,7 +405,9 @@ def part_tables(measures: Iterable[str] | None = None) -> dict[str, PartTable]:
     for name in MEASURES if measures is None else measures:
         for part in measure(name).parts:
             if tables.setdefault(part.name, part) is not part:
-                raise codes.DUPLICATE_PART_TABLE(where=f"measure {name}", part=part.name)
+                raise families.DUPLICATE_NAME.of(ConfigError)(
+                    "two measures have a part table {part!r}", "rename one", where=f"measure {name}", part=part.name
+                )
     return tables
 
 
@@ -457,7 +467,13 @@ def values(parts: Parts, point: OperatingPoint, measures: Iterable[str] | None =
             keys = [item.key for item in MEASURES[name].gives]
             values_of_measure = measure(name).values(parts, point)
             if strange := sorted(values_of_measure.keys() - set(keys)):
-                raise codes.UNDECLARED_MEASURE_VALUE(where=f"measure {name}", measure=name, names=", ".join(strange))
+                raise families.EXTENSION(
+                    "measure {measure} gives {names}, which its entry does not declare",
+                    "add a Quantity to `gives` of its MeasureEntry (swsdist help add-a-measure)",
+                    where=f"measure {name}",
+                    measure=name,
+                    names=", ".join(strange),
+                )
             values = ((key, values_of_measure.get(key)) for key in keys)
             result |= {key: None if value is None or not math.isfinite(value) else value for key, value in values}
     return result
@@ -480,7 +496,14 @@ def measure_names(keys: Sequence[str] | Literal["all"], where: str = "measures")
     for key in keys:
         if key not in names:
             meant = suggestion(headings.get(key.replace(" ", "").lower(), key), names)
-            raise codes.UNKNOWN_MEASURE(where=where, key=key, meant=meant, measures=", ".join(names))
+            raise families.UNKNOWN_NAME.of(ConfigError)(
+                "unknown measure {key!r}{meant}",
+                "measures are {measures}",
+                where=where,
+                key=key,
+                meant=meant,
+                measures=", ".join(names),
+            )
     return tuple(keys)
 
 

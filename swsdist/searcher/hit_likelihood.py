@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 from swsdist.calibrate.likelihood import WORDS, Likelihood, Prior, prior_of
 from swsdist.config.section import Section
 from swsdist.core.arrays import Floats
-from swsdist.core.codes import line_of
+from swsdist.core.codes import families, line_of
 from swsdist.core.codes import searcher as codes
+from swsdist.core.errors import ConfigError
 from swsdist.core.types import TRIALS
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun
@@ -78,7 +79,18 @@ def hit_likelihood(searcher: Searcher, calibration: str | None = None) -> HitLik
         chain_run = load_chain_run(Folder(calibration.rstrip("/")))
         prior = _fitted(chain_run, steps)
         if prior is None:
-            raise codes.NO_LIKELIHOOD(where=f"--calibration {calibration}", scores=scores_after(search.method, steps))
+            raise families.UNSUPPORTED.of(ConfigError)(
+                (
+                    "the run does not say how likely hits are: it has too few with references, or other "
+                    "scores than {scores}"
+                ),
+                (
+                    "name a run of 5 queries with references and 20 correct hits at least, with the same "
+                    "first steps of calibration"
+                ),
+                where=f"--calibration {calibration}",
+                scores=scores_after(search.method, steps),
+            )
         differences = "; ".join(_differences(searcher, chain_run))
         odd = (line_of(codes.OTHER_CALIBRATION, path=calibration, differences=differences),) if differences else ()
         return HitLikelihood(prior, f"by the references of {calibration}", warnings=odd)

@@ -15,7 +15,7 @@ from ray.exceptions import RayError, RayTaskError
 
 from swsdist.config.model import Executor
 from swsdist.config.search import Search
-from swsdist.core.codes import searcher as codes
+from swsdist.core.codes import families
 from swsdist.core.needs import Needs
 from swsdist.methods.dtw.backends.create import granted
 from swsdist.methods.method import Unit, create
@@ -97,7 +97,12 @@ class RayShards:
         except RayTaskError as error:
             raise (error.cause if isinstance(error.cause, Exception) else error) from None
         except RayError as error:
-            raise codes.LOST_ACTORS(where="executor", error=error) from None
+            raise families.NO_WORKER(
+                "actors of the searcher are lost ({error})",
+                "check the nodes, and make another searcher",
+                where="executor",
+                error=error,
+            ) from None
         finally:
             for call in left:
                 ray.cancel(call)  # its result is not needed

@@ -31,7 +31,7 @@ from swsdist.calibrate.statistics import Tally, load_statistics
 from swsdist.config.model import Calibrate
 from swsdist.config.search import Search
 from swsdist.core import errors
-from swsdist.core.codes import line_of
+from swsdist.core.codes import families, line_of
 from swsdist.core.codes import searcher as codes
 from swsdist.core.errors import AudioError, DataError, StorageError, SwsdistError, TermError, UserError
 from swsdist.core.text import brief, kept
@@ -80,13 +80,30 @@ def parse_query(text: str) -> dict[str, Any]:
             no UTF-8.
     """
     if not text.isprintable() and any("\udc80" <= item <= "\udcff" for item in text):
-        raise codes.QUERY_NAME_NOT_UTF8(where=text)
+        raise families.INVALID_VALUE.of(UserError)(
+            "the name of the query is not UTF-8", "rename the file: convmv -f latin1 -t utf8 --notest FILE", where=text
+        )
     exists = is_remote(text) or Path(text).exists()
     place = None if Path(text).exists() else _PLACE.match(text)
     if Path(text).is_dir():
-        raise codes.QUERY_IS_FOLDER(where=text, folder=text)
+        raise families.WRONG_KIND(
+            "the query is a folder, not a recording",
+            (
+                "give its files (ls {folder!q}/*.wav | swsdist search STORE --query -), or run a config "
+                "with corpus.queries"
+            ),
+            where=text,
+            folder=text,
+        )
     if not exists and place is None and _HALF.match(text):
-        raise codes.INCOMPLETE_PLACE(where=text)
+        raise families.MISSING_INPUT(
+            "neither a file nor a place with start and end",
+            (
+                "write FILE:START-END, in seconds or as a player shows them: talk.flac:12.3-13.1, "
+                "talk.flac:1:02:03-1:02:04"
+            ),
+            where=text,
+        )
     row: dict[str, Any] = dict.fromkeys(QUERIES.names)
     row |= {"query_id": text, "example": 1, "path": text, "typed": text}
     if place is not None:
@@ -103,7 +120,14 @@ def _times(start: str, end: str, query: str) -> tuple[float, float]:
     commas = [item for item in (start, end) if "," in item]
     if commas and all(map(_THOUSANDS.fullmatch, commas)):
         point = commas[0].replace(",", ".")
-        raise codes.AMBIGUOUS_COMMA(where=query, text=commas[0], decimal=point, thousands=commas[0].replace(",", ""))
+        raise families.AMBIGUOUS(
+            "{text} may be {decimal} s or {thousands} s",
+            "write times with a point, and without separators of thousands: {decimal}",
+            where=query,
+            text=commas[0],
+            decimal=point,
+            thousands=commas[0].replace(",", ""),
+        )
     return _seconds(start.replace(",", ".")), _seconds(end.replace(",", "."))
 
 
@@ -121,7 +145,11 @@ def _refuse_command(path: object, query: str) -> None:
         UserError: a command.
     """
     if isinstance(path, str) and is_command(path):
-        raise codes.QUERY_IS_COMMAND(where=query)
+        raise families.COMMAND_REFUSED.of(UserError)(
+            "the query is a command; commands are run only from a Kaldi wav.scp",
+            "write its output to a file, and give the file",
+            where=query,
+        )
 
 
 def is_table(text: str) -> bool:
@@ -212,7 +240,11 @@ def query_rows(
 def _rows_of_table(queries: Any) -> list[dict[str, Any]]:
     table = queries if isinstance(queries, pa.Table) else pa.Table.from_pandas(queries, preserve_index=False)
     if "query_id" not in table.column_names or "path" not in table.column_names:
-        raise codes.QUERY_TABLE_COLUMNS(columns=", ".join(table.column_names))
+        raise families.MISSING_COLUMN.of(UserError)(
+            "the table of queries has the columns {columns}",
+            "give at least the columns query_id and path",
+            columns=", ".join(table.column_names),
+        )
     table = without_nobody(table) if "speaker" in table.column_names else table
     rows = []
     for k, row in enumerate(table.to_pylist()):
@@ -240,13 +272,26 @@ def typed_row(text: str, documents: StoreDocuments, say: Callable[[str], None] |
     name = row["path"]
     if not is_remote(name) and not Path(views.split(name)[0]).exists():
         if not (channels := documents.channels(name)):
-            raise codes.NO_SUCH_EXAMPLE(where=text, name=name)
+            raise families.MISSING_RECORDING(
+                "there is no file {name}, and no document of this name in the store",
+                (
+                    "check the path; a word that is typed: --text {name!q}; `swsdist store info --documents` "
+                    "lists the documents"
+                ),
+                where=text,
+                name=name,
+            )
         if row["channel"] is None and len(channels) == 1:
             row["channel"] = next(iter(channels))
         document = channels.get(row["channel"] or min(channels))
         if document is None:
-            raise codes.NO_SUCH_DOCUMENT_CHANNEL(
-                where=text, doc_id=name, channel=row["channel"], channels=", ".join(map(str, sorted(channels)))
+            raise families.UNKNOWN_NAME(
+                "document {doc_id!r} has no channel {channel}",
+                "name one of its channels: {channels}",
+                where=text,
+                doc_id=name,
+                channel=row["channel"],
+                channels=", ".join(map(str, sorted(channels))),
             )
         row |= {"path": document["path"], "speaker": document["speaker"]}
         if row["start"] is None and document.get("start") is not None:
@@ -291,7 +336,9 @@ def _sample_row(items: object, query_id: str, folder: Path | None) -> dict[str, 
         UserError: not samples with a rate.
     """
     if folder is None:
-        raise codes.NOT_A_QUERY(where=query_id, kind=type(items).__name__)
+        raise families.INVALID_VALUE.of(UserError)(
+            "a value of type {kind} is not a query", "give text", where=query_id, kind=type(items).__name__
+        )
     path = folder / f"{query_id}.wav"
     try:
         samples, rate = check_samples(items, query_id)
@@ -367,7 +414,13 @@ class SpokenQueries:
         for query in examples.select(["query_id", "duration"]).to_pylist():
             if query["duration"] < SHORTEST:
                 seconds = f"{query['duration']:.2f}"
-                yield line_of(codes.SHORT_QUERY, query_id=query["query_id"], seconds=seconds)
+                yield line_of(
+                    families.SHORT_QUERY.saying(
+                        "query {query_id} lasts only {seconds} s, and will match much else", "give a phrase"
+                    ),
+                    query_id=query["query_id"],
+                    seconds=seconds,
+                )
         for item in speech_trimming.apart(examples, self._bandwidths, speech_trimming.reach(self._extractors)):
             documents = self._bandwidths.num_rows
             yield line_of(codes.OTHER_BAND, count=item.documents, of=documents, query=item)
@@ -391,7 +444,11 @@ class SpokenQueries:
                     row = self._with_precomputed_frames(row)
                 elif trimmed and not has_speech(row, _RATE, store.folder.storage):
                     where = row.get("typed") or f"query {row['query_id']}, example {row['example']}"
-                    raise codes.PLACE_WITHOUT_SPEECH(where=where)
+                    raise families.NO_SPEECH(
+                        "no speech in this place: only silence, hum, noise, a tone or clicks",
+                        "mark another place, or search without trimming (--no-trim; in Python trim=False)",
+                        where=where,
+                    )
                 usable.append(row)
         places = settings.dropping(Tracks(store).places)
         extracted = extract(usable, self._extractors, store.folder, settings, self._trim, places)
@@ -414,10 +471,25 @@ class SpokenQueries:
         """
         path = str(row["path"])
         if len(self._extractors) > 1:
-            raise codes.PRECOMPUTED_TRACKS(where=path, tracks=len(self._extractors))
+            raise families.UNSUPPORTED(
+                (
+                    "features in one of the {tracks} tracks of this store were precomputed and cannot be "
+                    "made from a recording"
+                ),
+                (
+                    "run a config whose features.options.queries names the frames of the queries (swsdist "
+                    "help use-your-own-features)"
+                ),
+                where=path,
+                tracks=len(self._extractors),
+            )
         item = single_item(path, self._store.folder.storage)
         if item is None:
-            raise codes.PRECOMPUTED_FRAMES(where=path)
+            raise families.UNSUPPORTED(
+                "features of this store were precomputed and cannot be made from a recording",
+                "give frames of the query: a file .npy or HTK, maybe with a place (hello.npy:0.2-0.9)",
+                where=path,
+            )
         cut = row["start"] is not None
         return {**row, "key": path, "items": {"": item}, "given": {"": item.identity}, "cut": {"": cut}}
 
@@ -469,7 +541,9 @@ def written_rows(queries: object, store: Store, say: Callable[[str], None] | Non
         if isinstance(item, dict):
             add(item)
         elif not isinstance(item, str):
-            raise codes.NOT_A_TEXT(where="queries", kind=type(item).__name__)
+            raise families.INVALID_VALUE.of(UserError)(
+                "a written query is a text, not {kind}", "give texts", where="queries", kind=type(item).__name__
+            )
         elif is_table(item):
             for row in rows_of_file(item, StoreDocuments(store), say):
                 add(row)

@@ -37,11 +37,11 @@ from swsdist.config.loader import section_from
 from swsdist.config.model import Calibrate, Config, Corpus, Executor, KeepDetections, Reduce, misfit_of
 from swsdist.config.search import Search
 from swsdist.core.arrays import Ints, Singles
-from swsdist.core.codes import line_of
+from swsdist.core.codes import families, line_of
 from swsdist.core.codes import methods as methods_codes
 from swsdist.core.codes import searcher as codes
 from swsdist.core.codes import storage as storage_codes
-from swsdist.core.errors import TermError
+from swsdist.core.errors import ConfigError, StoreError, TermError
 from swsdist.core.fingerprint import ALL_SLOTS, slot_of
 from swsdist.core.numbers import frames_to_seconds, integer, number, seconds_to_frame
 from swsdist.core.types import CANDIDATES, DETECTIONS
@@ -331,12 +331,28 @@ def _setup_of(target: str) -> SearchSetup:
     configs = {name: config_of(run, plan) for name, plan in load_plans(run).items()}
     configs = {name: config for name, config in configs.items() if not is_chain(CHAINS, config.chain, "of_points")}
     if fused := next((config for config in configs.values() if is_chain(CHAINS, config.chain, "joined")), None):
-        raise codes.FUSION_WITHOUT_STORE(where=run.path(), chain=fused.chain)
+        raise families.UNSUPPORTED(
+            "a run of the chain {chain} has no store",
+            "name the run of one of its systems, such as those below systems/ in it",
+            where=run.path(),
+            chain=fused.chain,
+        )
     if METHODS[next(iter(configs.values())).search.method].queries == "lattices":
-        raise codes.SEARCH_OF_DECODED(where=run.path())
+        raise families.UNSUPPORTED(
+            "the queries of this run are lattices, which only a run makes",
+            "add queries to its corpus.queries, and run its config again: documents are not decoded again",
+            where=run.path(),
+        )
     stores = list(dict.fromkeys(config.searched_store for config in configs.values()))
     if len(stores) > 1:
-        raise codes.SEVERAL_STORES(where=run.path(), plans=len(configs), count=len(stores), stores=", ".join(stores))
+        raise families.AMBIGUOUS(
+            "the run has {plans} plans, of {count} stores",
+            "name a store: {stores}",
+            where=run.path(),
+            plans=len(configs),
+            count=len(stores),
+            stores=", ".join(stores),
+        )
     settings = [config.search.model_dump(mode="json", exclude_defaults=True) for config in configs.values()]
     calibrate, *others = (config.calibrate for config in configs.values())
     trims = {config.queries.trim != "none" for config in configs.values()}
@@ -348,9 +364,35 @@ def _setup_of(target: str) -> SearchSetup:
         )
     chains = [[each.chain, each.options] for each in configs.values()]
     if len({json.dumps(each, sort_keys=True) for each in zip(settings, chains, strict=True)}) > 1 or len(trims) > 1:
-        return SearchSetup(stores[0], {}, True, (line_of(codes.SETTINGS_DIFFER, count=len(configs)),))
+        return SearchSetup(
+            stores[0],
+            {},
+            True,
+            (
+                line_of(
+                    families.SETTINGS_DIFFER.saying(
+                        "the {count} plans of the run have different search settings, so the defaults are used",
+                        "--set search.KEY=VALUE changes them",
+                    ),
+                    count=len(configs),
+                ),
+            ),
+        )
     if any((other.steps, other.options) != (calibrate.steps, calibrate.options) for other in others):
-        return SearchSetup(stores[0], settings[0], trims.pop(), (line_of(codes.STEPS_DIFFER, count=len(configs)),))
+        return SearchSetup(
+            stores[0],
+            settings[0],
+            trims.pop(),
+            (
+                line_of(
+                    families.SETTINGS_DIFFER.saying(
+                        "the {count} plans of the run have different steps of calibration, so the default is used",
+                        "in Python, `Searcher(RUN, calibrate=...)` takes others",
+                    ),
+                    count=len(configs),
+                ),
+            ),
+        )
     if any(each.reduce != config.reduce for each in configs.values()):
         config = config.model_copy(update={"reduce": Reduce()})
     return SearchSetup(stores[0], settings[0], trims.pop(), config=config, terms=terms, calibrate=calibrate)
@@ -397,7 +439,12 @@ class Pair(NamedTuple):
             UserError: no frame of the document is compared.
         """
         if config.method != "dtw":
-            raise codes.CURVE_METHOD(where="search.method", method=config.method)
+            raise families.UNSUPPORTED.of(ConfigError)(
+                "the method {method} has no curves and paths; dtw has",
+                "leave search.method out",
+                where="search.method",
+                method=config.method,
+            )
         tracks = Tracks(store)
         placed = config.placed(tracks.places).model_copy(update={"least_query_frames": 1})
         dropping = config.dropping(tracks.places)
@@ -410,7 +457,12 @@ class Pair(NamedTuple):
         chosen = np.arange(documents.table.num_rows) == index
         blocks = [block for _, blocks in documents.stream(chosen=chosen) for block in blocks]
         if not blocks:
-            raise codes.NOTHING_COMPARED(where=store.folder.path(), doc_id=doc_id)
+            raise families.UNDEFINED(
+                "no frame of the document {doc_id} is searched",
+                "leave search.skip_silence and search.drop out",
+                where=store.folder.path(),
+                doc_id=doc_id,
+            )
         settings = engine_settings(config, documents.distance, store.manifest.shift)
         return cls(
             query,
@@ -476,9 +528,22 @@ def _document(store: Store, doc_id: str, channel: int, config: Search) -> tuple[
     places = everywhere.filter(pc.equal(everywhere["recording"], doc_id))
     if not shards and places.num_rows:
         several = ", ".join(f"{row['doc_id']} (from {row['start']:g} s)" for row in places.slice(0, 5).to_pylist())
-        raise codes.NAME_OF_RECORDING(where=store.folder.path(), name=doc_id, count=places.num_rows, documents=several)
+        raise families.AMBIGUOUS.of(StoreError)(
+            "{name!r} is a recording with {count} document{s}, not a document",
+            "name a document, and count times from its start: {documents}",
+            where=store.folder.path(),
+            name=doc_id,
+            count=places.num_rows,
+            documents=several,
+        )
     if not shards:
-        raise codes.NO_DOCUMENT_IN_STORE(where=store.folder.path(), doc_id=doc_id, channel=channel)
+        raise families.UNKNOWN_NAME.of(StoreError)(
+            "no document {doc_id!r}, channel {channel}, in the store",
+            "`swsdist store info --documents` lists the documents",
+            where=store.folder.path(),
+            doc_id=doc_id,
+            channel=channel,
+        )
     documents = Documents.of(store, shards, config)
     return documents, int(np.flatnonzero(_is(documents.table, doc_id, channel).to_numpy())[0])
 
@@ -581,7 +646,11 @@ class Searcher:
         self._calibration = _calibration(self.calibrate, self.settings)
         self._method = create(self.settings)
         if self.settings.documents_by == "pooled":
-            raise methods_codes.POOLED_OUTSIDE(where="search.documents_by")
+            raise families.UNSUPPORTED.of(ConfigError)(
+                "pooled statistics are of all queries of a run, and these are no queries of it",
+                "set search.documents_by and search.queries_by to collection",
+                where="search.documents_by",
+            )
         given = None if isinstance(store, str) or store.folder.root != self.setup.store else store
         storage = {} if isinstance(store, str) else store.folder.storage
         opened = given or Store(Folder(self.setup.store, storage))
@@ -782,7 +851,11 @@ class Searcher:
         """
         self._demand_open()
         if not isinstance(self.queries, SpokenQueries):
-            raise codes.SPEAK_WITHOUT_FRAMES(where=self.store.folder.path())
+            raise families.UNSUPPORTED(
+                "the store has words and no frames, in which a spoken text could be searched",
+                "search it without --speak, or index the recordings: swsdist index FOLDER",
+                where=self.store.folder.path(),
+            )
 
         def refuse(row: Mapping[str, Any], error: TermError) -> None:
             with skipping(skip, row["query_id"], row["example"]):
@@ -806,7 +879,12 @@ class Searcher:
             warnings.warn(warning, stacklevel=4)
         self._demand_open()
         if not isinstance(self.queries, SpokenQueries):
-            raise codes.QUERY_KIND(where="search.method", method=self.settings.method)
+            raise families.UNSUPPORTED(
+                "the method {method} does not compare frames: there is no curve of it",
+                "name a store of frames",
+                where="search.method",
+                method=self.settings.method,
+            )
         examples, _ = self.queries.examples([self.queries.typed(query)])
         return Pair.of(self.store, examples, doc_id, channel, self.settings)
 
@@ -859,7 +937,13 @@ def _calibration(calibrate: Calibrate, search: Search) -> bytes | None:
     }
     for what, names in needs.items():
         for name in names:
-            raise codes.STEP_NEEDS_RUN(where="calibrate.steps", step=name, input=what)
+            raise families.MISSING_INPUT.of(ConfigError)(
+                "step {step} needs {input}, which only a run has",
+                "leave it out, or run a config: `swsdist run`",
+                where="calibrate.steps",
+                step=name,
+                input=what,
+            )
     _, fitted = procedures(calibrate, TwvParameters(1, 1.0))  # which no step looks at
     if not fitted.steps:
         return None

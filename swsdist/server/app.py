@@ -32,6 +32,7 @@ from starlette.responses import FileResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from swsdist.core.codes import families
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import AudioError, StorageError, SwsdistError
 from swsdist.core.fingerprint import plain
@@ -568,7 +569,7 @@ def create_app(service: Service, guard: Guard) -> Starlette:
 async def _failed(_: Request, error: Exception) -> Response:
     assert isinstance(error, SwsdistError)
     name = error.code or ""
-    if name.startswith(("no-such-", "not-in-archive", "nothing-there")):
+    if name in ("unknown-name", "not-in-archive", "nothing-there"):
         return error_response(error, 404)
     kinds = ((AudioError, 415), (StorageError, 503))
     usual = next((status for kind, status in kinds if isinstance(error, kind)), 400)
@@ -577,7 +578,13 @@ async def _failed(_: Request, error: Exception) -> Response:
 
 async def _no_address(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    code = codes.NO_SUCH_ADDRESS(where="server", method=request.method, path=request.url.path[:_SHOWN])
+    code = families.UNKNOWN_NAME(
+        "the server has no {method} {path}",
+        "load the page again",
+        where="server",
+        method=request.method,
+        path=request.url.path[:_SHOWN],
+    )
     return error_response(code, error.status_code)
 
 
@@ -809,5 +816,7 @@ def _recordings(ask: _Ask) -> dict[str, Any]:
 
 def _find_recordings(ask: _Ask) -> Found:
     if ask.request.app.state.guard.token is None:
-        raise codes.MOVED_ON_A_SERVER(where="server")
+        raise families.REQUEST_REFUSED(
+            "only who started the server may say where recordings are", "ask that person", where="server"
+        )
     return ask.service.find_recordings(text_of(ask.values, "folder"))

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.config.search import Search
+from swsdist.core.codes import families
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import SwsdistError
 from swsdist.core.types import QUERIES
@@ -382,7 +383,12 @@ class Archive:
         place, document = self._located(place)
         judged = any(is_same(overlap(place, token.place)) for token in others)
         if judged or replaced_files([document], self.searcher.store.folder.storage):
-            raise codes.RECORDING_REPLACED(where=place.doc_id, document=place.doc_id)
+            raise families.CHANGED_INPUT(
+                "the recording {document} is another than the one that was indexed or judged",
+                "index the archive, then judge the place again or remove it",
+                where=place.doc_id,
+                document=place.doc_id,
+            )
         return place, document
 
     def is_replaced(self, row: Mapping[str, Any]) -> bool:

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from swsdist.calibrate.likelihood import Likelihood, Prior, Summary, word_of
 from swsdist.core.arrays import Floats
+from swsdist.core.codes import families
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import SwsdistError, UserError
 from swsdist.core.types import QUERIES
@@ -253,7 +254,9 @@ def _examples(
         others: judged in another sound than the archive has.
     """
     if not examples:
-        raise codes.NO_EXAMPLE(where="examples")
+        raise families.MISSING_INPUT(
+            "the word has no example yet", "record it, mark a place, or judge a hit with yes first", where="examples"
+        )
     rows, error = [], None
     for number, place in enumerate(examples, 1):
         try:
@@ -274,9 +277,21 @@ def _written(query: str, text: str, number: int = 1) -> dict[str, Any]:
 def _example(place: Place, archive: Archive, project: Project, others: Sequence[Token]) -> dict[str, Any]:
     where, seconds = place.doc_id or place.sound, place.end - place.start
     if seconds < SHORTEST - 1e-3:  # times are rounded
-        raise codes.SHORT_EXAMPLE(where=where, seconds=seconds, least=SHORTEST)
+        raise families.TOO_FEW(
+            "the example lasts {seconds:.2f} s, less than {least:.1f} s",
+            "mark the whole word",
+            where=where,
+            seconds=seconds,
+            least=SHORTEST,
+        )
     if seconds > LONGEST:
-        raise codes.LONG_EXAMPLE(where=where, seconds=seconds, most=LONGEST)
+        raise families.TOO_LARGE(
+            "the example lasts {seconds:.1f} s, more than {most:.0f} s",
+            "mark the word alone",
+            where=where,
+            seconds=seconds,
+            most=LONGEST,
+        )
     if place.sound is not None:
         facts: dict[str, Any] = {"path": str(project.sound_file(place.sound))}
     else:

@@ -24,7 +24,9 @@ from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from swsdist.audio.synthesis import demand_voice
+from swsdist.core.codes import families
 from swsdist.core.codes import server as codes
+from swsdist.core.errors import ConfigError, UserError
 from swsdist.glossary.exports import PROJECT, STORE
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.server import security
@@ -87,12 +89,23 @@ def settings_for(
         target, folder = f"{target}/{STORE}", Folder(f"{target}/{STORE}")
     is_archive = folder.exists("manifest.json") or folder.exists("plan.json")
     if not is_archive and not is_remote(target) and not Path(target).is_dir():
-        raise codes.NO_ARCHIVE(where=target)
+        raise families.MISSING_FILE(
+            "neither a store, a run nor a folder of recordings", "name one of these", where=target
+        )
     for option in ("--watch",) * watch + ("--model",) * bool(models) if is_archive else ():
-        raise codes.NEEDS_FOLDER(where=target, option=option)
+        raise families.UNUSED_OPTION(
+            "{option} is for a folder of recordings, and this is a store or a run",
+            "name the folder of the recordings",
+            where=target,
+            option=option,
+        )
     if project is None:
         if is_remote(target):
-            raise codes.FIND_PROJECT(where=target)
+            raise families.MISSING_INPUT.of(ConfigError)(
+                "the store is not on this disk, so the folder of words needs a place",
+                "name one: --project FOLDER",
+                where=target,
+            )
         here = Path(target).resolve()
         # The store of a run has no name of its own.
         named = here.parent if here.name == "store" else here
@@ -142,7 +155,11 @@ def serve_until_ended(settings: Settings, entrance: Entrance, say: Callable[[str
     password = os.environ.get(PASSWORD) or None
     is_open = entrance.public or entrance.host not in _LOOPBACK
     if is_open and password is None and entrance.user_header is None:
-        raise codes.PUBLIC_WITHOUT_KEY(where=entrance.host)
+        raise families.REQUEST_REFUSED.of(ConfigError)(
+            "without a password or a proxy everybody may enter",
+            "set the variable SWSDIST_PASSWORD, or name a proxy's header: --user-header X-Forwarded-User",
+            where=entrance.host,
+        )
     sock = _bound(entrance)
     port = sock.getsockname()[1]
     by_header = entrance.user_header is not None
@@ -235,5 +252,7 @@ def _bound(entrance: Entrance) -> socket.socket:
         if isinstance(error, PermissionError) or error.errno == errno.EADDRINUSE:
             where = f"{entrance.host}:{entrance.port}"
             raise codes.PORT_TAKEN(where=where, port=entrance.port, reason=reason) from None
-        raise codes.UNUSABLE_HOST(where=entrance.host, reason=reason) from None
+        raise families.INVALID_VALUE.of(UserError)(
+            "the address cannot be listened at: {reason}", "leave --host out", where=entrance.host, reason=reason
+        ) from None
     return sock

@@ -43,8 +43,9 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from swsdist.core.codes import families
 from swsdist.core.codes import server as codes
-from swsdist.core.errors import SwsdistError
+from swsdist.core.errors import SwsdistError, UserError
 from swsdist.glossary import words
 
 #: Codes whose message says nothing without the file's name.
@@ -446,7 +447,12 @@ class Gate:
                 headers = message.get("headers", [])
                 if message["status"] in (400, 416) and any(value.startswith(b"text/plain") for _, value in headers):
                     # Starlette's own words on a range.
-                    error = codes.WRONG_RANGE(where=request.url.path, range=request.headers.get("range", "")[:_SHOWN])
+                    error = families.INVALID_VALUE.of(UserError)(
+                        "{range!r} is no part of this file",
+                        "ask for bytes of it, as `bytes=0-999`, or for all",
+                        where=request.url.path,
+                        range=request.headers.get("range", "")[:_SHOWN],
+                    )
                     await error_response(error, message["status"])(scope, receive, send_with_headers)
                     is_refused = True
                     return
@@ -481,7 +487,18 @@ class Gate:
                 return HTMLResponse(_LOGIN.format(said=""))
             if guard.token is not None and request.method == "GET" and "text/html" in request.headers.get("accept", ""):
                 return HTMLResponse(_CLOSED, 401)
-            error = codes.WRONG_TOKEN() if guard.user_header is None else codes.NO_USER_HEADER(header=guard.user_header)
+            error = (
+                families.REQUEST_REFUSED(
+                    "the address lacks the token of this server, or it has started anew",
+                    "open the whole address that `swsdist serve` printed last",
+                )
+                if guard.user_header is None
+                else families.REQUEST_REFUSED(
+                    "no proxy says who asks: there is no header {header}",
+                    "ask by the proxy's address (swsdist help serve-an-archive)",
+                    header=guard.user_header,
+                )
+            )
             return error_response(error, 401)
         if request.method not in ("GET", "HEAD") and request.headers.get("x-swsdist") != "1":
             origin = request.headers.get("origin") or "a form"
@@ -499,7 +516,15 @@ class Gate:
         host, _ = _host_and_port(headers)
         if host not in self._guard.hosts:
             given = headers.get("host", "")
-            return error_response(codes.OTHER_HOST(where=given, host=given), 421)
+            return error_response(
+                families.REQUEST_REFUSED(
+                    "this server does not answer for {host!r}",
+                    "ask by the printed address, or start it with --host-name {host}",
+                    where=given,
+                    host=given,
+                ),
+                421,
+            )
         origin = headers.get("origin")
         if origin is not None and _netloc(origin) != headers.get("host"):
             return error_response(codes.OTHER_ORIGIN(where=origin, origin=origin), 403)

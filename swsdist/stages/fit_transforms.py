@@ -20,9 +20,10 @@ import numpy as np
 
 from swsdist.audio.streams import are_permitted, permitted
 from swsdist.config import Config
+from swsdist.core.codes import families
 from swsdist.core.codes import features as features_codes
 from swsdist.core.codes import stages as codes
-from swsdist.core.errors import AudioError, FramesError
+from swsdist.core.errors import AudioError, DataError, FramesError
 from swsdist.core.needs import Needs
 from swsdist.corpora.documents import part_of
 from swsdist.features.blocks import positions
@@ -174,8 +175,11 @@ class FitTransforms(Stage[Fitting]):
                         track=f" to fit {unfitted_model.fitted.name}",
                         advice=f"the first: {refused[0]}",
                     )
-                raise codes.NO_FRAMES_TO_FIT_ON(
-                    where=f"features.transforms of {unfitted_model.track}", transform=unfitted_model.fitted.name
+                raise families.NOTHING_TO_FIT.of(DataError)(
+                    "there are no frames to fit {transform} on",
+                    "check the documents: swsdist check",
+                    where=f"features.transforms of {unfitted_model.track}",
+                    transform=unfitted_model.fitted.name,
                 )
             parts = [part.name for each in now for part in each.parts("totals")]
             label = f"{unfitted_model.fitted.name} of {unfitted_model.track}, round {number + 1}: step"
@@ -346,7 +350,12 @@ def _chosen(chain_inputs: SearchInputs, unfitted_model: UnfittedModel) -> Iterat
         labels = read_labels(*unfitted_model.labels)
         rows = [row for row in rows if labels.has(row["doc_id"], row["channel"])]
         if not rows:
-            raise codes.NO_LABELLED_DOCUMENT(where=unfitted_model.labels[0], transform=unfitted_model.fitted.name)
+            raise families.NOTHING_TO_FIT.of(DataError)(
+                "no document to fit {transform} on has a label",
+                "its names of documents must be those of the corpus",
+                where=unfitted_model.labels[0],
+                transform=unfitted_model.fitted.name,
+            )
     rows = in_random_order(rows)
     lengths = document_seconds(rows, chain_inputs.config.storage)
     sources = chain_inputs.features.sources

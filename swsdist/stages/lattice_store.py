@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from swsdist.core.codes import families
 from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import DataError
 from swsdist.core.fingerprint import fingerprint
@@ -187,10 +188,27 @@ def commit_lattices(
         others = [row for row in rejected if row["reason"] == codes.LATTICE_WITHOUT_DOCUMENT.name]
         if others:
             document = next(iter(by_key))[0]
-            raise codes.NO_LATTICE_OF_DOCUMENTS(where=where, lattices=others[0]["id"], document=document)
+            raise families.MISMATCH.of(DataError)(
+                (
+                    "no lattice is of a document of the corpus: lattices are of {lattices}, ...; documents "
+                    "are {document}, ..."
+                ),
+                (
+                    "name lattices after documents (doc_id), or leave out options.lattices.path: then the "
+                    "documents are what lattices name"
+                ),
+                where=where,
+                lattices=others[0]["id"],
+                document=document,
+            )
         first = rejected[0]
-        raise codes.ALL_LATTICES_REJECTED(
-            where=first["path"], count=len(rejected), reason=first["message"], advice=first["remedy"]
+        raise families.EMPTY_INPUT.of(DataError)(
+            "all {count} documents are rejected, the first for this: {reason}",
+            "{advice}",
+            where=first["path"],
+            count=len(rejected),
+            reason=first["message"],
+            advice=first["remedy"],
         )
     inputs.commits()
     rows = sorted(live.values(), key=lambda row: (row["shard"], row["part"]))
@@ -232,7 +250,12 @@ def demand_lattices(folder: Folder, manifest: Manifest | None) -> None:
         UserError: it holds something else.
     """
     if manifest is not None and manifest.kind != LATTICE_STORE:
-        raise codes.STORE_OF_OTHER_KIND(where=folder.path(), kind=manifest.kind)
+        raise families.WRONG_KIND(
+            "this store holds {kind}, not lattices",
+            "name another one (index.store), or another run",
+            where=folder.path(),
+            kind=manifest.kind,
+        )
 
 
 def sha256_of(packed: Packed) -> str:

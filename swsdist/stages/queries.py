@@ -41,8 +41,8 @@ from swsdist.config import Config
 from swsdist.config.search import Dropping, Search
 from swsdist.core.arrays import Singles
 from swsdist.core.codes import corpora as corpora_codes
-from swsdist.core.codes import stages as codes
-from swsdist.core.errors import AudioError, ConfigError, StoreError
+from swsdist.core.codes import families
+from swsdist.core.errors import AudioError, ConfigError, DataError, StoreError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.needs import Needs
 from swsdist.core.types import DOCUMENTS, EXAMPLES, FRAMES, QUERIES, QUERY_STATISTICS, STATISTICS, table_of
@@ -311,7 +311,9 @@ def demand_examples(inputs: Inputs, groups: Sequence[tuple[Receipt, Extracted, l
     if groups and not any(group.examples for _, group, _ in groups):
         first, notices = groups[0][0].rejected[0], inputs.chain_inputs(SearchInputs).notices.entries.values()
         causes = [str(notice) for notice in notices if notice.code is corpora_codes.RECORDINGS_WITHOUT_PATH]
-        raise codes.NO_USABLE_EXAMPLE(
+        raise families.EMPTY_INPUT.of(DataError)(
+            "none of the {examples} query examples could be used",
+            "the first: {path}: {error}",
             where=inputs.config.corpus.queries,
             examples=sum(len(receipt.rejected) for receipt, *_ in groups),
             path=first["path"] or first["id"],
@@ -443,7 +445,12 @@ class QueryStatistics(Stage[Summing | Merging]):
         seconds = document_seconds([row for row, _ in rows], chain_inputs.config.storage)
         for k, source in enumerate(query_inputs.features.sources):
             if not isinstance(source.extractor, Extractor):
-                raise codes.NO_STATISTICS_OF_FRAMES(where="corpus.queries_from", source=source.name)
+                raise families.UNSUPPORTED(
+                    "frames of {source} are precomputed, so there are no statistics of the documents of the queries",
+                    "set corpus.queries_from.statistics: ours, or normalise the frames where they are made",
+                    where="corpus.queries_from",
+                    source=source.name,
+                )
             for part in parts_of(seconds, _TASK_SECONDS):
                 documents = [{**row_for(source, rows[j][0]), "scopes": rows[j][1]} for j in part]
                 key_parts = [[row["path"], row["identity"], row["channel"], row["scopes"]] for row in documents]
@@ -512,7 +519,11 @@ def _merged(payload: Merging, context: Context) -> pa.Table:
     parts = [by_extractor[k] for k in sorted(by_extractor)]
     scopes = [scope for scope in parts[0] if all(scope in part for part in parts[1:])] if parts else []
     if ("collection", "") not in scopes:
-        raise codes.NO_QUERY_DOCUMENT_READ(where=f"corpus.queries_from.documents: {payload.where}")
+        raise families.EMPTY_INPUT.of(DataError)(
+            "none of the documents of the queries can be read, so there are no statistics to normalise them by",
+            "check them (swsdist check), or set corpus.queries_from.statistics: ours",
+            where=f"corpus.queries_from.documents: {payload.where}",
+        )
     rows: list[tuple[object, ...]] = []
     for kind, name in sorted(scopes):
         several = [part[kind, name] for part in parts]
@@ -601,7 +612,11 @@ def measure_examples(
     def samples_of(query_id: str, example: int) -> tuple[Singles, int]:
         row = row_by_example[query_id, example]
         if row["path"] is None:
-            raise codes.EXAMPLE_WITHOUT_SPEECH(where=f"query {query_id}, example {example}")
+            raise families.UNSUPPORTED(
+                "the example is not a recording, so its speech cannot be measured",
+                "leave the covariate speech out (calibrate.options)",
+                where=f"query {query_id}, example {example}",
+            )
         result = trim_to_speech(row, _RATE, storage, trim)
         place = {"channel": row["channel"], "start": result.start, "end": result.end, "storage": storage}
         blocks = read_blocks(row["path"], rate=_RATE, **place)

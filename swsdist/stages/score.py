@@ -56,7 +56,8 @@ from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.config import Config
 from swsdist.config.model import Calibrate
 from swsdist.config.model import Score as ScoreSettings
-from swsdist.core.codes import stages as codes
+from swsdist.core.codes import families
+from swsdist.core.errors import ConfigError
 from swsdist.core.fingerprint import SLOTS, bucket_of, fingerprint, slot_of
 from swsdist.core.types import DETECTIONS, REFERENCES, TRIALS
 from swsdist.corpora.places import Places, by_document, stored
@@ -140,7 +141,9 @@ def trial_settings(inputs: Inputs) -> Values:
         try:
             values["speech"] = identify(str(settings.speech), inputs.config.storage)
         except FileNotFoundError:
-            raise codes.NO_SPEECH_FILE(where=f"score.speech: {settings.speech}") from None
+            raise families.MISSING_FILE(
+                "there is no such file", "name an RTTM, or a table of speech", where=f"score.speech: {settings.speech}"
+            ) from None
         values["population"] = population_for(inputs)
     if protocol_of(settings).trials == "document" and chain_inputs.corpus.placed:
         values["population"] = population_for(inputs)
@@ -523,7 +526,12 @@ class Fit(Stage[Fitting | Learning]):
         if fitted and (references is None or not references.num_rows):
             if not settings.fitted:
                 return
-            raise codes.NOTHING_TO_FIT_ON(where="calibrate.steps", step=settings.fitted[0])
+            raise families.NOTHING_TO_FIT.of(ConfigError)(
+                "there is no true occurrence to fit the step {step} on",
+                "give references, or a fitted file in calibrate.fit",
+                where="calibrate.steps",
+                step=settings.fitted[0],
+            )
         folds = settings.folds if settings.fit == "crossfit" else 1
         by_document = protocol_of(inputs.config.score).trials == "document"
         file = None if fitted else settings.fit

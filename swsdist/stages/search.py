@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from swsdist.config import Config
 from swsdist.config.search import FirstPass
 from swsdist.config.search import Search as Settings
-from swsdist.core.codes import stages as codes
+from swsdist.core.codes import families
+from swsdist.core.errors import DataError
 from swsdist.core.fingerprint import stable_hash
 from swsdist.core.needs import Needs
 from swsdist.core.types import CANDIDATES
@@ -106,8 +107,10 @@ class Search(Stage[Searching]):
         manifest, buckets = replace(store.manifest, shards=()) if few else None, inputs.config.reduce.buckets_for(0)
         query_inputs = inputs.parts("theirs")  # of another corpus, then a single file
         if "theirs" in inputs.tables and not query_inputs:
-            raise codes.MISSING_QUERY_STATISTICS(
-                where=f"corpus.queries_from: {inputs.config.corpus.queries_from.documents}"
+            raise families.MISSING_INPUT.of(DataError)(
+                "there are no means and variances of the corpus of the queries",
+                "check the failures of query-statistics, or set corpus.queries_from.statistics: ours",
+                where=f"corpus.queries_from: {inputs.config.corpus.queries_from.documents}",
             )
         pooled = inputs.parts("pooled")  # then a single file
         of_theirs = [part.sha256 for part in (*query_inputs[:1], *pooled)]

@@ -19,7 +19,8 @@ from collections.abc import Iterator
 from swsdist.calibrate.procedure import check_steps, required_statistics
 from swsdist.calibrate.statistics import load_statistics
 from swsdist.config import Config
-from swsdist.core.codes import pipeline as codes
+from swsdist.core.codes import families
+from swsdist.core.errors import ConfigError
 from swsdist.methods.method import create
 from swsdist.pipeline.chain import Stage, Step
 from swsdist.registry.entries import names_where
@@ -46,15 +47,26 @@ def steps(config: Config) -> tuple[Step | Stage, ...]:
     """
     by_cohort = any(entry.cohort for entry in config.calibrate.entries().values())
     if config.corpus.cohort is not None and not by_cohort:
-        raise codes.UNUSED_COHORT(
+        raise families.UNUSED_OPTION(
+            "no step of {steps} normalises by a cohort",
+            "leave corpus.cohort out, or add {cohort_steps} to calibrate.steps",
             where="corpus.cohort",
             steps=", ".join(config.calibrate.steps),
             cohort_steps=" or ".join(names_where(CALIBRATION, "cohort")),
         )
     if config.corpus.cohort is not None and METHODS[config.search.method].queries != "spoken":
-        raise codes.COHORT_OF_FRAMES(where="corpus.cohort", method=config.search.method)
+        raise families.UNSUPPORTED.of(ConfigError)(
+            "a cohort is searched by its frames, and the method {method} by labels",
+            "leave corpus.cohort out: zt-norm then normalises by the other queries",
+            where="corpus.cohort",
+            method=config.search.method,
+        )
     if config.corpus.own_places == "leave-out" and protocol_of(config.score).trials != "time":
-        raise codes.OWN_PLACES_WITHOUT_TIMES(where="corpus.own_places")
+        raise families.UNSUPPORTED.of(ConfigError)(
+            "queries' own places can be left out only where trials are seconds of audio",
+            "leave corpus.own_places out, or remove the recordings that queries were cut from from the documents",
+            where="corpus.own_places",
+        )
     create(config.search)
     check_steps(config.calibrate, METHODS[config.search.method].score)
     covariates = required_statistics(config.calibrate)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.core.arrays import Ints
+from swsdist.core.codes import families
 from swsdist.core.codes import storage as codes
 from swsdist.core.errors import DataError, StoreError
 from swsdist.core.fingerprint import fingerprint
@@ -326,7 +327,11 @@ def _maintained(folder: Folder, kinds: Sequence[str] = ("frames",)) -> Store:
     if store.manifest.kind not in kinds:
         raise codes.NO_FRAMES_IN_STORE(where=folder.path(), kind=store.manifest.kind)
     if store.manifest.of_queries:
-        raise codes.QUERY_STORE(where=folder.path())
+        raise families.WRONG_KIND(
+            "this is a run's store of queries, which only the run writes to",
+            "name the store of the documents; the store of queries is removed with its run",
+            where=folder.path(),
+        )
     if store.manifest.unfinished is not None:
         raise codes.INTERRUPTED_INDEX(where=folder.path(), progress=store.manifest.progress)
     return store

@@ -47,7 +47,9 @@ import pyarrow.compute as pc
 
 from swsdist.accounts.hardware import versions
 from swsdist.audio.streams import sha256
+from swsdist.core.codes import families
 from swsdist.core.codes import storage as codes
+from swsdist.core.errors import StoreError
 from swsdist.core.fingerprint import Naming, fingerprint
 from swsdist.core.types import DOCUMENTS, REJECTED
 from swsdist.features.extractors import recipe_fingerprint
@@ -481,10 +483,19 @@ def load(folder: Folder, name: str = NAME) -> Manifest | None:
     try:
         values = json.loads(text)
         if values["schema"] != SCHEMA:
-            raise codes.UNKNOWN_STORE_SCHEMA(where=where, schema=values["schema"], known=SCHEMA, folder=folder.path())
+            raise families.MISMATCH.of(StoreError)(
+                "the store has schema {schema}, and this version reads {known}",
+                "use the version of swsdist that wrote it; or remove {folder} and run `swsdist index` again",
+                where=where,
+                schema=values["schema"],
+                known=SCHEMA,
+                folder=folder.path(),
+            )
         return Manifest.from_json(values, where)
     except (ValueError, KeyError, TypeError) as error:
-        raise codes.DAMAGED_MANIFEST(where=where, error=error) from None
+        raise families.DAMAGED_FILE(
+            "the manifest is damaged ({error})", "remove it and index again: no shard is lost", where=where, error=error
+        ) from None
 
 
 def words_store(store: str, storage: Mapping[str, object] = {}) -> str | None:
@@ -501,7 +512,11 @@ def require(folder: Folder, name: str = NAME) -> Manifest:
     """
     manifest = load(folder, name)
     if manifest is None and folder.exists(NAME):
-        raise codes.STORE_STATE_GONE(where=folder.path(name))
+        raise families.CHANGED_INPUT.of(StoreError)(
+            "this state of the store is gone: the store was compacted, or has changed since",
+            "run the config again, on the store as it is now",
+            where=folder.path(name),
+        )
     if manifest is None and (done := tasks_done(folder)):
         raise codes.UNFINISHED_STORE(where=folder.path(), done=done)
     if manifest is None:

@@ -25,8 +25,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from swsdist.core.codes import storage as codes
-from swsdist.core.errors import DamagedTransferError, StoreError
+from swsdist.core.codes import families
+from swsdist.core.errors import DamagedTransferError, StoreError, UserError
 from swsdist.io.filesystem import Folder
 
 
@@ -77,7 +77,13 @@ class Cache:
     def __init__(self, root: str, most: int) -> None:
         missing = [name for name in _VARIABLE.findall(root) if not os.environ.get(name)]
         if missing:
-            raise codes.UNSET_CACHE_VARIABLE(where="executor.cache", root=root, variable=missing[0])
+            raise families.UNSET_VARIABLE.of(UserError)(
+                "{root} names a variable that is not set on this node: {variable}",
+                "set it where Ray is started on the node, or name a folder",
+                where="executor.cache",
+                root=root,
+                variable=missing[0],
+            )
         self.root = Path(f"{os.path.expandvars(root)}-{os.getuid()}")
         self.most = most
         self._checked: set[str] = set()

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from swsdist.audio.speech import pack_marks, unpack_marks
 from swsdist.core.arrays import Singles
+from swsdist.core.codes import families
 from swsdist.core.codes import storage as codes
 from swsdist.core.errors import StoreError
 from swsdist.core.types import DOCUMENTS
@@ -269,7 +270,9 @@ class Store:
     def _file(self, shard: str, track: str) -> File:
         file = self.manifest.shard(shard).files.get(track)
         if file is None:
-            raise codes.TRACK_WITHOUT_SHARD(where=self.folder.path(shard), track=track)
+            raise families.DAMAGED_FILE(
+                "track {track} has no frames of this shard", "index again", where=self.folder.path(shard), track=track
+            )
         return file
 
     def joined(
@@ -296,7 +299,12 @@ class Store:
                 blocks = [block for block in left if block is not None]
                 first = blocks[0]
                 if len({(block.doc_id, block.channel, block.first_frame) for block in blocks}) > 1:
-                    raise codes.MISALIGNED_TRACKS(where=self.folder.path(shard), tracks=", ".join(tracks))
+                    raise families.DAMAGED_FILE(
+                        "the tracks {tracks} do not hold the same documents in the same rows",
+                        "index again",
+                        where=self.folder.path(shard),
+                        tracks=", ".join(tracks),
+                    )
                 count = min(len(block.features) for block in blocks)
                 frames = np.concatenate([block.features[:count] for block in blocks], axis=1)
                 yield first._replace(features=frames)
@@ -311,7 +319,13 @@ class Store:
         table = self.documents(columns=["doc_id", "channel", "shard"], track=track)
         result = table.filter(pc.and_(pc.equal(table["doc_id"], doc_id), pc.equal(table["channel"], channel)))
         if result.num_rows == 0:
-            raise codes.NO_SUCH_DOCUMENT(where=self.folder.path(), document=doc_id, channel=channel)
+            raise families.UNKNOWN_NAME.of(StoreError)(
+                "no document {document!r}, channel {channel}, in the store",
+                "`swsdist store info --documents` lists them",
+                where=self.folder.path(),
+                document=doc_id,
+                channel=channel,
+            )
         blocks = self.blocks(result["shard"][0].as_py(), {(doc_id, channel)}, track)
         return np.concatenate([block.features for block in blocks])
 

@@ -41,8 +41,9 @@ from swsdist.audio.speech import Listener, pack_marks, unpack_marks
 from swsdist.audio.streams import Digest, digested, digesting, sha256
 from swsdist.core.arrays import Bools, Singles
 from swsdist.core.codes import audio as audio_codes
+from swsdist.core.codes import families
 from swsdist.core.codes import storage as codes
-from swsdist.core.errors import AudioError, CutOffError, DataError, ForeignError, StorageError, StoreError
+from swsdist.core.errors import AudioError, CutOffError, DataError, ForeignError, StorageError, StoreError, UserError
 from swsdist.core.types import DOCUMENTS, FRAMES, table_of
 from swsdist.corpora.places import SLACK
 from swsdist.features.blocks import in_blocks, streamed
@@ -167,7 +168,15 @@ def demand_item(item: list[Any] | None, key: str) -> Item:
         FramesError: the row has no item, or its file is missing.
     """
     if item is None:
-        raise codes.NO_FRAMES(where="features.options.path", key=key)
+        raise families.NO_FRAMES(
+            "there are no frames of {key!r}",
+            (
+                "add them; the key of a document is DOC_ID (of one of several channels DOC_ID-CHANNEL), "
+                "of a query QUERY_ID-EXAMPLE"
+            ),
+            where="features.options.path",
+            key=key,
+        )
     result = Item(*item)
     if result.identity in (MISSING, UNREADABLE):
         if result.identity == MISSING:
@@ -515,10 +524,14 @@ def demand_file(document: dict[str, Any]) -> None:
     """
     if document["identity"].startswith(NO_FILE):
         if document["identity"] == "missing":
-            raise codes.MISSING(where=document["path"])
+            raise families.MISSING_RECORDING(
+                "there is no such file", "check the path, and what it is relative to", where=document["path"]
+            )
         irregular = document["identity"].endswith("not a file")
         advice = "remove it: a recording is a file" if irregular else "check its permissions"
-        raise codes.UNREADABLE(where=document["path"], identity=document["identity"], advice=advice)
+        raise families.UNREADABLE_RECORDING(
+            "the file is {identity}", "{advice}", where=document["path"], identity=document["identity"], advice=advice
+        )
 
 
 def raise_transient(document: dict[str, Any], error: DataError) -> None:
@@ -533,11 +546,22 @@ def raise_transient(document: dict[str, Any], error: DataError) -> None:
         OSError: the file is missing: the task is retried, or fails and is repeated by the next run.
     """
     if isinstance(error, streams.UnrunnableError) and streams.ABSENT not in document["identity"]:
-        raise codes.COMMAND_MISSING_ON_WORKER(where=document["path"], host=socket.gethostname(), error=error.message)
+        raise families.NOT_INSTALLED.of(UserError)(
+            "this worker ({host}) cannot run a command whose program was there when the work was planned: {error}",
+            "install it on all nodes, where their PATH has it",
+            where=document["path"],
+            host=socket.gethostname(),
+            error=error.message,
+        )
     lacking = isinstance(error, ForeignError) and error.code == audio_codes.NEEDS_FFMPEG.name
     known = document["identity"]
     if lacking and ffmpeg.is_for(document["path"]) and known and not known.endswith(ffmpeg.ABSENT):
-        raise codes.FFMPEG_MISSING_ON_WORKER(where=document["path"], host=socket.gethostname())
+        raise families.NOT_INSTALLED.of(UserError)(
+            "this worker ({host}) has no ffmpeg, although there was one when the work was planned",
+            "install it on all nodes (pip install imageio-ffmpeg, or a package of the system)",
+            where=document["path"],
+            host=socket.gethostname(),
+        )
     cause = error.__cause__
     if not isinstance(cause, OSError) or not document["identity"] or document["identity"].startswith(NO_FILE):
         return

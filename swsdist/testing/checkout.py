@@ -6,14 +6,19 @@ import runpy
 import sys
 from pathlib import Path
 
-from swsdist.core.codes import testing as codes
+from swsdist.core.codes import families
 
 
 def run(name: str) -> None:
     """Run `tests/support/NAME` of this package's checkout; exit with code 2 if it is not in a checkout."""
     root = Path(__file__).resolve().parents[2]
     if not (root / "tests" / "support").is_dir():
-        error = codes.NOT_A_CHECKOUT(where=str(root / "swsdist"), program=name)
+        error = families.UNSUPPORTED(
+            "swsdist.testing.{program} runs from a checkout of the project, and this package is an installed copy",
+            "clone the project, and run it there after pip install -e .",
+            where=str(root / "swsdist"),
+            program=name,
+        )
         print(error, file=sys.stderr)
         sys.exit(error.exit_code)
     sys.path.insert(0, str(root))

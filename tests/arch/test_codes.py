@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from swsdist.core import codes, errors
-from swsdist.core.codes import Code, codes_of, every_code
+from swsdist.core.codes import Code, codes_of, every_code, families
 from tests.support.recipes import FOLDER
 
 PACKAGE = Path(codes.__file__).parents[2]
@@ -22,6 +22,7 @@ RECIPES = FOLDER / "swsdist_recipes"
 
 #: What a call of a code, and of what takes one, has beside the values.
 OF_CALLS = {"where", "count", "of", "most"}
+
 
 CLASSES = {
     name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, errors.SwsdistError)
@@ -75,7 +76,10 @@ def names_of(tree: ast.Module) -> dict[str, Code[errors.SwsdistError] | dict[str
 
 
 def code_at(node: ast.expr, names: dict[str, object]) -> Code[errors.SwsdistError] | None:
-    """The code that an expression names."""
+    """The code that an expression names, with the texts that it gives a family."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("saying", "of"):
+        code = code_at(node.func.value, names)
+        return code.saying(*texts_in(node)) if code and node.func.attr == "saying" else code
     if isinstance(node, ast.Name):
         value = names.get(node.id)
     elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
@@ -84,6 +88,11 @@ def code_at(node: ast.expr, names: dict[str, object]) -> Code[errors.SwsdistErro
     else:
         value = None
     return value if isinstance(value, Code) else None
+
+
+def texts_in(call: ast.Call) -> list[str]:
+    """The texts among the arguments of a call: of a family, or of its `saying`."""
+    return [argument.value for argument in call.args if isinstance(argument, ast.Constant)]
 
 
 def uses(tree: ast.Module) -> Iterator[tuple[ast.Call, Code[errors.SwsdistError]]]:
@@ -97,6 +106,10 @@ def uses(tree: ast.Module) -> Iterator[tuple[ast.Call, Code[errors.SwsdistError]
                 else None
             )
             direct = code_at(node.func, names) or (code_at(called, names) if called is not None else None)
+            if isinstance(node.func, ast.Attribute) and node.func.attr in ("saying", "of"):
+                continue
+            if direct and (texts := texts_in(node)) and called is None:
+                direct = direct.saying(*texts)
             for code in [direct] if direct else [one for argument in node.args if (one := code_at(argument, names))]:
                 yield node, code
 
@@ -104,7 +117,7 @@ def uses(tree: ast.Module) -> Iterator[tuple[ast.Call, Code[errors.SwsdistError]
 def test_names_are_those_of_the_constants() -> None:
     for area, module in AREAS.items():
         for name, value in vars(module).items():
-            if isinstance(value, Code):
+            if isinstance(value, Code) and not value.family:
                 assert value.name == name.lower().replace("_", "-"), f"{area}.{name}"
 
 
@@ -112,13 +125,33 @@ def test_names_are_unique() -> None:
     assert len(every_code()) == sum(len(codes_of(vars(module).values())) for module in AREAS.values())
 
 
+def test_there_are_few() -> None:
+    """What nobody would look up, count or test for shares the code of a family."""
+    assert len(every_code(built_in=True)) <= 320
+
+
 def test_each_is_used() -> None:
-    used = set()
+    used = {
+        value.name
+        for module in AREAS.values()
+        for value in vars(module).values()
+        if isinstance(value, Code) and value.family
+    }
     for _, tree in files():
         names = dict(names_of(tree))
         nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Name | ast.Attribute))
         used |= {code.name for node in nodes if (code := code_at(node, names))}
     assert sorted(set(every_code()) - used) == []
+
+
+def test_families_bring_their_messages() -> None:
+    """The text of a family says nothing about one mistake."""
+    assert [
+        f"{place_of(path)}:{call.lineno}: {code.name}"
+        for path, tree in files()
+        for call, code in uses(tree)
+        if code in vars(families).values()
+    ] == []
 
 
 def test_each_use_gives_the_values_of_the_message() -> None:
@@ -149,7 +182,11 @@ def test_errors_are_made_of_codes(room: str) -> None:
 
 def texts_of_messages() -> Iterator[tuple[str, str]]:
     """Texts that may hold a command, by place: `{}` is a value as it is, `{q}` one that is quoted."""
-    for code in every_code().values():
+    told = [code for _, tree in files() for _, code in uses(tree)]
+    for code in [
+        *(code for module in AREAS.values() for code in vars(module).values() if isinstance(code, Code)),
+        *told,
+    ]:
         for text in (code.message, code.remedy):
             parts = string.Formatter().parse(text)
             yield (

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.pages.architecture import PACKAGE, ROOT, imports, storeys
+from tools.pages.architecture import PACKAGE, ROOT, imports, storeys
 
 MOST_STOREYS, MOST_ROOMS, MOST_MODULES = 11, 33, 450
 

@@ -74,7 +74,7 @@ def test_index_says_what_was_new(swsdist, archive: Path) -> None:
     assert of_run.replace(f"{archive}/", "") == of_store.replace(f"{archive}/", "")
     for command in ("check", "compact", "refit"):
         told = swsdist("store", command, "run", cwd=archive, code=3).err
-        assert f"[run-not-store]\n  remedy: name its store: {archive}/run/store" in told
+        assert f"[wrong-kind]\n  remedy: name its store: {archive}/run/store" in told
     assert "0 new, 0 changed, 0 gone, 2 rejected" in again
     os.utime(archive / "audio" / "d002.flac", (1, 1))
     (archive / "audio" / "d003.flac").unlink()
@@ -147,7 +147,7 @@ def test_what_was_rejected_comes_with_what_helps(swsdist, archive: Path) -> None
     assert "\n  remedy: copy the file again from its source" in told
     assert f"all rejections: swsdist store rejected {archive}/run" in told
     strict = swsdist("index", "config.yaml", "--strict", cwd=archive, code=4).err
-    assert "[strict-rejections]\n  remedy: see `swsdist store rejected " in strict
+    assert "[strict]\n  remedy: see `swsdist store rejected " in strict
     for place in ("run", "run/store"):
         shown = swsdist("store", "rejected", place, cwd=archive).out
         assert "document no, channel 1: not-audio: no audio format is recognised" in shown
@@ -194,9 +194,7 @@ def test_a_report_without_references_opens_with_what_was_found(swsdist, archive:
     assert f"swsdist search {archive}/run --query FILE --html hits.html" in main
 
 
-@pytest.mark.parametrize(
-    ("name", "code"), [("report.json", "damaged-report"), ("accounts.parquet", "damaged-accounts")]
-)
+@pytest.mark.parametrize(("name", "code"), [("report.json", "damaged-file"), ("accounts.parquet", "damaged-file")])
 def test_a_damaged_file_of_a_run_is_named_with_what_helps(
     swsdist, place: Path, tmp_path: Path, name: str, code: str
 ) -> None:
@@ -367,6 +365,6 @@ def test_what_may_not_be_read_is_said_and_the_rest_indexed(
     (archive / "audio" / "d002.srt").write_text(SPOKEN)
     ended = swsdist("index", "audio", "--run", "run", "--set", "features=[{name: mfcc}]", *SERIAL, "--all", cwd=archive)
     assert "4 documents" in ended.out
-    assert "unreadable-folder" in ended.err
+    assert "left-out" in ended.err
     assert f"{archive}/audio/d001.eaf" in ended.err
-    assert "not-a-lattice" not in ended.err
+    assert "left-out" not in ended.err

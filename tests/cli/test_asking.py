@@ -12,6 +12,7 @@ import pytest
 import soundfile
 from commands import Command, Ended
 
+from swsdist.core.codes import families
 from swsdist.core.codes import searcher as searcher_codes
 from tests.support.coded import says
 
@@ -80,7 +81,7 @@ def test_a_file_that_is_called_like_a_channel(swsdist: Command, place: Path, tal
 def test_silence_that_is_marked(swsdist: Command, place: Path, talk: Path) -> None:
     told = swsdist("search", "run", "--query", f"{talk}#1:0-0.4", cwd=place, code=3).err
     assert f"{talk}#1:0-0.4: " in told
-    assert says(told, searcher_codes.PLACE_WITHOUT_SPEECH)
+    assert says(told, families.NO_SPEECH)
     swsdist("search", "run", "--no-trim", "--query", f"{talk}#1:0-0.4", cwd=place)
 
 
@@ -94,7 +95,7 @@ def test_a_hit_is_a_query(swsdist: Command, place: Path) -> None:
     assert own.partition("-")[0] == best.partition("-")[0]
     assert f"hit 1 of {best} is the query itself" in again.err
     name = best.partition(":")[0]
-    assert says(swsdist(*ask, "d001#2:0-1", cwd=place, code=2).err, searcher_codes.NO_SUCH_DOCUMENT_CHANNEL)
+    assert says(swsdist(*ask, "d001#2:0-1", cwd=place, code=2).err, families.UNKNOWN_NAME)
     assert "there is no file d999" in swsdist(*ask, "d999:0-1", cwd=place, code=3).err
     (place / name).write_bytes((place / OTHER).read_bytes())
     try:
@@ -169,7 +170,7 @@ def test_examples_of_one_word(swsdist: Command, place: Path, tmp_path: Path) -> 
     swsdist("search", "run", "--top", "1", *given, "--word", "mubhu", "--html", page, cwd=place)
     assert page.read_text().count("<audio") == 2
     table = ("--query", tmp_path / "words.csv", "--word", "mubhu")
-    assert "[word-with-table]" in swsdist(*ask, *table, cwd=place, code=2).err
+    assert "[conflicting-options]" in swsdist(*ask, *table, cwd=place, code=2).err
     assert "--word needs --query" in swsdist("search", "config.yaml", "--word", "x", cwd=place, code=2).err
 
 

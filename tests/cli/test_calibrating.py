@@ -116,7 +116,7 @@ def test_a_finished_run_is_taken_for_its_file(
     assert (tmp_path / "by_run.csv").read_bytes() == (tmp_path / "by_file.csv").read_bytes()
     told = swsdist(*arguments, "--fit", ".", "--out", tmp_path / "x.csv", cwd=place, code=2).err
     assert "--fit .: " in told
-    assert "[not-a-run-to-fit-by]" in told
+    assert "[wrong-kind]" in told
 
 
 def test_a_file_takes_a_logistic_elsewhere(place: Path, swsdist: Command) -> None:
@@ -210,17 +210,17 @@ def test_a_threshold_decides_and_leaves_scores(place: Path, swsdist: Command) ->
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("--method", "kst", "--seconds", "3600", "--out", "x.csv"), "[fit-without-references]"),
+        (("--method", "kst", "--seconds", "3600", "--out", "x.csv"), "[missing-input]"),
         (
             ("--method", "kst", "--fit", "none", "--seconds", "3600", "--out", "x.csv"),
             "800 scores are not probabilities",
         ),
-        (("--method", "kst", "--fit", "gone.json", "--seconds", "1", "--out", "x.csv"), "[no-fitted-file]"),
+        (("--method", "kst", "--fit", "gone.json", "--seconds", "1", "--out", "x.csv"), "[missing-file]"),
         (("--method", "logistic", "--fit", "none", "--out", "x.csv"), "neither fitted nor read"),
         (("--method", "threshold", "--out", "x.csv"), "a threshold is fitted on true occurrences"),
-        (("--method", "threshold", *TASK, "--out", "x.txt"), "[unknown-list-ending]"),
+        (("--method", "threshold", *TASK, "--out", "x.txt"), "[unknown-name]"),
         (("--method", "kst", *TASK, "--folds", "1", "--out", "x.csv"), "1 folds"),
-        (("--method", "q-norm", *TASK, "--out", "x.csv"), "[needs-candidates]"),
+        (("--method", "q-norm", *TASK, "--out", "x.csv"), "[needs-search]"),
         (("--method", "fusion", *TASK, "--out", "x.csv"), "fusion is of the scores of several systems"),
         (
             ("--method", "llr,kst", *TASK, "--out", "x.csv"),
@@ -229,7 +229,7 @@ def test_a_threshold_decides_and_leaves_scores(place: Path, swsdist: Command) ->
         (("--method", "ksd", *TASK, "--out", "x.csv"), "ksd"),
         (("--method", "kst,logistic", *TASK, "--out", "x.csv"), "[not-probabilities]"),
         (("--method", "llr", "--fit", "none", *TASK, "--out", "x.csv"), "llr is neither fitted nor read"),
-        (("--method", "llr", "--out", "x.csv"), "[unknown-audio]"),
+        (("--method", "llr", "--out", "x.csv"), "[missing-input]"),
         (("--method", "llr", "--set", "llr.covariates=[mean]", *TASK, "--out", "x.csv"), "cost-sums of the search"),
         (("--method", "llr", "--set", "kst.alpha=2", *TASK, "--out", "x.csv"), "options are given for kst"),
         (("--method", "llr", "--set", "llr.curv=line", *TASK, "--out", "x.csv"), "its options: covariates, curve"),
@@ -244,7 +244,7 @@ def test_mistakes_are_told(place: Path, swsdist: Command, arguments: tuple[str, 
 
 def test_probabilities_of_an_unknown_amount_of_audio(place: Path, swsdist: Command) -> None:
     ended = swsdist("calibrate", "-s", "posteriors.csv", "--method", "kst", "--out", "x.csv", cwd=place, code=2)
-    assert "[unknown-audio]" in ended.err
+    assert "[missing-input]" in ended.err
     ended = swsdist(
         *("calibrate", "-s", "posteriors.csv", "--method", "oracle-kst", "--seconds", 36, "--out", "x.csv"),
         cwd=place,
@@ -335,10 +335,10 @@ def test_results_go_through_every_method(kaldi: Path, swsdist: Command) -> None:
             "results, line 1: utterance '1' is not",
         ),
         (2, ("-s", "plain.csv", "--kaldi-segments", "segments", "--method", "none"), "plain.csv"),
-        (3, ("-s", "plain.csv", "--from", "kaldi", "--method", "none"), "[wrong-field-count]"),
+        (3, ("-s", "plain.csv", "--from", "kaldi", "--method", "none"), "[malformed-line]"),
         (2, ("-s", "results", "--kaldi-frame-shift", "0", "--method", "none"), "the frame shift is 0.0 s"),
         (2, ("-s", "results", "--method", "none", "--fit", "oracle"), "fits nothing"),
-        (2, ("-s", "results", "--method", "kaldi"), "[unknown-audio]"),
+        (2, ("-s", "results", "--method", "kaldi"), "[missing-input]"),
         (3, ("-s", "plain.csv", "--method", "none", "--format", "kaldi"), "has the score 7.0"),
     ],
 )
@@ -468,16 +468,20 @@ def test_points_of_lists_take_any_registered_step(place: Path, swsdist: Command)
         ("tasks: {}", "", "lists.tasks: the setting is refused: Dictionary should have at least 1"),
         ("tasks: {a: {ecf: z}}", "", "lists.tasks.a.systems: missing key [missing-key]"),
         ("tasks: {a: {systems: {x: y}, rtm: z}}", "", "did you mean rttm? [unknown-key]"),
-        (f"{ONE}mine: posteriors.csv}}}}}}", "{calibrate.alpha: [1, 2]}", "there is no calibrate.steps [list-steps]"),
+        (
+            f"{ONE}mine: posteriors.csv}}}}}}",
+            "{calibrate.alpha: [1, 2]}",
+            "there is no calibrate.steps [missing-input]",
+        ),
         (f"{ONE}mine: posteriors.csv}}}}}}", "{calibrate.alpa: [1, 2]}", "did you mean calibrate.alpha?"),
-        (f"{ONE}mine: posteriors.csv}}}}}}", "{search.distance: [cosine]}", "search.distance [list-key]"),
+        (f"{ONE}mine: posteriors.csv}}}}}}", "{search.distance: [cosine]}", "search.distance [unused-option]"),
         (
             f"{ONE}mine: posteriors.csv}}}}}}",
             "{calibrate.steps: [[kst]], calibrate.alpha: [0]}",
             "0 is not allowed [invalid-value]",
         ),
         (f"{ONE}mine: scores.csv}}}}}}\n  fit: none", "", "[not-probabilities]"),
-        (f"{ONE}mine: scores.csv}}}}}}", "{calibrate.steps: [[q-norm, logistic, kst]]}", "[needs-candidates]"),
+        (f"{ONE}mine: scores.csv}}}}}}", "{calibrate.steps: [[q-norm, logistic, kst]]}", "[needs-search]"),
         (f"{ONE}mine: gone.csv}}}}}}", "", "gone.csv"),
     ],
 )

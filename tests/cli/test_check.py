@@ -111,7 +111,7 @@ def test_channel_2_alone_cannot_be_scored(swsdist, place: Path, tmp_path: Path) 
     )
     told = swsdist("run", "config.yaml", *given, cwd=place, code=2).err
     assert f"corpus.documents: {tmp_path}/docs.csv: no document is of channel 1" in told
-    assert "there is channel 2 only [no-channel-1]\n  remedy: " in told
+    assert "there is channel 2 only [unsupported]\n  remedy: " in told
     assert not (tmp_path / "run" / "store").exists()
     assert "BAD  references" in swsdist("check", "config.yaml", *given, cwd=place, code=2).out
     found = ("--set", "corpus.references=null", "--set", "calibrate.fit=none", "--set", "report.clips=1")

@@ -5,20 +5,25 @@ from __future__ import annotations
 import pytest
 from commands import Command
 
-from swsdist.core.codes import Code, codes_by_area
-from swsdist.core.codes import cli as codes
-from swsdist.core.codes import config as config_codes
+from swsdist.core.codes import Code, codes_by_area, families
 from tests.support.coded import says
 
 
-@pytest.mark.parametrize("name", ["option-twice", "[option-twice]", "OPTION_TWICE"])
+@pytest.mark.parametrize("name", ["gpu-memory", "[gpu-memory]", "GPU_MEMORY"])
 def test_a_code(swsdist: Command, name: str) -> None:
-    code = config_codes.OPTION_TWICE
-    assert swsdist("explain", name).out.splitlines() == [
-        "option-twice: <options> is given as a key and among the options",
-        "kind:      error (ConfigError)",
-        f"exit code: {code.error.exit_code}",
-        "remedy:    remove one of the two",
+    lines = swsdist("explain", name).out.splitlines()
+    assert lines[0].startswith("gpu-memory: the GPU memory for the search is too small<use>")
+    assert lines[1:3] == ["kind:      error (UserError)", "exit code: 2"]
+    assert lines[3].startswith("remedy:    ")
+
+
+def test_a_family(swsdist: Command) -> None:
+    code = families.CONFLICTING_OPTIONS
+    assert swsdist("explain", code.name).out.splitlines() == [
+        f"{code.name}: {code.message}",
+        "kind:      error (UserError)",
+        "exit code: 2; 3 where data that were read are at fault",
+        f"remedy:    {code.remedy}",
     ]
 
 
@@ -38,6 +43,6 @@ def test_all_codes_by_area(swsdist: Command) -> None:
 
 
 def test_close_names(swsdist: Command) -> None:
-    err = swsdist("explain", "option-twcie", code=2).err
-    assert says(err, codes.NO_SUCH_CODE)
-    assert "option-twice" in err
+    err = swsdist("explain", "conflicting-optoins", code=2).err
+    assert says(err, families.UNKNOWN_NAME)
+    assert "conflicting-options" in err

@@ -142,7 +142,7 @@ def test_a_table_with_verdicts(place: Path, tmp_path: Path, swsdist: Command) ->
     (tmp_path / "judged.csv").write_text("\n".join([*lines, "q001,d001,5,6,maybe"]))
     ended = swsdist("score", *LIST, "--references", tmp_path / "judged.csv", cwd=place, code=3)
     assert f"judged.csv, line {len(lines) + 1}" in ended.err
-    assert "[impossible-verdict]" in ended.err
+    assert "[bad-cell]" in ended.err
 
 
 def test_a_list_is_calibrated_by_what_was_judged(place: Path, judged: Path, tmp_path: Path, swsdist: Command) -> None:
@@ -166,4 +166,4 @@ def test_words_and_documents_that_a_run_lacks(place: Path, judged: Path, tmp_pat
     out = swsdist("check", "config.yaml", cwd=tmp_path).out
     assert out.count("judgements left out of scoring: 1") == 2
     out = swsdist("check", "config.yaml", f"--set=corpus.documents={tmp_path}/words", cwd=tmp_path, code=2).out
-    assert "[no-table-of-glossary]" in out
+    assert "[unsupported]" in out

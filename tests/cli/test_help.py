@@ -10,7 +10,7 @@ from commands import Command
 from ruamel.yaml import YAML
 
 from swsdist.cli.helping import pages
-from swsdist.core.codes import cli as codes
+from swsdist.core.codes import families
 from tests.support.coded import says
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,9 +27,9 @@ def test_words(swsdist: Command) -> None:
     assert "  serve-an-archive  " in swsdist("help", "browser").out or swsdist("help", "browser").out.startswith("# ")
     assert swsdist("help", "search", "your", "archive").out == swsdist("help", "search-your-archive").out
     assert "  find-typed-words  " in swsdist("help", "type", "a", "word").out
-    assert says(swsdist("help", "me", code=2).err, codes.NO_SUCH_PAGE)  # not what has it inside a word
+    assert says(swsdist("help", "me", code=2).err, families.UNKNOWN_NAME)  # not what has it inside a word
     told = swsdist("help", "serch-your-archive", code=2).err
-    assert says(told, codes.NO_SUCH_PAGE)
+    assert says(told, families.UNKNOWN_NAME)
     assert "swsdist help search-your-archive" in told
 
 

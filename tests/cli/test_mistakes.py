@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from swsdist.core.codes import cli as codes
-from swsdist.core.codes import config as config_codes
-from swsdist.core.codes import config as registry_codes
-from swsdist.core.codes import pipeline as pipeline_codes
+from swsdist.core.codes import families
 from swsdist.glossary.project import Project
 from tests.support.coded import raises, says
 
@@ -21,7 +19,7 @@ from tests.support.coded import raises, says
 )
 def test_a_command_that_is_not(swsdist, typed: str, meant: str | None) -> None:
     told = swsdist(typed, code=2).err
-    assert says(told, registry_codes.UNKNOWN_NAME)
+    assert says(told, families.UNKNOWN_NAME)
     assert f"unknown command '{typed}'{f'; did you mean {meant}?' if meant else ' ['}" in told
     assert "init, check, run, " in told
 
@@ -63,7 +61,7 @@ def test_what_was_meant(swsdist, tmp_path: Path) -> None:
     assert "--text 'grey parrot'" in swsdist("search", ".", "grey", "parrot", cwd=tmp_path, code=2).err
     assert "--text" not in swsdist("store", "info", ".", "parrot", cwd=tmp_path, code=2).err
     (tmp_path / "x.wav").write_bytes(b"RIFF\0\0\xff\xffWAVE")
-    assert says(swsdist("discover", "x.wav", cwd=tmp_path, code=2).err, config_codes.CONFIG_NOT_TEXT)
+    assert says(swsdist("discover", "x.wav", cwd=tmp_path, code=2).err, families.MALFORMED_FILE)
     assert "quotes" not in swsdist("serve", "x.wav", cwd=tmp_path, code=2).err
     Project.open(tmp_path / "My old interviews-words").close()
     swsdist("glossary", "list", "My old interviews", cwd=tmp_path)
@@ -129,11 +127,11 @@ def test_set_of_a_search_in_a_store(swsdist, place: Path, sets: str) -> None:
 
 def test_stages(swsdist, place: Path, tmp_path: Path) -> None:
     told = swsdist("run", "config.yaml", "--only", "serach", cwd=place, code=2).err
-    assert says(told, pipeline_codes.NO_SUCH_STAGE)
+    assert says(told, families.UNKNOWN_NAME)
     assert "'serach'" in told
     assert "index, queries, search" in told
     told = swsdist("run", "config.yaml", "--only", "search", "--set", f"run={tmp_path}/new", cwd=place, code=2).err
-    assert says(told, pipeline_codes.EARLIER_STAGE_OPEN)
+    assert says(told, families.NOT_FINISHED)
     assert "index" in told
     assert "remedy: " in told
 
@@ -152,16 +150,16 @@ def test_tables(swsdist, place: Path, tmp_path: Path) -> None:
 
 def test_a_calibration_that_is_not(swsdist, place: Path, tmp_path: Path) -> None:
     new = ("run", "config.yaml", "--set", f"run={tmp_path}/new", "--set", f"calibrate.fit={tmp_path}/gone.json")
-    assert "[no-fitted-file]" in swsdist(*new, cwd=place, code=2).err
+    assert "[missing-file]" in swsdist(*new, cwd=place, code=2).err
     assert not (tmp_path / "new").exists()  # before any work
     shutil.copytree(place / "run", tmp_path / "run")
     own = ("run", "config.yaml", "--set", f"run={tmp_path}/run", "--set")
     told = swsdist(*own, f"calibrate.fit={tmp_path}/gone.json", cwd=place, code=2).err
-    assert "[no-fitted-file]" in told
+    assert "[missing-file]" in told
     assert f"calibrate.fit: {tmp_path}/gone.json" in told
     told = swsdist(*own, f"calibrate.fit={place}/corpus", cwd=place, code=2).err
     assert f"calibrate.fit: {place}/corpus: " in told
-    assert "[not-a-run-to-fit-by]" in told
+    assert "[wrong-kind]" in told
     assert "name the folder of a finished run" in told
     (tmp_path / "wrong.json").write_text('{"schema": "something else"}')
     told = swsdist(*own, f"calibrate.fit={tmp_path}/wrong.json", cwd=place, code=2).err
@@ -175,17 +173,17 @@ def test_a_calibration_that_is_not(swsdist, place: Path, tmp_path: Path) -> None
         (("status", "corpus"), "[not-a-run]"),
         (("status", "corpus", "--follow"), "[not-a-run]"),
         (("cancel", "corpus"), "[not-a-run]"),
-        (("clean", "corpus"), "[neither-run-nor-store]"),
+        (("clean", "corpus"), "[wrong-kind]"),
         (("digest", "corpus"), "[not-a-run]"),
         (("report", "corpus"), "[not-a-run]"),
         (("report", "gone"), "[not-a-run]"),
         (("store", "info", "corpus"), "there is no feature store here"),
         (("store", "check", "gone"), "there is no feature store here"),
         (("store", "rejected", "corpus"), "there is no feature store here"),
-        (("store", "cat", "run/store", "nobody"), "[no-such-document]"),
+        (("store", "cat", "run/store", "nobody"), "[unknown-name]"),
         (("search", "corpus", "--query", "corpus/queries/q001_1.wav"), "there is no feature store here"),
-        (("paper", "figure", "corpus/refs.csv", "x.pdf"), "[not-a-plot]"),
-        (("paper", "table", "run/report.html", "x.md"), "[not-a-table]"),
+        (("paper", "figure", "corpus/refs.csv", "x.pdf"), "[wrong-kind]"),
+        (("paper", "table", "run/report.html", "x.md"), "[malformed-file]"),
         (("search", "run/store", "--query", "config.yaml"), "[not-audio]"),
         (("search", "run/store", "--query", "corpus/audio/d001.flac:3-2"), "[place-outside]"),
     ],
@@ -201,15 +199,15 @@ def test_broken_data(swsdist, place: Path, arguments: tuple[str, ...], complaint
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("search", "run/store"), "[no-query]"),
+        (("search", "run/store"), "[missing-input]"),
         (("store", "import", "x", "gone", "--shift", "0.01", "--dimension", "3"), "there is no such file or folder"),
         (("store", "import", "x", "corpus", "--shift", "0.01", "--dimension", "3"), "no files of frames"),
-        (("store", "import", "x", "corpus", "--shift", "never", "--dimension", "3"), "[invalid-seconds]"),
-        (("corpus", "describe", "corpus/docs.csv"), "[not-a-mapping]"),
+        (("store", "import", "x", "corpus", "--shift", "never", "--dimension", "3"), "[invalid-value]"),
+        (("corpus", "describe", "corpus/docs.csv"), "[invalid-yaml]"),
         (("paper", "figure", "gone.svg", "x.svg"), "there is no such file"),
         (("paper", "table", "gone.csv", "x.csv"), "there is no such file"),
         (("paper", "table", "corpus/refs.csv", "x.md", "--columns", "query"), "did you mean query_id?"),
-        (("paper", "table", "corpus/refs.csv", "x.md", "--sort", "-begin"), "no column 'begin' [no-such-column]"),
+        (("paper", "table", "corpus/refs.csv", "x.md", "--sort", "-begin"), "no column 'begin' [unknown-name]"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -227,59 +225,59 @@ _LIST = ("-s", "run/exports/stdlist.xml", "--references", "corpus/refs.csv", "--
     [
         (
             ("report", "run", "--det", "d.eps"),
-            "must end in .svg, .pdf, .png or .csv, not in .eps [unknown-ending]",
+            "must end in .svg, .pdf, .png or .csv, not in .eps [unknown-name]",
             "or .csv",
         ),
         (
             ("report", "run", "--det", "d.tex"),
-            "must end in .svg, .pdf, .png or .csv, not in .tex [unknown-ending]",
+            "must end in .svg, .pdf, .png or .csv, not in .tex [unknown-name]",
             ".svg",
         ),
         (
             ("report", "run", "--table", "t.xlsx"),
-            "must end in .csv, .tex, .md or .json, not in .xlsx [unknown-ending]",
+            "must end in .csv, .tex, .md or .json, not in .xlsx [unknown-name]",
             "or .json",
         ),
         (
             ("paper", "figure", "a.svg", "a.eps"),
-            "must end in .svg, .pdf or .png, not in .eps [unknown-ending]",
+            "must end in .svg, .pdf or .png, not in .eps [unknown-name]",
             "ends in .svg",
         ),
         (
             ("paper", "table", "a.csv", "a.doc"),
-            "must end in .csv, .tex, .md or .json, not in .doc [unknown-ending]",
+            "must end in .csv, .tex, .md or .json, not in .doc [unknown-name]",
             "in .csv",
         ),
-        (("report", "run", "--per-query", "t"), "not in nothing [unknown-ending]", "ends in .csv"),
+        (("report", "run", "--per-query", "t"), "not in nothing [unknown-name]", "ends in .csv"),
         (
             ("report", "run", "--histogram", "h.txt"),
-            "must end in .svg, .pdf or .png, not in .txt [unknown-ending]",
+            "must end in .svg, .pdf or .png, not in .txt [unknown-name]",
             "ends in .svg",
         ),
-        (("report", "run", "--det", "no/such/det.svg"), "[no-output-folder]", "make it"),
+        (("report", "run", "--det", "no/such/det.svg"), "[output-refused]", "make it"),
         (("report", "run", "--det", "run"), "", "ends in .svg"),
         (
             ("score", *_LIST, "--det", "d.tex"),
-            "must end in .svg, .pdf, .png, .csv or .det, not in .tex [unknown-ending]",
+            "must end in .svg, .pdf, .png, .csv or .det, not in .tex [unknown-name]",
             "ends in .svg, .pdf, .png, .csv or .det",
         ),
         (("score", *_LIST, "--per-term", "terms.xlsx"), "must end in .csv, .tex", ".csv"),
         (
             ("score", *_LIST, "--measures", "m.txt"),
-            "must end in .csv, .tex, .md or .json, not in .txt [unknown-ending]",
+            "must end in .csv, .tex, .md or .json, not in .txt [unknown-name]",
             ".csv",
         ),
-        (("score", *_LIST, "--alignment", "terms"), "not in nothing [unknown-ending]", "ends in .csv"),
-        (("score", *_LIST, "-o", "no/such/table.txt"), "[no-output-folder]", "make it"),
+        (("score", *_LIST, "--alignment", "terms"), "not in nothing [unknown-name]", "ends in .csv"),
+        (("score", *_LIST, "-o", "no/such/table.txt"), "[output-refused]", "make it"),
         (("compare", "run", "--html", "page.pdf"), "must end in .html", "ends in .html"),
         (
             ("compare", "run", "--table", "t.doc"),
-            "must end in .csv, .tex, .md or .json, not in .doc [unknown-ending]",
+            "must end in .csv, .tex, .md or .json, not in .doc [unknown-name]",
             "ends in .csv",
         ),
         (
             ("compare", "run", "--forest", "f.md"),
-            "must end in .svg, .pdf or .png, not in .md [unknown-ending]",
+            "must end in .svg, .pdf or .png, not in .md [unknown-name]",
             "ends in .svg",
         ),
         (
@@ -289,21 +287,21 @@ _LIST = ("-s", "run/exports/stdlist.xml", "--references", "corpus/refs.csv", "--
         ),
         (("resources", "--audio", "9", "--table", "t.svg"), "must end in .csv, .tex", ".json"),
         (("search", "run", "--query", "q", "--table", "t.png"), "must end in .csv, .tex", ".json"),
-        (("compare", "run", "--csv", "config.yaml"), "[output-is-file]", "name another"),
-        (("compare", "run", "--csv", "config.yaml/tables"), "[output-is-file]", ""),
-        (("calibrate", *_LIST, "--method", "none", "--out", "l.doc"), "[unknown-list-ending]", ".xml"),
-        (("calibrate", *_LIST, "--method", "none", "--out", "corpus"), "[output-is-folder]", "in it"),
+        (("compare", "run", "--csv", "config.yaml"), "[output-refused]", "name another"),
+        (("compare", "run", "--csv", "config.yaml/tables"), "[output-refused]", ""),
+        (("calibrate", *_LIST, "--method", "none", "--out", "l.doc"), "[unknown-name]", ".xml"),
+        (("calibrate", *_LIST, "--method", "none", "--out", "corpus"), "[output-refused]", "in it"),
         (("calibrate", *_LIST, "--method", "kst", "--out", "l.csv", "--save", "f.yaml"), "must end in .json", ".json"),
-        (("fuse", *_LIST[1:], "--out", "l.doc"), "[unknown-list-ending]", ".xml"),
+        (("fuse", *_LIST[1:], "--out", "l.doc"), "[unknown-name]", ".xml"),
         (("fuse", *_LIST[1:], "--out", "l.csv", "--save", "f.yaml"), "must end in .json", ".json"),
-        (("init", "no/such/dir.yaml"), "[no-output-folder]", "make it"),
-        (("init", "mine.json"), "must end in .yaml or .yml, not in .json [unknown-ending]", "ends in .yaml"),
+        (("init", "no/such/dir.yaml"), "[output-refused]", "make it"),
+        (("init", "mine.json"), "must end in .yaml or .yml, not in .json [unknown-name]", "ends in .yaml"),
         (
             ("phones", "weights", "corpus/docs.csv", "--out", "p.txt"),
-            "must end in .ctm or .mlf, not in .txt [unknown-ending]",
+            "must end in .ctm or .mlf, not in .txt [unknown-name]",
             ".ctm",
         ),
-        (("demo", "config.yaml"), "[output-is-file]", "name another"),
+        (("demo", "config.yaml"), "[output-refused]", "name another"),
         (("store", "cat", "run/store", "d001", "--npy", "d.txt"), "must end in .npy", ".npy"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",

@@ -82,14 +82,14 @@ def test_a_file_that_is_read(swsdist: Command, lists: Path, arguments: tuple[str
     before = {path.name: path.read_bytes() for path in lists.iterdir()}
     told = swsdist(*arguments, cwd=lists, code=2).err
     assert (
-        f"this would overwrite {harmed}, which the command reads [output-is-input]\n  remedy: name another file" in told
+        f"this would overwrite {harmed}, which the command reads [output-refused]\n  remedy: name another file" in told
     )
     assert {path.name: path.read_bytes() for path in lists.iterdir()} == before
 
 
 def test_two_outputs_are_two_files(swsdist: Command, lists: Path) -> None:
     told = swsdist("fuse", "one.csv", "two.csv", "-o", "x.json", "--save", "./x.json", cwd=lists, code=2).err
-    assert "--save ./x.json: --out names the same file [same-output]\n  remedy: name two files" in told
+    assert "--save ./x.json: --out names the same file [output-refused]\n  remedy: name two files" in told
 
 
 def test_files_that_inputs_name(swsdist: Command, place: Path, tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_config_is_not_written_over(swsdist: Command, place: Path, tmp_path: P
     text = (place / "config.yaml").read_text().replace("corpus/", f"{place}/corpus/").replace("run: run", "run: .")
     (tmp_path / "config.yaml").write_text(text)
     told = swsdist("index", "config.yaml", cwd=tmp_path, code=2).err
-    assert "[config-in-run-folder]" in told
+    assert "[output-refused]" in told
     assert (tmp_path / "config.yaml").read_text() == text
     assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]
     (tmp_path / "config.yaml").unlink()
@@ -129,7 +129,7 @@ def test_a_config_is_not_written_over(swsdist: Command, place: Path, tmp_path: P
     made.write_text(made.read_text().replace("  cohort: null\n", ""))  # as a version wrote it that had no such key
     swsdist("index", made, cwd=tmp_path)
     made.write_text(f"# mine\n{made.read_text()}")
-    assert "[config-in-run-folder]" in swsdist("index", made, cwd=tmp_path, code=2).err
+    assert "[output-refused]" in swsdist("index", made, cwd=tmp_path, code=2).err
 
 
 def test_files_that_a_run_names(swsdist: Command, place: Path, tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_files_that_a_run_names(swsdist: Command, place: Path, tmp_path: Path) -
         ("search", "run", "--query", place / "corpus/queries/q001_1.wav", "--table", "corpus/docs.csv"),
     ):
         told = swsdist(*arguments, cwd=tmp_path, code=2).err
-        assert "[output-is-input]" in told
+        assert "[output-refused]" in told
     for name in ("docs.csv", "queries.csv"):
         assert (tmp_path / "corpus" / name).read_bytes() == (place / "corpus" / name).read_bytes()
 
@@ -155,7 +155,7 @@ def test_outputs_of_several_files(swsdist: Command, place: Path, tmp_path: Path)
         ("report", run, "--table", "z.csv", "--per-query", "z-measures.csv"),
         ("compare", run, f"again={run}", "--csv", ".", "--det", "pairs.csv"),
     ):
-        assert "[same-output]" in swsdist(*arguments, cwd=tmp_path, code=2).err
+        assert "[output-refused]" in swsdist(*arguments, cwd=tmp_path, code=2).err
     assert not [*tmp_path.iterdir()]
 
 
@@ -163,5 +163,5 @@ def test_a_store_is_not_made_among_its_frames(swsdist: Command, tmp_path: Path) 
     (tmp_path / "frames").mkdir()
     stated = ("--shift", "0.01", "--dimension", "3")
     told = swsdist("store", "import", "frames", "frames/.", *stated, cwd=tmp_path, code=2).err
-    assert "[store-among-frames]" in told
+    assert "[output-refused]" in told
     assert not [*(tmp_path / "frames").iterdir()]

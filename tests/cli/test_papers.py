@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from swsdist.core.codes import discovery as report_codes
+from swsdist.core.codes import families
 from swsdist.report.tables import read_rows, table_of, text_lines
 from tests.support.coded import says
 
@@ -183,5 +183,5 @@ def test_without_the_library_nothing_is_done(swsdist, place: Path, tmp_path: Pat
         ("compare", "run", "run", "--det", "d.png"),
     ):
         told = swsdist(*command, cwd=place, code=2).err
-        assert says(told, report_codes.NO_CONVERTER)
+        assert says(told, families.NOT_INSTALLED)
         assert "pip install 'swsdist[figures]'" in told

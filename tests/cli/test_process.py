@@ -60,7 +60,7 @@ def test_strict_is_exit_code_4(process: Command, place: Path, tmp_path: Path) ->
     (tmp_path / "docs.csv").write_text(f"{docs}gone,gone.wav,1.0,voice1\n")
     sets = ("--set", f"run={tmp_path / 'run'}", "--set", f"corpus.documents={tmp_path / 'docs.csv'}")
     assert (
-        "1 rejected input under --strict [strict-rejections]"
+        "1 rejected input under --strict [strict]"
         in process("run", "config.yaml", "--strict", *sets, cwd=place, code=4).err
     )
 

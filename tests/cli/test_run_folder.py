@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from commands import Command
 
+from swsdist.core.codes import families
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
@@ -68,7 +69,7 @@ def test_an_empty_folder_and_that_of_a_run_are_taken(here: Path, swsdist: Comman
     shutil.copytree(here / "mine/store", here / "other/store")  # a store that is taken along
     swsdist("run", "config.yaml", "--run", "other", cwd=here)
     ended = swsdist("run", "config.yaml", "--run", "mine/store", cwd=here, code=2)
-    assert says(ended.err, codes.STORE_AS_RUN)
+    assert says(ended.err, families.WRONG_KIND)
     assert "mine/store: " in ended.err
 
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 import swsdist
 from swsdist.cli.scoring import score_discovery
-from swsdist.core.codes import discovery as codes
+from swsdist.core.codes import families
 from tests.support.coded import raises
 
 
@@ -72,5 +72,5 @@ def test_what_is_undefined_is_no_number(files, tmp_path) -> None:
 
 
 def test_a_mode_without_its_files(files) -> None:
-    with raises(codes.MODE_NEEDS, what="words"):
+    with raises(families.MISSING_INPUT, what="words"):
         output(files["classes"], "--phones", files["phones"], "--mode", "tdev2")

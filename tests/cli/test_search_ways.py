@@ -15,7 +15,7 @@ from commands import Command
 
 import swsdist as package
 from swsdist.cli import progress
-from swsdist.core.codes import searcher as searcher_codes
+from swsdist.core.codes import families
 from swsdist.core.errors import StoreError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.ledger import load_plans, save_plans
@@ -75,11 +75,11 @@ def test_of_several_plans(run: Path) -> None:
     assert not setup_of(str(run)).warnings
     written(search={**plan.config["search"], "distance": "cosine-squared"})
     (warning,) = setup_of(str(run)).warnings
-    assert says(warning, searcher_codes.SETTINGS_DIFFER)
+    assert says(warning, families.SETTINGS_DIFFER)
     assert "the 2 plans of the run" in warning
     written(calibrate={**plan.config["calibrate"], "steps": ["m-norm"]})
     (warning,) = setup_of(str(run)).warnings
-    assert says(warning, searcher_codes.STEPS_DIFFER)
+    assert says(warning, families.SETTINGS_DIFFER)
     assert setup_of(str(run)).calibrate is None
     written(index={**plan.config["index"], "store": "/elsewhere"})
     with pytest.raises(UserError, match="2 plans, of 2 stores") as caught:
@@ -114,14 +114,14 @@ def test_warnings_and_strictness(swsdist: Command, place: Path) -> None:
     assert "1 warning under --strict; the first: hit 1 of " in strict.err
     swsdist("search", "run", "--query", WORD, "--top", "3", "--strict", cwd=place)
     refused = swsdist(*ask, "--dry-run", cwd=place, code=2).err
-    assert "[dry-run-with-query]" in refused
+    assert "[conflicting-options]" in refused
     assert "remedy: " in refused
 
 
 def test_commands_stand_in_lists_alone(swsdist: Command, place: Path, tmp_path: Path) -> None:
     mark = tmp_path / "was here"
     ask = ("search", "run", "--query", f"touch '{mark}'; cat {WORD} |", "--allow-commands")
-    assert says(swsdist(*ask, cwd=place, code=2).err, searcher_codes.QUERY_IS_COMMAND)
+    assert says(swsdist(*ask, cwd=place, code=2).err, families.COMMAND_REFUSED)
     assert not mark.exists()
 
 
@@ -153,7 +153,7 @@ def test_documents_without_a_recording(swsdist: Command, tmp_path: Path) -> None
     swsdist("index", "c.yaml", cwd=tmp_path)
     ask = ("search", "run", "--query", "q.npy", "--top", "3", "--html", "hits.html", "--clips", "hits")
     ended = swsdist(*ask, cwd=tmp_path)
-    assert "warning: 3 hits without a recording, and without a clip [hits-without-recording]" in ended.err
+    assert "warning: 3 hits without a recording, and without a clip [no-sound]" in ended.err
     assert not list((tmp_path / "hits").iterdir())
     page = (tmp_path / "hits.html").read_text()
     assert page.count("No sound: no recording") == 3

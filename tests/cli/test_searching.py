@@ -15,6 +15,7 @@ import soundfile
 import swsdist as package
 from swsdist.audio.reader import MARKER
 from swsdist.calibrate.likelihood import word_of
+from swsdist.core.codes import families
 from swsdist.core.codes import searcher as searcher_codes
 from swsdist.report import answers
 from swsdist.report.answers import answers_by_query
@@ -143,7 +144,7 @@ def test_clips(swsdist, place: Path, tmp_path: Path) -> None:
         seconds = soundfile.info(out / name).duration
         assert hit["end"] - hit["start"] <= seconds <= hit["end"] - hit["start"] + 0.45
     told = swsdist("search", "run", "--query", WORD, "--clips", out, cwd=place, code=2).err
-    assert "[output-not-empty]" in told
+    assert "[output-refused]" in told
 
 
 @pytest.mark.slow
@@ -154,7 +155,7 @@ def test_a_run_with_references_says_what_is_likely(
     said = swsdist("search", "run/store", "--query", WORD, cwd=place).out
     assert "likely from 50%, possible from 10%, by words of another corpus; scores are" in said
     told = swsdist(*ask, "--calibration", "run", cwd=place, code=2).err
-    assert says(told, searcher_codes.NO_LIKELIHOOD)
+    assert says(told, families.UNSUPPORTED)
     monkeypatch.setattr(hit_likelihood, "_QUERIES", 2)
     monkeypatch.setattr(hit_likelihood, "_HITS", 4)
     by_run = json.loads(swsdist(*ask, "--calibration", "run", cwd=place).out)
@@ -170,10 +171,10 @@ def test_a_run_with_references_says_what_is_likely(
 @pytest.mark.parametrize(
     ("query", "code", "complaint", "remedy"),
     [
-        ("corpus/queries", 2, "[query-is-folder]", "ls corpus/queries/*.wav | swsdist search STORE --query -"),
-        (":0.1", 2, "[incomplete-place]", "FILE:START-END"),
-        (f"{WORD}:0.1", 2, "[incomplete-place]", "FILE:START-END"),
-        (f"{WORD}:0.1-", 2, "[incomplete-place]", "FILE:START-END"),
+        ("corpus/queries", 2, "[wrong-kind]", "ls corpus/queries/*.wav | swsdist search STORE --query -"),
+        (":0.1", 2, "[missing-input]", "FILE:START-END"),
+        (f"{WORD}:0.1", 2, "[missing-input]", "FILE:START-END"),
+        (f"{WORD}:0.1-", 2, "[missing-input]", "FILE:START-END"),
         ("gone.wav", 3, "no document of this name", "check the path"),
         (
             "LJ999-0001:0.06-0.66",
@@ -211,7 +212,7 @@ def test_a_query_that_is_longer_than_all_documents(swsdist, place: Path, tmp_pat
 @pytest.mark.parametrize("option", [("--html", "x.html"), ("--clips", "x"), ("--csv",), ("--calibration", "run")])
 def test_what_a_config_does_not_take(swsdist, place: Path, option: tuple[str, ...]) -> None:
     told = swsdist("search", "config.yaml", *option, cwd=place, code=2).err
-    assert f"{option[0]} needs --query [option-needs-query]" in told
+    assert f"{option[0]} needs --query [conflicting-options]" in told
 
 
 def test_hours_are_counted_while_a_store_is_searched(place: Path) -> None:

@@ -90,4 +90,4 @@ def test_a_pack_has_no_voice_that_was_taken_out(
 
 def test_a_pack_needs_a_store(swsdist: Command, tmp_path: Path) -> None:
     Project.open(tmp_path / "words").close()
-    assert "[pack-without-store]" in swsdist("glossary", "pack", tmp_path / "words", tmp_path / "pack", code=2).err
+    assert "[missing-input]" in swsdist("glossary", "pack", tmp_path / "words", tmp_path / "pack", code=2).err

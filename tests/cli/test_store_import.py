@@ -9,7 +9,7 @@ import pytest
 from commands import Command
 
 import swsdist as package
-from swsdist.core.codes import searcher as searcher_codes
+from swsdist.core.codes import families
 from swsdist.store.reading import Store
 from tests.support.coded import says
 
@@ -78,7 +78,7 @@ def test_rejected_ones_are_told(swsdist: Command, frames: Path) -> None:
         in told.err
     )
     strict = swsdist("store", "import", "there", "f", *SHIFT, "--strict", cwd=frames, code=4).err
-    assert "1 rejected input under --strict [strict-rejections]" in strict
+    assert "1 rejected input under --strict [strict]" in strict
     none = swsdist("store", "import", "no", "f", "--shift", "0.01", "--dimension", "3", cwd=frames, code=3).err
     assert f"error: {frames}/f: none of the 8 documents could be used" in none
     np.save(frames / "f" / "d004.npy", np.zeros((50, 38), np.float32))
@@ -118,7 +118,7 @@ def test_documents_of_a_table(swsdist: Command, place: Path, frames: Path) -> No
 def test_a_query_must_be_frames(swsdist: Command, place: Path, frames: Path) -> None:
     swsdist("store", "import", "there", "f", *SHIFT, cwd=frames)
     told = swsdist("search", "there", "--query", str(place / "corpus/queries/q001_1.wav"), cwd=frames, code=2).err
-    assert says(told, searcher_codes.PRECOMPUTED_FRAMES)
+    assert says(told, families.UNSUPPORTED)
     assert "remedy: give frames of the query" in told
     assert "there is no file q/gone.npy" in swsdist("search", "there", "--query", "q/gone.npy", cwd=frames, code=3).err
     beyond = swsdist("search", "there", "--query", "q/q001-1.npy:30-40", cwd=frames, code=3).err

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from commands import Command
 
-from swsdist.core.codes import config as codes
+from swsdist.core.codes import families
 from tests.support.coded import says
 
 ENTRIES = """
@@ -136,5 +136,5 @@ def test_a_command(installed: dict[str, str], process: Command) -> None:
     assert process("greet", "you", code=4, **installed).out == "loaded\nhello you\n"
     assert process("greet", "nobody", code=3, **installed).err == "error: there is nobody\n"
     assert "Missing argument 'NAME'" in process("greet", code=2, **installed).err
-    assert says(process("torn", code=2, **installed).err, codes.BROKEN_ENTRY_POINT)
+    assert says(process("torn", code=2, **installed).err, families.EXTENSION)
     assert "did you mean greet?" in process("gret", code=2, **installed).err

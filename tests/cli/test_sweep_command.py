@@ -55,7 +55,7 @@ def test_one_that_fails_among_others(place: Path, swsdist: Command) -> None:
     ended = swsdist("sweep", "sweep.yaml", cwd=place, code=4)
     assert "4 of 4 points failed; the first, point 1: " in ended.err
     assert "wrong.json" in ended.err
-    assert "[points-failed]" in ended.err
+    assert "[tasks-failed]" in ended.err
     assert ended.err.count("\n  remedy:") == 1
     assert "point 1" not in ended.out or "failed" in ended.out
 
@@ -89,7 +89,7 @@ def test_the_run_folder_of_a_config_in_the_sweep_is_relative_to_here(place: Path
             (),
             "sweep.yaml:6, point 1 (calibrate.alpah: 0.5): calibrate.alpah: unknown key",
         ),
-        (GRID.replace("[0.5, 1]", "[]"), (), "[no-grid-values]"),
+        (GRID.replace("[0.5, 1]", "[]"), (), "[empty-input]"),
         (GRID.replace("[0.5, 1]", "[0.5, 0.5]"), (), "sweep.yaml:4, point 2: points 1 and 2 are the same"),
         (GRID.replace("[0.5, 1]", "[0.5, -1]"), (), "sweep.yaml:6, point 2 (calibrate.alpha: -1): calibrate.alpha: -1"),
         (GRID + "set: {calibrate.fodls: 3}\n", (), "sweep.yaml:8, set.calibrate.fodls: calibrate.fodls: unknown key"),
@@ -117,7 +117,7 @@ def test_the_run_folder_of_a_config_in_the_sweep_is_relative_to_here(place: Path
         (
             GRID + "report_alpha: 1.5\n",
             (),
-            "[unused-report-alpha]",
+            "[unused-option]",
         ),
         (GRID, ("--set", "serch.distance=cosine"), "search"),
         (
@@ -125,7 +125,7 @@ def test_the_run_folder_of_a_config_in_the_sweep_is_relative_to_here(place: Path
             ("--set", "a=b"),
             "sweep.yaml:1, lists: a sweep over lists has no config",
         ),
-        ("lists: {tasks: {a: {systems: {x: y}}}}\npoints: {list: [{}]}\n", (), "[no-result-folder]"),
+        ("lists: {tasks: {a: {systems: {x: y}}}}\npoints: {list: [{}]}\n", (), "[missing-input]"),
     ],
 )
 def test_mistakes(place: Path, swsdist: Command, text: str, arguments: tuple[str, ...], complaint: str) -> None:

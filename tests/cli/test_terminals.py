@@ -55,7 +55,7 @@ def test_a_name_that_is_no_text_is_shown_byte_for_byte(place: Path) -> None:
     ended = subprocess.run(argv, cwd=place, capture_output=True, check=False)
     assert ended.returncode == 2
     assert ended.stderr.startswith(
-        b"error: gone\xe9.wav: the name of the query is not UTF-8 [query-name-not-utf8]\n  remedy: "
+        b"error: gone\xe9.wav: the name of the query is not UTF-8 [invalid-value]\n  remedy: "
     )
 
 

@@ -15,6 +15,7 @@ from commands import Command
 import swsdist as package
 from swsdist.cli.transcribing import _Published
 from swsdist.core.codes import cli as cli_codes
+from swsdist.core.codes import families
 from swsdist.core.codes import storage as store_codes
 from tests.support.coded import says
 
@@ -125,9 +126,9 @@ def test_two_write_to_one_folder(talks: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("arguments", "code", "expected"),
     [
-        (("talks-text", "--format", "srt,docx"), 2, cli_codes.UNKNOWN_TRANSCRIPT_FORMAT),
+        (("talks-text", "--format", "srt,docx"), 2, families.UNKNOWN_NAME),
         (("talks-text", "--model", "x"), 2, cli_codes.MODEL_AND_CONFIG),
-        (("talks-text", "--to", "talks/none.vtt"), 2, cli_codes.OUTPUT_IS_FILE),
+        (("talks-text", "--to", "talks/none.vtt"), 2, families.OUTPUT_REFUSED),
     ],
 )
 def test_what_cannot_be_written(

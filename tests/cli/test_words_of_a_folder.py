@@ -23,7 +23,7 @@ from swsdist.chains.search.words import SearchOptions
 from swsdist.cli import models
 from swsdist.cli.options import TRANSCRIPTS_CONFIG
 from swsdist.config import load_config
-from swsdist.core.codes import server as codes
+from swsdist.core.codes import families
 from swsdist.io.filesystem import Folder
 from swsdist.lattices.collection import read_file
 from swsdist.lattices.lattice import Lattices, Origin
@@ -117,7 +117,7 @@ def test_transcripts_win(swsdist: Command, tapes: Path) -> None:
     assert "ignored-files" not in said.out
     assert hits(swsdist, tapes, "tapes-text", "--text", "window") == {("c", 1, 0.0), ("lone", 1, 0.0)}
     rejected = swsdist("store", "rejected", "tapes-text", cwd=tapes.parent).out
-    assert "document b, channel 1: malformed-json" in rejected
+    assert "document b, channel 1: malformed-file" in rejected
     assert rejected.endswith("1 rejected\n")
     (tapes / "b.json").unlink()
     swsdist("index", "tapes", "--text", *SERIAL, cwd=tapes.parent)
@@ -254,12 +254,12 @@ def test_what_is_no_recogniser(swsdist: Command, tapes: Path, monkeypatch: pytes
     (tapes.parent / "torch" / "config.json").write_text('{"model_type": "whisper"}')
     for words, code, text in (
         (["--text"], "no-recogniser", "3 recordings without a transcript"),
-        (["--text", "--model", "nobody/model"], "no-whisper-model", "download it: hf download nobody/model\n"),
-        (["--text", "--model", "/no/such/folder"], "no-whisper-model", "check the path"),
-        (["--text", "--model", "nothing"], "not-a-recogniser", "this folder is no model of a recogniser"),
-        (["--model", "."], "models-below", "name one of them: "),
-        (["--text", "--model", "torch"], "not-a-recogniser", "a model of the type whisper is no model"),
-        (["--text", "--model", "model", "--model", "model"], "several-recognisers", "model and model are both"),
+        (["--text", "--model", "nobody/model"], "missing-model", "download it: hf download nobody/model\n"),
+        (["--text", "--model", "/no/such/folder"], "missing-model", "check the path"),
+        (["--text", "--model", "nothing"], "wrong-kind", "this folder is no model of a recogniser"),
+        (["--model", "."], "wrong-kind", "name one of them: "),
+        (["--text", "--model", "torch"], "wrong-kind", "a model of the type whisper is no model"),
+        (["--text", "--model", "model", "--model", "model"], "conflicting-options", "model and model are both"),
     ):
         refused = swsdist("index", "tapes", *words, cwd=tapes.parent, code=2).err
         assert f"[{code}]" in refused
@@ -269,12 +269,12 @@ def test_what_is_no_recogniser(swsdist: Command, tapes: Path, monkeypatch: pytes
     for folder in ("none", "told"):
         for command in (["align", folder, "--text", "tapes"], ["index", folder, "--text"]):
             refused = swsdist(*command, "--model", "model", cwd=tapes.parent, code=2).err
-            assert "[nothing-to-recognise]" in refused
+            assert "[empty-input]" in refused
     for command in (["align", "tapes"], ["index", "tapes", "--text", "--model", "model"]):
         refused = swsdist(*command, "--set", "options.source=files", cwd=tapes.parent, code=2).err
-        assert "[source-is-set]" in refused
+        assert "[conflicting-options]" in refused
     refused = swsdist("discover", "tapes", "--model", "model", cwd=tapes.parent, code=2).err
-    assert "[recogniser-to-discover]" in refused
+    assert "[unsupported]" in refused
 
 
 @pytest.mark.slow
@@ -301,7 +301,7 @@ def test_served(tapes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         assert service.archive.spoken
     finally:
         service.close()
-    with raises(codes.NEEDS_FOLDER, where=f"{tmp_path}/tapes-swsdist", option="--model"):
+    with raises(families.UNUSED_OPTION, where=f"{tmp_path}/tapes-swsdist", option="--model"):
         settings_for(f"{tmp_path}/tapes-swsdist", None, models=("model",))
 
 

@@ -105,9 +105,9 @@ def test_folders_that_are_closed(place: Path, tmp_path: Path) -> None:
         unsearchable.chmod(0o755)
     assert done.returncode == 0, done.stderr
     assert "warning: 1 folder left out: they cannot be read (first: " in done.stderr
-    assert "lost+found (Permission denied)); check their permissions [unreadable-folder]" in done.stderr
+    assert "lost+found (Permission denied)); check their permissions [left-out]" in done.stderr
     assert "warning: 8 recordings left out: unreadable, or a broken link (first: " in done.stderr
-    assert "[unreadable-recording-link]" in done.stderr
+    assert "[left-out]" in done.stderr
     assert "names only/" in done.stderr
 
 
@@ -145,7 +145,7 @@ def test_outputs_that_cannot_be_written(copy: Path, swsdist: Command) -> None:
     closed.mkdir(mode=0o555)
     done = without_root_s_rights("init", "closed/x.yaml", cwd=copy)
     assert done.returncode == 2
-    assert "[output-not-writable]" in done.stderr
+    assert "[output-refused]" in done.stderr
 
 
 def test_a_damaged_plan(copy: Path, swsdist: Command) -> None:

@@ -14,6 +14,7 @@ import pytest
 from swsdist.config import Config, config_from_dict
 from swsdist.config.search import Search
 from swsdist.core.codes import config as registry_codes
+from swsdist.core.codes import families
 from swsdist.core.codes import methods as methods_codes
 from swsdist.io.filesystem import Folder
 from swsdist.methods.dtw.method import Dtw
@@ -114,10 +115,10 @@ def test_windows(searched: tuple[pa.Table, Store], options: dict[str, Any], exam
         ({"skip_silence": True}, methods_codes.UNUSED_SEARCH_KEY, {"method": "windows", "key": "skip_silence"}),
         ({"candidate_window": 20}, methods_codes.UNUSED_SEARCH_KEY, {"method": "windows", "key": "candidate_window"}),
         ({"method_options": {"end": "free"}}, registry_codes.UNKNOWN_ENTRY_OPTION, {"option": "end"}),
-        ({"method_options": {"ends": "loose"}}, registry_codes.INVALID_ENTRY_OPTION, {"name": "windows"}),
+        ({"method_options": {"ends": "loose"}}, families.INVALID_VALUE, {"name": "windows"}),
         (
             {"method_options": {"apart": 0}},
-            registry_codes.INVALID_ENTRY_OPTION,
+            families.INVALID_VALUE,
             {"problems": "apart must be more than 0"},
         ),
     ],

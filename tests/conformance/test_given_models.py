@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError
 from swsdist.features.extractors import create
@@ -118,9 +119,7 @@ def test_a_number_that_is_given_is_that_of_the_output(name: str, count: int, fil
     options, kind = TAKING[name]
     option = "components" if "components" in options else "columns"
     path = files[kind][39]
-    code, fits = (
-        (codes.OTHER_COMPONENTS, count == 3) if option == "components" else (codes.TOO_MANY_COMPONENTS, count <= 2)
-    )
+    code, fits = (families.MISMATCH, count == 3) if option == "components" else (codes.TOO_MANY_COMPONENTS, count <= 2)
     given = {**options, option: count, "model": path}
     if not fits:
         with pytest.raises(ConfigError) as caught:
@@ -152,8 +151,8 @@ def test_frames_on_either_side_are_those_of_the_model(tmp_path: Path) -> None:
         ("mfcc", {"fmax": 4000.0}, codes.MODEL_WITHOUT_USE),
         ("vtln", {"warps": "all"}, codes.MODEL_WITHOUT_USE),
         ("phnrec", {"corpus_frames": 0}, codes.MODEL_WITHOUT_USE),
-        ("lda", {"columns": 2, "labels": "l.ctm"}, codes.LABELS_WITH_MODEL),
-        ("phones", {"labels": "l.ctm"}, codes.LABELS_WITH_MODEL),
+        ("lda", {"columns": 2, "labels": "l.ctm"}, families.UNUSED_OPTION),
+        ("phones", {"labels": "l.ctm"}, families.UNUSED_OPTION),
     ],
 )
 def test_options_that_have_no_effect(

@@ -15,6 +15,7 @@ import swsdist
 from swsdist.config import config_from_dict
 from swsdist.config.section import IsPath, Section
 from swsdist.core.codes import config as registry_codes
+from swsdist.core.codes import families
 from swsdist.core.codes import lattices as codes
 from swsdist.core.needs import LEAST, Needs
 from swsdist.lattices.lattice import Lattice, Word, transcript
@@ -150,7 +151,7 @@ def test_texts_get_the_times_of_what_it_hears(added: Any, tmp_path: Path) -> Non
 
 def test_a_recogniser_of_phones_gives_texts_no_times(added: Any, tmp_path: Path) -> None:
     added(RECOGNISERS, "tones", entry(holds="phones"))
-    with raises(codes.TEXTS_NEED_WORDS, name="tones"):
+    with raises(families.UNSUPPORTED, name="tones"):
         run(tmp_path, {"source": "recogniser", "recogniser": {"name": "tones"}, "texts": "texts.tsv"})
 
 

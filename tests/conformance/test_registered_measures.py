@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pytest
 
-from swsdist.core.codes import score as codes
+from swsdist.core.codes import families
 from swsdist.core.errors import ConfigError
 from swsdist.registry.entries import MeasureEntry, Quantity
 from swsdist.registry.registries import MEASURES, quantities
@@ -66,7 +66,7 @@ def test_a_measure_of_ones_own(added) -> None:
 
 def test_a_value_that_its_entry_does_not_name_is_refused(added) -> None:
     added(MEASURES, "mine", MeasureEntry(f"{__name__}:Queries", 1))
-    with raises(codes.UNDECLARED_MEASURE_VALUE, where="measure mine", measure="mine", names="queries_with_references"):
+    with raises(families.EXTENSION, where="measure mine", measure="mine", names="queries_with_references"):
         values(merge_tables([measure_parts(example(), example_point())]), example_point())
     with pytest.raises(AssertionError, match="its entry gives"):
         check_measure(MEASURES["mine"])
@@ -109,7 +109,7 @@ def test_what_is_refused(added) -> None:
     with pytest.raises(AssertionError, match="mean adds, so it is an int64"):
         check_measure(MeasureEntry(f"{__name__}:Averages", 1, (Quantity("average"),)))
     added(MEASURES, "averages", MeasureEntry(f"{__name__}:Averages", 1, (Quantity("average"),)))
-    with raises(codes.DUPLICATE_PART_TABLE, part="classes"):
+    with raises(families.DUPLICATE_NAME, part="classes"):
         evaluating.part_tables()
     with pytest.raises(ConfigError, match="unknown measure 'optimun'; did you mean optimum"):
         measure("optimun")

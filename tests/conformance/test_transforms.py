@@ -230,7 +230,7 @@ def test_a_projection_that_is_none(tmp_path: Path, model: str) -> None:
         with pytest.raises(ConfigError, match=codes.BAD_PROJECTION_ARRAYS.name):
             Project(model=str(tmp_path / name)).becomes(shape)
     Model("projection", 1, {"mean": np.zeros(6)}).save(Folder(str(tmp_path)), "part.npz")
-    with pytest.raises(ConfigError, match=r"it has no deviation \[not-a-projection\]"):
+    with pytest.raises(ConfigError, match=r"it has no deviation \[unusable-model\]"):
         Project(model=str(tmp_path / "part.npz")).becomes(shape)
     (tmp_path / "folder.npz").mkdir()
     with pytest.raises(ConfigError, match=r"the model file cannot be read: this is a folder.*\[unusable-model\]"):

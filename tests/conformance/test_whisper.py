@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from swsdist.audio.reader import read_blocks
+from swsdist.core.codes import families
 from swsdist.core.codes import lattices as codes
 from swsdist.core.needs import LEAST
 from swsdist.lattices.lattice import Lattice, Word, confusion_network
@@ -177,10 +178,10 @@ def test_all_its_languages_may_be_given() -> None:
 @pytest.mark.parametrize(
     ("options", "code"),
     [
-        ({"language": "xx"}, codes.NO_LANGUAGE_OF_RECOGNISER),
-        ({"hotwords": ["antidisestablishmentarianism"] * 40}, codes.TOO_MANY_HOTWORDS),
+        ({"language": "xx"}, families.UNKNOWN_NAME),
+        ({"hotwords": ["antidisestablishmentarianism"] * 40}, families.TOO_LARGE),
         ({"model": "nobody/no-such-model"}, codes.NO_WHISPER_MODEL),
-        ({"model": str(MODEL.parent / "encoder")}, codes.NO_MODEL_OF_RECOGNISER),
+        ({"model": str(MODEL.parent / "encoder")}, families.UNUSABLE_MODEL),
     ],
 )
 def test_what_the_model_cannot_do_is_refused(options: dict[str, object], code: codes.Code) -> None:

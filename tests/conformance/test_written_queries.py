@@ -14,6 +14,7 @@ import pytest
 from swsdist.config import Config, config_from_dict
 from swsdist.config.search import Search
 from swsdist.core.codes import config as registry_codes
+from swsdist.core.codes import families
 from swsdist.core.codes import methods as methods_codes
 from swsdist.io.filesystem import Folder
 from swsdist.lattices.collection import find_files, read_file
@@ -85,8 +86,8 @@ def test_the_method(searched: tuple[pa.Table, Store], options: dict[str, Any]) -
         ({"distance": "euclidean"}, methods_codes.UNUSED_SEARCH_KEY, {"method": "lattice", "key": "distance"}),
         ({"candidate_window": 20}, methods_codes.UNUSED_SEARCH_KEY, {"method": "lattice", "key": "candidate_window"}),
         ({"method_options": {"gaps": 1}}, registry_codes.UNKNOWN_ENTRY_OPTION, {"option": "gaps"}),
-        ({"method_options": {"gap": -1}}, registry_codes.INVALID_ENTRY_OPTION, {"name": "lattice"}),
-        ({"method_options": {"least": 0}}, registry_codes.INVALID_ENTRY_OPTION, {"name": "lattice"}),
+        ({"method_options": {"gap": -1}}, families.INVALID_VALUE, {"name": "lattice"}),
+        ({"method_options": {"least": 0}}, families.INVALID_VALUE, {"name": "lattice"}),
     ],
 )
 def test_the_method_refuses_what_it_does_not_look_at(search: dict[str, Any], code: Any, values: Any) -> None:

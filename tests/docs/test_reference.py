@@ -24,9 +24,9 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.registries import CHAINS, DISTANCES, MEASURES
 from swsdist.score.measures.protocol import PROTOCOLS
-from tests.support.pages import PAGES
-from tests.support.pages.commands import all_commands
-from tests.support.pages.tables import SECTIONS, schemas, type_name
+from tools.pages import PAGES
+from tools.pages.commands import all_commands
+from tools.pages.tables import SECTIONS, schemas, type_name
 
 
 def test_every_measure_has_its_row() -> None:
@@ -55,7 +55,7 @@ def test_every_table_and_column_is_shown() -> None:
 @pytest.mark.parametrize("name", list(PAGES))
 def test_generated_pages_are_current(name: str) -> None:
     written = (DOCS / "reference" / name).read_text(encoding="utf-8")
-    assert written == PAGES[name](), "run: python -m tests.support.pages"
+    assert written == PAGES[name](), "run: python -m tools.pages"
 
 
 def test_every_command_and_option_is_shown() -> None:

@@ -14,7 +14,7 @@ from swsdist.config import config_from_dict
 from swsdist.config.loader import section_from
 from swsdist.config.search import Search
 from swsdist.core.codes import config as codes_of_configs
-from swsdist.core.codes import discovery as codes_of_discovery
+from swsdist.core.codes import families
 from swsdist.core.codes import methods as codes
 from swsdist.io.filesystem import Folder
 from swsdist.methods.method import create
@@ -54,7 +54,7 @@ def test_what_the_row_says_is_so(name: str) -> None:
     if chain == "discover":
         assert says_of_gpu == "no"
         made = config_from_dict({"chain": "discover", "run": "r", "corpus": {"documents": "d.csv"}, "search": search})
-        with raises(codes_of_discovery.UNUSED_BY_DISCOVER):
+        with raises(families.UNUSED_OPTION):
             DiscoverInputs(made, Ledger(Folder("r")))
         return
     if says_of_gpu == "yes":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from swsdist.core.codes import features as codes
+from swsdist.core.codes import families
 from swsdist.features.extractors import create
 from swsdist.features.librosa import MfccFingerprint, fingerprints
 from swsdist.features.mfcc import Mfcc
@@ -39,7 +39,7 @@ def test_its_own_mfcc_has_a_window_of_20_ms_and_39_coefficients() -> None:
     assert not bits[-1].any()
     assert 0.3 < bits.mean() < 0.7
     assert not made.extract(np.zeros(9000, np.float32)).any()
-    with raises(codes.SINGLE_COEFFICIENT):
+    with raises(families.INVALID_VALUE):
         create("mfcc-fingerprint", {"n_mfcc": 1, "deltas": 0})
 
 

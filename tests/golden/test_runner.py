@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from swsdist.core.codes import testing as codes
+from swsdist.core.codes import families
 from swsdist.core.errors import UserError
 from swsdist.testing import checkout
 from tests.support.coded import says
@@ -162,5 +162,5 @@ def test_an_installed_package_has_no_cases(
         checkout.run(name)
     assert ended.value.code == 2
     err = capsys.readouterr().err
-    assert says(err, codes.NOT_A_CHECKOUT)
+    assert says(err, families.UNSUPPORTED)
     assert f"swsdist.testing.{name} runs from a checkout" in err

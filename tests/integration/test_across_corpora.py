@@ -16,7 +16,7 @@ import soxr
 
 import swsdist
 from swsdist.config.search import Search
-from swsdist.core.codes import stages as stages_codes
+from swsdist.core.codes import families
 from swsdist.core.types import EXAMPLES
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
@@ -241,7 +241,7 @@ def test_frames_that_are_given_have_no_statistics_there(across: Any, small_corpu
         frames = np.random.default_rng(k).normal(size=(round(float(row["duration"]) * 100), 3))
         np.save(place / f"{row['doc_id']}.npy", frames)
     features = {"name": "external", "options": {"path": str(place), "shift": 0.01, "dimension": 3}}
-    with raises(stages_codes.NO_STATISTICS_OF_FRAMES, where="corpus.queries_from", source="external") as caught:
+    with raises(families.UNSUPPORTED, where="corpus.queries_from", source="external") as caught:
         across("given", f"features={json.dumps(features)}")
     assert "statistics: ours" in str(caught.value.remedy)
 
@@ -258,7 +258,7 @@ def test_documents_that_cannot_be_read(across: Any, field: Path) -> None:
     )
     corpus = {"queries": queries, "queries_from": {"documents": str(broken)}, "references": None}
     outcome = across("waits", **corpus).outcome
-    assert "[no-query-document-read]" in outcome.failures[0].message
+    assert "[empty-input]" in outcome.failures[0].message
     assert "search" not in outcome.chain_run.outcomes
-    with raises(stages_codes.MISSING_QUERY_STATISTICS, where=str(broken)):
+    with raises(families.MISSING_INPUT, where=str(broken)):
         across("goes-on", selection=StepSelection(keep_going=True), **corpus)

@@ -14,6 +14,7 @@ import soundfile
 
 from swsdist.audio.formats import ffmpeg
 from swsdist.core.codes import corpora as corpora_codes
+from swsdist.core.codes import families
 from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
@@ -118,12 +119,17 @@ def test_absurd_and_odd_files_are_one_rejection_each(own_corpus: Any) -> None:
         f"corpus.documents={folder}", "corpus.references=null", "force=true", selection=StepSelection(until="index")
     )
     reasons = {row["id"]: row["reason"] for row in result.outcome.chain_run.rejected().to_pylist()}
-    expected = {"slow": "impossible-rate", "text": "not-audio", "- i $(x) 'é'": "empty-recording", "pipe": "unreadable"}
+    expected = {
+        "slow": "impossible-header",
+        "text": "not-audio",
+        "- i $(x) 'é'": "empty-recording",
+        "pipe": "unreadable",
+    }
     assert reasons == expected
     store = load(Folder(str(own_corpus.folder / "run" / "store")))
     assert store is not None
     assert store.counts["documents"] == good
     told = " ".join(result.outcome.chain_run.notices())
     assert says(told, corpora_codes.FILE_NAME_NOT_UTF8)
-    assert says(told, corpora_codes.UNREADABLE_RECORDING_LINK)
+    assert says(told, families.LEFT_OUT)
     assert "x.wav" in told

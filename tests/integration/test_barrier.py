@@ -16,7 +16,7 @@ from swsdist.chains.check import check
 from swsdist.cli.scoring import score
 from swsdist.config import load_config
 from swsdist.core.codes import corpora as corpora_codes
-from swsdist.core.codes import features as features_codes
+from swsdist.core.codes import families
 from swsdist.core.codes import pipeline as chains_codes
 from swsdist.core.codes import stages as stages_codes
 from swsdist.core.errors import ImplausibleError, SwsdistError
@@ -115,7 +115,7 @@ def test_an_extractor_with_too_many_frames_is_found_before_the_run(scene: Any, m
 
     monkeypatch.setattr(Mfcc, "extract", longer)
     (bad,) = bad_lines(scene, "odd")
-    assert says(bad, features_codes.WRONG_FRAME_SHAPE)
+    assert says(bad, families.EXTENSION)
     assert "100 x 39 for 16000 samples" in bad
     assert "97 x 39" in bad
 
@@ -148,4 +148,4 @@ def test_a_list_whose_names_or_times_do_not_fit(tmp_path: Path, what: str) -> No
 def test_that_all_is_missed_is_a_warning(scene: Any) -> None:
     """It has no structural cause: references lie in the recordings, and of other moments."""
     change(scene, "refs", every(start="0.0", end="0.02"))
-    assert any(says(one, chains_codes.ALL_MISSED) for one in warnings(scene))
+    assert any(says(one, families.ALL_MISSED) for one in warnings(scene))

@@ -30,7 +30,7 @@ from swsdist.bench.results import (
     weak_scaling,
 )
 from swsdist.config import load_config
-from swsdist.core.codes import cli as bench_codes
+from swsdist.core.codes import families
 from swsdist.core.errors import IncompleteError, UserError
 from tests.support.coded import raises
 
@@ -59,7 +59,7 @@ def test_data_are_multiplied_by_name_alone(scene: Any) -> None:
     assert names[0] == "d001"
     assert names[8] == "d001~1"
     assert len(set(table["path"].to_pylist())) == 8
-    with raises(bench_codes.SERIAL_WORKERS, workers=2):
+    with raises(families.CONFLICTING_OPTIONS, workers=2):
         config_at(config, BenchPoint(2, 1, 0), scene.folder)
 
 
@@ -78,7 +78,7 @@ def test_written_queries_have_no_seconds_but_a_cost(tmp_path: Path) -> None:
     }
     (tmp_path / "config.yaml").write_text(json.dumps(values))  # JSON is YAML
     config = load_config(str(tmp_path / "config.yaml"))
-    with raises(bench_codes.COPIED_LATTICES):
+    with raises(families.UNSUPPORTED):
         config_at(config, BenchPoint(1, 2, 0), tmp_path / "bench")
     results = run_benchmark(config, tmp_path / "bench", Plan([1], [1], 1), lambda line: None, here)
     figures = results.measured[0].figures
@@ -139,7 +139,7 @@ def test_from_end_to_end(scene: Any) -> None:
     with pytest.raises(AssertionError, match="w1-x1-r1"):
         run_benchmark(config, folder, Plan([1], [1], 2), told.append, refuse)  # only what is new
     other = load_config(scene.config, ["reduce.overlap=0.3"])
-    with raises(bench_codes.OTHER_BENCHMARK):
+    with raises(families.MISMATCH):
         run_benchmark(other, folder, plan, told.append, refuse)
 
 
@@ -276,5 +276,5 @@ def test_settings_are_of_the_work_alone(scene: Any) -> None:
 @pytest.mark.parametrize("text", ["", "{}", '{"schema": "swsdist-bench/0"}', "[1]"])
 def test_what_is_no_result(tmp_path: Path, text: str) -> None:
     (tmp_path / "bench.json").write_text(text)
-    with raises(bench_codes.NOT_A_BENCHMARK):
+    with raises(families.WRONG_KIND):
         read_results(str(tmp_path))

@@ -124,7 +124,7 @@ def test_all_files_are_imported_as_one_change(client: TestClient) -> None:
     assert entries == {"mbote": 2, "nzo": 2, "mai": 1}
     assert client.post("/api/undo").json()["change"] is not None
     assert client.get("/api/entries").json()["entries"] == []
-    assert client.post("/api/annotations", json={"tiers": ["nothing"]}).json()["code"] == "nothing-to-import"
+    assert client.post("/api/annotations", json={"tiers": ["nothing"]}).json()["code"] == "empty-input"
 
 
 def test_a_folder_is_imported(field: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import soundfile as sf
 from commands import Command, expecting, in_this_process
 
 from swsdist.core.codes import discovery as report_codes
+from swsdist.core.codes import families
 from tests.support.coded import says
 
 RATE = 16000
@@ -176,7 +177,7 @@ def test_without_references_and_with_a_broken_recording(swsdist: Command, here: 
     (tmp_path / "queries.csv").write_text(f"query_id,path\nq,{here}/q.wav\n")
     (tmp_path / "c.yaml").write_text("documents: docs.csv\nqueries: queries.csv\n")
     ended = swsdist("corpus", "describe", "c.yaml", "--table", "c.md", cwd=tmp_path)
-    assert says(ended.err, report_codes.UNUSABLE_RECORDING)
+    assert says(ended.err, families.UNUSABLE_INPUT)
     assert "warning: 1 unusable recording;" in ended.err
     assert "broken.wav" in ended.err
     assert "q (500)" in ended.out

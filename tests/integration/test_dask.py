@@ -15,6 +15,7 @@ import pytest
 
 from swsdist.accounts.journal import DriverJournal
 from swsdist.config.model import Executor as Settings
+from swsdist.core.codes import families
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
@@ -146,7 +147,7 @@ def test_resources_of_a_cluster(address: str, tmp_path: Path) -> None:
     try:
         assert run(Needs(gpus=1.0)).outputs
         for needs in (Needs(memory_gb=1e6), Needs(gpus=2.0, memory_gb=1e6)):
-            with raises(codes.NO_FITTING_NODE):
+            with raises(families.NO_WORKER):
                 run(needs)
     finally:
         executor.close()

@@ -16,8 +16,7 @@ import soundfile
 from swsdist.chains.discover.inputs import DiscoverInputs, stretches
 from swsdist.chains.discover.propose_pairs import AlignPairs
 from swsdist.config import Config, config_from_dict
-from swsdist.core.codes import config as registry_codes
-from swsdist.core.codes import discovery as codes
+from swsdist.core.codes import families
 from swsdist.io.filesystem import Folder
 from swsdist.kernels.alignment import align_locally
 from swsdist.kernels.products import local_distances
@@ -615,14 +614,14 @@ def test_the_chain_conforms(small_corpus: Path, tmp_path: Path) -> None:
     ],
 )
 def test_options_that_are_wrong(small_corpus: Path, tmp_path: Path, options: dict[str, Any], key: str) -> None:
-    with raises(registry_codes.INVALID_ENTRY_OPTION, where="options") as caught:
+    with raises(families.INVALID_VALUE, where="options") as caught:
         discovered(config(small_corpus, tmp_path, options=options))
     assert key in str(caught.value)
 
 
 @pytest.mark.parametrize(("by", "key"), [("segments", "window"), ("diagonals", "kept"), ("exact", "orders")])
 def test_options_of_other_ways_to_pairs(small_corpus: Path, tmp_path: Path, by: str, key: str) -> None:
-    with raises(codes.UNUSED_BY_NEIGHBOURS, where="options", key=key, by=by):
+    with raises(families.UNUSED_OPTION, where="options", key=key, by=by):
         discovered(config(small_corpus, tmp_path, options={"neighbours": {"by": by, key: 9}}))
 
 
@@ -634,7 +633,7 @@ def test_a_level_is_below_the_greatest_distance(small_corpus: Path, tmp_path: Pa
         if level == most:
             DiscoverInputs(config(small_corpus, tmp_path, **values), ledger)
         else:
-            with raises(codes.LEVEL_TOO_HIGH, where="options.matching.level"):
+            with raises(families.INVALID_VALUE, where="options.matching.level"):
                 DiscoverInputs(config(small_corpus, tmp_path, **values), ledger)
 
 
@@ -649,7 +648,7 @@ def test_a_level_is_below_the_greatest_distance(small_corpus: Path, tmp_path: Pa
     ],
 )
 def test_keys_that_it_does_not_use(small_corpus: Path, tmp_path: Path, search: dict[str, Any], key: str) -> None:
-    with raises(codes.UNUSED_BY_DISCOVER, where=f"search.{key}", key=key):
+    with raises(families.UNUSED_OPTION, where=f"search.{key}", key=key):
         discovered(config(small_corpus, tmp_path, search=search))
     assert not (tmp_path / "store").exists()
 
@@ -679,7 +678,7 @@ def test_frames_without_speech_marks(small_corpus: Path, tmp_path: Path) -> None
         "track": "given",
         "options": {"path": str(frames), "shift": 0.01, "length": 0.032, "dimension": 4},
     }
-    with raises(codes.UNMARKED_SPEECH, where="features"):
+    with raises(families.MISSING_INPUT, where="features"):
         discovered(config(small_corpus, tmp_path / "run", features=external))
     assert not (tmp_path / "run" / "store").exists()
     outcome = discovered(config(small_corpus, tmp_path / "both", features=[external, {"name": "mfcc"}]))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import soundfile
 
-from swsdist.core.codes import features as codes
+from swsdist.core.codes import families
 from swsdist.core.errors import ConfigError, StoreError
 from swsdist.features import extractors
 from swsdist.io.filesystem import Folder
@@ -102,7 +102,7 @@ def test_a_failure_is_kept_on_s3_too(scene: Any, told: Path, s3: Any) -> None:
 
 
 def test_an_extractor_that_cannot_be_made(scene: Any, told: Path) -> None:
-    with raises(codes.EXTRACTOR_NOT_CREATED, name="deaf", error="RuntimeError: no ears at all", line=20) as caught:
+    with raises(families.EXTENSION, name="deaf", error="RuntimeError: no ears at all", line=20) as caught:
         scene.run("features.name=deaf")
     assert str(caught.value.values["file"]).endswith("strangers_ears.py")
     assert "strangers_ears:Deaf" in str(caught.value.remedy)

@@ -13,6 +13,7 @@ import soundfile
 
 import swsdist
 from swsdist.audio.reader import read_blocks
+from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError
 from swsdist.features.fitting.interface import load_model
@@ -164,7 +165,7 @@ def test_what_cannot_be(scene: Any, tmp_path: Path) -> None:
     with raises(codes.TOO_MANY_COMPONENTS, where="pca, columns", wanted=40, available=39):
         scene.run(features(columns=40), STREAMS)
     gmm = {"name": "gmm", "options": {"components": 4096, "hours": 0.001}}
-    with raises(codes.TOO_FEW_FRAMES, where="components", components=4096):
+    with raises(families.NOTHING_TO_FIT, where="components", components=4096):
         scene.run(f"features={json.dumps({'name': 'mfcc', 'transforms': [gmm]})}")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from swsdist.core.codes import pipeline as codes
+from swsdist.core.codes import families
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun, StepSelection
 from swsdist.pipeline.forecast.costs import Cluster, StepCost, costs_of, left_out
@@ -115,7 +115,7 @@ def test_what_is_missing_is_said(scene: Any, tmp_path: Path) -> None:
     lacking = left_out(chain_run, costs)
     assert {"reduce", "fit", "report"} <= set(lacking)
     assert not {"index", "search", "start"} & set(lacking)
-    with raises(codes.UNKNOWN_HOURS):
+    with raises(families.MISSING_INPUT):
         forecast(costs, Cluster(), chain_run.config.executor, 0.0)
     scene.run(f"index.store={tmp_path / 'store'}", run="first")
     scene.run(f"index.store={tmp_path / 'store'}", run="second")

@@ -15,10 +15,10 @@ from swsdist.calibrate.fusion import parts_of
 from swsdist.chains.fuse.chain import check
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.config import Config, load_config
+from swsdist.core.codes import families
 from swsdist.core.codes import fuse as fuse_codes
 from swsdist.core.codes import fuse as fusion_codes
 from swsdist.core.codes import pipeline as codes
-from swsdist.core.codes import searcher as searcher_codes
 from swsdist.core.codes import stages as stages_codes
 from swsdist.core.errors import ConfigError
 from swsdist.io.filesystem import Folder
@@ -217,7 +217,7 @@ def test_side_information_of_queries(fusing: Fusing) -> None:
     steps = json.loads((fusing.folder / "informed" / part.name).read_text())["steps"]
     assert all({"offset", "score", "duration", "speech"} == set(model) for model in steps[1]["models"])
     calibrate["options"]["llr"]["covariates"] = ["mean"]
-    with raises(fuse_codes.CANDIDATES_OF_A_FUSION):
+    with raises(families.UNSUPPORTED):
         fusing.fuse("refused", systems=TAKEN, config=config)
 
 
@@ -263,28 +263,28 @@ def test_what_cannot_be_fused_is_told(fusing: Fusing) -> None:
         fusing.fuse("bad", systems=[{"name": "one", "run": "a", "config": "b"}])
     with pytest.raises(ConfigError, match="2 systems are named one"):
         fusing.fuse("bad", systems=[TAKEN[0], TAKEN[0]])
-    with raises(searcher_codes.FUSION_WITHOUT_STORE, chain="fuse"):
+    with raises(families.UNSUPPORTED, chain="fuse"):
         setup_of(str(fusing.folder / "fused"))
     with pytest.raises(ConfigError, match="less than 1"):
         fusing.fuse("bad", systems=TAKEN, overlap=1)
-    with raises(fuse_codes.MAJORITY_TOO_LARGE, found_by=3, systems=2):
+    with raises(families.INVALID_VALUE, found_by=3, systems=2):
         fusing.fuse("bad", systems=TAKEN, found_by=3)
-    with raises(fuse_codes.NO_SYSTEMS):
+    with raises(families.EMPTY_INPUT):
         swsdist.run(fusing.write("bad", chain="fuse"))
     with pytest.raises(ConfigError, match="`set` of system one"):
         fusing.fuse("bad", systems=[{**TAKEN[0], "set": ["search.distance=cosine"]}])
     with raises(codes.NOT_A_RUN, where="nowhere"):
         fusing.fuse("bad", systems=[{"name": "one", "run": "nowhere"}])
-    with raises(fuse_codes.NOT_A_SEARCH_RUN, system="one", chain="fuse"):
+    with raises(families.WRONG_KIND, system="one", chain="fuse"):
         fusing.fuse("bad", systems=[{"name": "one", "run": "fused"}])
     with pytest.raises(ConfigError, match="is for the chain fuse"):
         swsdist.run(fusing.write("bad", calibrate={"steps": ["fusion"]}))
-    with raises(fuse_codes.FINAL_SCORES_RESCORED):
+    with raises(families.UNSUPPORTED):
         fusing.fuse("bad", systems=TAKEN, scores="final", missing="rescore")
     (store,) = (fusing.folder / "fused/systems/stores").iterdir()
     index = {"store": str(store)}
     swsdist.run(fusing.write("logistic", calibrate={"steps": ["q-norm", "logistic"]}, index=index))
-    with raises(fuse_codes.OWN_PLACES_DIFFER, system="one"):
+    with raises(families.MISMATCH, system="one"):
         fusing.fuse("bad", systems=TAKEN, config={"corpus": {**fusing.corpus, "queries": fusing.cut()}})
     with raises(fuse_codes.FINAL_SCORES_FITTED, system="one", steps="logistic", fit="crossfit"):
         fusing.fuse("bad", systems=[{"name": "one", "run": "logistic"}], scores="final")

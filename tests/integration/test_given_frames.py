@@ -13,8 +13,7 @@ import pytest
 from archives import write_ark
 
 import swsdist
-from swsdist.core.codes import pipeline as chains_codes
-from swsdist.core.codes import searcher as searcher_codes
+from swsdist.core.codes import families
 from swsdist.core.errors import DataError, StoreError, UserError
 from swsdist.features.mfcc import Mfcc
 from swsdist.io.filesystem import Folder
@@ -283,7 +282,7 @@ def test_some_documents_have_recordings(scene: Any, npy: Path) -> None:
     clips = ("report.clips=20", "report.exports=[clips]")
     scene.run(features(npy), f"corpus.documents={table(scene.folder / 'docs.csv', rows)}", *clips)
     (warning,) = scene.report()["warnings"]
-    assert says(warning, chains_codes.SOUNDLESS_DOCUMENTS)
+    assert says(warning, families.NO_SOUND)
     assert warning.startswith("4 of 8 documents ")
     assert 0 < len(list((scene.folder / "run" / "exports" / "clips").glob("*.wav"))) < 20
 
@@ -326,11 +325,11 @@ def test_a_search_by_hand(scene: Any, npy: Path, by_mfcc: Path) -> None:
     assert found.drop(columns="query_id").equals(wanted.drop(columns="query_id"))
     place = swsdist.search(store, f"{npy / 'd001.npy'}:1.0-1.5").iloc[0]
     assert (place["doc_id"], place["start"]) == ("d001", 1.0)
-    with raises(searcher_codes.PRECOMPUTED_FRAMES):
+    with raises(families.UNSUPPORTED):
         swsdist.search(store, str(query))
     mixed = [{"name": "mfcc"}, {"name": "external", "options": {"path": str(npy), **OPTIONS}}]
     scene.run(f"features={json.dumps(mixed)}", run="mixed", selection=StepSelection(until="index"))
-    with raises(searcher_codes.PRECOMPUTED_TRACKS, tracks=2):
+    with raises(families.UNSUPPORTED, tracks=2):
         swsdist.search(str(scene.folder / "mixed" / "store"), str(query))
 
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 import swsdist
-from swsdist.core.codes import stages as codes
+from swsdist.core.codes import families
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.store.reading import Store
@@ -155,7 +155,7 @@ def test_queries_by_their_place_in_a_recording(scene: Any, made: tuple[Path, Pat
 
 def test_silence_that_nobody_hears_is_not_skipped(scene: Any, made: tuple[Path, Path]) -> None:
     values = config(scene.folder, made[0] / "data", made[1], scene.corpus / "queries.csv")
-    with raises(codes.SILENCE_UNKNOWN, where="search.skip_silence") as caught:
+    with raises(families.MISSING_INPUT, where="search.skip_silence") as caught:
         swsdist.run({**values, "search": {"skip_silence": True}})
     assert "search.skip_silence: false" in str(caught.value)
     assert not (scene.folder / "run" / "store").exists()

@@ -10,7 +10,7 @@ import pytest
 import soundfile
 from commands import in_this_process
 
-from swsdist.core.codes import pipeline as codes
+from swsdist.core.codes import families
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.operation.cleaning import clean
@@ -169,7 +169,7 @@ def test_only_a_later_stage_changes_nothing_of_an_earlier_one(own_corpus: Any) -
     manifest = scene.folder / "run" / "store" / "manifest.json"
     before = manifest.read_bytes()
     scene.select(1, 2, 3)
-    with raises(codes.EARLIER_STAGE_UNCOMMITTED, where="--only search", stage="index"):
+    with raises(families.NOT_FINISHED, where="--only search", stage="index"):
         scene.run("index.shards=2", selection=StepSelection(only="search"))
     assert manifest.read_bytes() == before
     scene.run("index.shards=2")

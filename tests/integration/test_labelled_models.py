@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from swsdist.core.codes import families
 from swsdist.core.codes import pipeline as chains_codes
 from swsdist.core.codes import stages as stages_codes
 from swsdist.core.errors import ConfigError
@@ -177,5 +178,5 @@ def test_without_labels(scene: Any, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="lda is fitted by labels, and the corpus has none"):
         scene.run(LDA, STREAMS)
     (tmp_path / "others.ctm").write_text("somewhere 1 0 1 a\n")
-    with raises(stages_codes.NO_LABELLED_DOCUMENT, where="others.ctm", transform="lda"):
+    with raises(families.NOTHING_TO_FIT, where="others.ctm", transform="lda"):
         scene.run(LDA, STREAMS, f"corpus.alignments.phones={tmp_path}/others.ctm")

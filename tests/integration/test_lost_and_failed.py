@@ -13,7 +13,7 @@ from commands import in_this_process
 import swsdist
 from swsdist.chains.report import publish
 from swsdist.config import load_config
-from swsdist.core.codes import pipeline as codes
+from swsdist.core.codes import families
 from swsdist.core.codes import storage as storage_codes
 from swsdist.core.errors import DataError, TableError
 from swsdist.pipeline.chain_run import StepSelection
@@ -109,7 +109,7 @@ def test_one_bad_place_does_not_take_the_other_queries_down(scene: Any) -> None:
     # 20 ms before the recording's end there is no whole frame left.
     table.write_text("query_id,path,doc_id,start,end\n" + "".join(rows) + f"late,,{document['doc_id']},{end - 0.02},\n")
     result = scene.run(f"corpus.queries={table}")
-    assert result.rejected()[0][:3] == ("query", "place-too-short", 1)
+    assert result.rejected()[0][:3] == ("query", "too-short", 1)
     assert not result.outcome.failures
     assert len(result.detections()) > 0
 
@@ -174,7 +174,7 @@ def test_half_a_run_has_no_digest(scene: Any, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(Reduce, "run", fail)
     with pytest.raises(KeyboardInterrupt):
         scene.run()
-    with raises(codes.INCOMPLETE_STAGE, stage="reduce"):
+    with raises(families.NOT_FINISHED, stage="reduce"):
         swsdist.digest(str(scene.folder / "run"))
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from swsdist.calibrate.statistics import from_table
 from swsdist.calibrate.steps.norms import SpeakerNorm, SpeakerNormOptions
-from swsdist.core.codes import config as config_codes
+from swsdist.core.codes import families
 from swsdist.core.codes import pipeline as chains_codes
 from swsdist.core.errors import StoreError
 from swsdist.io.filesystem import Folder
@@ -77,7 +77,7 @@ def test_documents_are_read_once_a_process(scene: Any, tmp_path: Path, monkeypat
 
 
 def test_it_comes_first(scene: Any) -> None:
-    with raises(config_codes.STEPS_MISFIT):
+    with raises(families.MISMATCH):
         scene.run("calibrate.steps=[q-norm, speaker-norm]")
 
 

@@ -19,6 +19,7 @@ from commands import expecting, in_this_process
 
 from swsdist import api
 from swsdist.accounts.journal import Journal
+from swsdist.core.codes import families
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.codes import storage as storage_codes
 from swsdist.io.filesystem import Folder
@@ -245,7 +246,7 @@ def test_a_signal_at_the_very_end_leaves_its_state(tmp_path: Path, monkeypatch: 
 def test_a_request_for_another_driver_ends_nobody(scene: Any) -> None:
     scene.run()
     run = Folder(str(scene.folder / "run"))
-    assert says(swsdist("cancel", str(scene.folder / "run"), code=2).err, codes.NO_RUNNING_PROCESS)
+    assert says(swsdist("cancel", str(scene.folder / "run"), code=2).err, families.NOT_RUNNING)
     run.write_bytes(cancelling.NAME, json.dumps({"token": "an earlier one", "host": "h", "t": 0.0}).encode())
     assert cancelling.requested(run, "mine") is None
     scene.run("reduce.buckets=3")

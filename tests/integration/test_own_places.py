@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import swsdist
-from swsdist.core.codes import pipeline as chains_codes
+from swsdist.core.codes import families
 from swsdist.reduce.spans import outside_places, source_places
 from swsdist.stages.buckets import Measured
 from tests.support.coded import raises
@@ -70,7 +70,7 @@ def test_of_trials_that_are_documents_none_is_left_out(scene: Any) -> None:
         "score.trials=document",
     ]
     assert at_own(scene, scene.run(*sets)) == len(scene.first)
-    with raises(chains_codes.OWN_PLACES_WITHOUT_TIMES):
+    with raises(families.UNSUPPORTED):
         scene.run(*sets, "corpus.own_places=leave-out")
 
 

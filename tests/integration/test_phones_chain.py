@@ -11,12 +11,10 @@ import pytest
 import swsdist
 from swsdist.chains.lattices.chain import IndexLattices
 from swsdist.config import Config, config_from_dict
-from swsdist.core.codes import config as registry_codes
+from swsdist.core.codes import families
 from swsdist.core.codes import lattices as lattice_codes
 from swsdist.core.codes import lattices as text_codes
 from swsdist.core.codes import methods as methods_codes
-from swsdist.core.codes import pipeline as codes
-from swsdist.core.codes import searcher as searcher_codes
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun, StepSelection, prepare_chain_run
 from swsdist.pipeline.driver import run_stages
@@ -209,21 +207,21 @@ def test_queries_of_too_many_phones_are_rejected(small_corpus: Path, tmp_path: P
 
 
 def test_what_the_chain_does_not_take(small_corpus: Path, tmp_path: Path) -> None:
-    with raises(codes.NOT_A_LATTICE_METHOD, where="search.method", method="dtw", methods="lattice, lattice-edits"):
+    with raises(families.UNSUPPORTED, where="search.method", method="dtw", methods="lattice, lattice-edits"):
         searched(config(small_corpus, tmp_path, "dtw"))
     for decoding, code in (
-        ({"scale": -1}, registry_codes.INVALID_ENTRY_OPTION),
+        ({"scale": -1}, families.INVALID_VALUE),
         ({"topology": "ctc", "bigrams": "lm"}, lattice_codes.BIGRAMS_OF_CTC),
     ):
         with raises(code, where="options"):
             searched(config(small_corpus, tmp_path, "lattice", options={"source": "frames", "decoding": decoding}))
-    with raises(lattice_codes.PATTERNS_OF_LATTICES, where="options.terms.patterns", method="lattice-edits"):
+    with raises(families.UNSUPPORTED, where="options.terms.patterns", method="lattice-edits"):
         searched(
             config(small_corpus, tmp_path, "lattice-edits", options={"source": "frames", "terms": {"patterns": True}})
         )
     store = tmp_path / "frames"
     searched(config(small_corpus, tmp_path / "1", "lattice", index={"store": str(store)}))
-    with raises(text_codes.STORE_OF_OTHER_KIND, where=str(store)):
+    with raises(families.WRONG_KIND, where=str(store)):
         options = {"source": "frames", "decoding": DECODING, "store": str(store)}
         searched(config(small_corpus, tmp_path / "2", "lattice", options=options))
 
@@ -239,7 +237,7 @@ def test_a_search_of_a_run(small_corpus: Path, tmp_path: Path, method: str, name
     given = config(small_corpus, tmp_path / "run", method, corpus=tables, options=options)
     expected = {row["doc_id"] for row in hits(searched(given), "detections")}
     if method == "lattice-edits":
-        with raises(searcher_codes.SEARCH_OF_DECODED, where=given.run):
+        with raises(families.UNSUPPORTED, where=given.run):
             swsdist.search(given.run, "word")
     else:
         best = set(swsdist.search(given.run, "word")["doc_id"])

@@ -12,7 +12,7 @@ from commands import expecting, in_this_process
 import swsdist as package
 from swsdist.config import load_config
 from swsdist.core.codes import config as config_codes
-from swsdist.core.codes import io as io_codes
+from swsdist.core.codes import families
 from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
 from tests.support.coded import raises, says
@@ -49,14 +49,14 @@ def test_what_is_not_there_or_wrong(place: Folder) -> None:
         load_config(place.path("none.yaml"))
     assert gone.value.where == place.path("none.yaml")
     config = write(place, "a.yaml", {"run": "run", "corpus": "none.yaml"})
-    with raises(config_codes.UNREADABLE_CORPUS, path="none.yaml") as caught:
+    with raises(families.UNREADABLE_FILE, path="none.yaml") as caught:
         load_config(config)
     assert caught.value.where == f"{config}:1"
     bad = write(place, "b.yaml", {"run": "run", "corpus": {"documents": "d.csv"}, "serach": {}})
     with raises(config_codes.UNKNOWN_KEY, meant="; did you mean search?"):
         load_config(bad)
     err = swsdist("run", "http://host/x.yaml", code=2).err
-    assert says(err, io_codes.UNSUPPORTED_URL)
+    assert says(err, families.UNSUPPORTED)
     assert "error: http://host/x.yaml: http:// urls " in err
     assert "does not exist" in swsdist("run", "none.yaml", code=2).err
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from commands import expecting, in_this_process
 
+from swsdist.core.codes import families
 from swsdist.core.codes import pipeline as codes
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.operation import progress
@@ -62,7 +63,7 @@ def test_it_is_followed_and_cancelled(on_s3: Any, s3: Any) -> None:
     assert swsdist("status", run).out.startswith("cancelled")
     assert not folder.exists("lock.json")
     assert not folder.exists("cancel.json")
-    assert says(swsdist("cancel", run, code=2).err, codes.NO_RUNNING_PROCESS)
+    assert says(swsdist("cancel", run, code=2).err, families.NOT_RUNNING)
     events = [json.loads(line) for line in swsdist("status", run, "--follow", "--json").out.splitlines()]
     assert events == list(Follower(folder).new())
     assert [event["state"] for event in events if event["event"] == "run-ended"] == ["cancelled"]

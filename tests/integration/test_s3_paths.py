@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from commands import in_this_process
 
-from swsdist.core.codes import cli as cli_codes
-from swsdist.core.codes import score as evaluation_codes
+from swsdist.core.codes import families
 from swsdist.io.filesystem import Folder
 from tests.support.coded import says
 
@@ -79,7 +78,7 @@ def test_what_is_written_beside_a_run_goes_to_a_disk(words: str, tmp_path: Path,
     """It is said before any work, and no folder `s3:` is made."""
     ended = in_this_process(*words.format(p=tmp_path).split(), cwd=tmp_path)
     assert ended.code == 2
-    assert says(ended.err, cli_codes.OUTPUT_NOT_LOCAL)
+    assert says(ended.err, families.OUTPUT_REFUSED)
     assert words.split()[-1] in ended.err
     assert not list(tmp_path.iterdir())
 
@@ -89,5 +88,5 @@ def test_a_folder_is_no_list(places: dict[str, str]) -> None:
         "calibrate", "-s", f"{places['s3']}/run", "--seconds", "9", "--method", "none", "--out", "x.csv"
     )
     assert ended.code == 2
-    assert says(ended.err, evaluation_codes.RUN_FOLDER_AS_LIST)
+    assert says(ended.err, families.WRONG_KIND)
     assert f"{places['s3']}/run" in ended.err

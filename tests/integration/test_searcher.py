@@ -242,14 +242,14 @@ def test_a_store_is_marked_as_long_as_it_is_searched(finished: Any) -> None:
 @pytest.mark.parametrize(
     ("calibrate", "complaint"),
     [
-        ({"steps": ["zt-norm"]}, r"step zt-norm needs a cohort of queries.* \[step-needs-run\]"),
+        ({"steps": ["zt-norm"]}, r"step zt-norm needs a cohort of queries.* \[missing-input\]"),
         (
             {"steps": ["q-norm", "logistic", "kst"], "fit": "x"},
-            r"step kst needs the number of trials.* \[step-needs-run\]",
+            r"step kst needs the number of trials.* \[missing-input\]",
         ),
-        ({"steps": ["q-norm", "logistic"]}, "step-not-fitted"),
-        ({"steps": ["q-norm", "logistic"], "fit": "nowhere"}, "no-fitted-file"),
-        ({"steps": ["power"]}, "steps-misfit"),
+        ({"steps": ["q-norm", "logistic"]}, "unfitted"),
+        ({"steps": ["q-norm", "logistic"], "fit": "nowhere"}, "missing-file"),
+        ({"steps": ["power"]}, "mismatch"),
         ({"stepz": []}, r"did you mean calibrate.steps\?.*unknown-key"),
     ],
 )

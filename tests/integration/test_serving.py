@@ -191,7 +191,7 @@ def test_clips_in_parts(scene: Any, client: TestClient) -> None:
     assert (part.status_code, part.content) == (206, whole.content[100:200])
     for wrong, status in (("bytes=5-1", 400), ("x", 400), ("bytes=999999999-", 416)):
         answer = client.get("/api/sound", params=query, headers={"Range": wrong})
-        assert (answer.status_code, answer.json()["code"]) == (status, "wrong-range")
+        assert (answer.status_code, answer.json()["code"]) == (status, "invalid-value")
     drawn = client.get("/api/overview", params={"doc_id": row["doc_id"], "points": 50}).json()
     assert len(drawn["low"]) == len(drawn["high"]) == 50
     assert min(drawn["low"]) < 0 < max(drawn["high"])
@@ -296,7 +296,7 @@ def test_who_is_not_let_in_reads_what_to_do(service: Service) -> None:
         assert (answer.status_code, answer.headers["Content-Type"]) == (401, "text/html; charset=utf-8")
         assert 'lang="fr"' in answer.text
         assert TOKEN not in answer.text
-    assert client.get("/api/state").json()["code"] == "wrong-token"
+    assert client.get("/api/state").json()["code"] == "request-refused"
     linked = client.get(
         "/", params={"token": TOKEN}, headers={"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": "document"}
     )
@@ -307,43 +307,43 @@ def test_who_is_not_let_in_reads_what_to_do(service: Service) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "values", "status", "code"),
     [
-        ("POST", "/api/search", {"examples": []}, 400, "no-example"),
-        ("POST", "/api/search", {"text": "word"}, 400, "no-texts"),
-        ("POST", "/api/search", {"examples": [{"doc_id": "d", "start": 2, "end": 1}]}, 400, "invalid-place"),
+        ("POST", "/api/search", {"examples": []}, 400, "missing-input"),
+        ("POST", "/api/search", {"text": "word"}, 400, "empty-input"),
+        ("POST", "/api/search", {"examples": [{"doc_id": "d", "start": 2, "end": 1}]}, 400, "invalid-value"),
         ("POST", "/api/search", {"examples": [{"doc_id": "nowhere", "start": 0, "end": 1}]}, 404, "not-in-archive"),
         (
             "POST",
             "/api/search",
             {"examples": [{"sound": "../../etc/passwd", "start": 0, "end": 1}]},
             404,
-            "no-such-sound",
+            "unknown-name",
         ),
         ("POST", "/api/entries", {"gloss": "x"}, 400, "wrong-request"),
         ("PATCH", "/api/entries/99", {"gloss": "x"}, 404, "no-such-"),
         ("POST", "/api/entries/99/tokens", {"verdict": "maybe"}, 400, "wrong-request"),
         ("GET", "/api/sound?doc_id=nowhere&channel=1", None, 404, "not-in-archive"),
         ("GET", "/api/sound?sound=../../etc/passwd", None, 404, "no-such-"),
-        ("GET", "/api/sound?doc_id=d001&start=999", None, 400, "place-beyond"),
-        ("GET", "/api/sound?doc_id=d001&start=2&end=1", None, 400, "place-beyond"),
-        ("GET", "/api/overview?doc_id=d001&start=999", None, 400, "place-beyond"),
+        ("GET", "/api/sound?doc_id=d001&start=999", None, 400, "invalid-times"),
+        ("GET", "/api/sound?doc_id=d001&start=2&end=1", None, 400, "invalid-times"),
+        ("GET", "/api/overview?doc_id=d001&start=999", None, 400, "invalid-times"),
         ("GET", "/api/overview?doc_id=nowhere", None, 404, "not-in-archive"),
-        ("GET", "/api/export/nothing", None, 404, "no-such-glossary-export"),
-        ("GET", "/api/transcript?doc_id=d001&start=99&end=121", None, 400, "invalid-place"),
+        ("GET", "/api/export/nothing", None, 404, "unknown-name"),
+        ("GET", "/api/transcript?doc_id=d001&start=99&end=121", None, 400, "invalid-value"),
         ("GET", "/api/transcript?doc_id=nowhere&start=0&end=1", None, 404, "not-in-archive"),
         (
             "POST",
             "/api/corrections",
             {"text": "x", "place": {"sound": "s", "start": 0, "end": 1}},
             404,
-            "no-such-sound",
+            "unknown-name",
         ),
-        ("POST", "/api/corrections", {"place": {"doc_id": "d001", "start": 0, "end": 1}}, 400, "invalid-text"),
+        ("POST", "/api/corrections", {"place": {"doc_id": "d001", "start": 0, "end": 1}}, 400, "invalid-value"),
         (
             "POST",
             "/api/corrections",
             {"text": "x", "place": {"doc_id": "d001", "start": 0, "end": 999}},
             400,
-            "long-clip",
+            "invalid-value",
         ),
     ],
 )
@@ -363,7 +363,7 @@ def test_what_is_sent_is_looked_at(client: TestClient, tmp_path: Path, monkeypat
     monkeypatch.setattr("swsdist.server.sounds.UPLOAD_SECONDS", 1.0)
     file = tmp_path / "long.wav"
     soundfile.write(file, np.zeros(32_000), 16_000)
-    assert "long-upload" in client.post("/api/sounds", content=file.read_bytes()).text
+    assert "too-long" in client.post("/api/sounds", content=file.read_bytes()).text
 
 
 def test_the_name_of_what_is_sent_is_no_command(
@@ -402,7 +402,7 @@ def test_a_pack_elsewhere(scene: Any, service: Service, client: TestClient, tmp_
     (service.project.folder / "token").write_text("secret")
     for out in ("pack", "pack.zip"):
         assert in_this_process("glossary", "pack", service.project.folder, tmp_path / out).code == 0
-    assert "[pack-exists]" in in_this_process("glossary", "pack", service.project.folder, tmp_path / "pack").err
+    assert "[output-refused]" in in_this_process("glossary", "pack", service.project.folder, tmp_path / "pack").err
     found = in_this_process("search", tmp_path / "pack", "--query", query_of(scene))
     assert (found.code, bool(found.out)) == (0, True), found.err
     with zipfile.ZipFile(tmp_path / "pack.zip") as packed:
@@ -518,7 +518,7 @@ def test_a_replaced_recording(scene: Any, service: Service, client: TestClient) 
         *_, last = asked(client, **values)
         assert [row in warning for warning in last["warnings"]] == [True]
     alone = client.post("/api/search", json={"examples": [place]})
-    assert (alone.status_code, alone.json()["code"]) == (400, "recording-replaced")
+    assert (alone.status_code, alone.json()["code"]) == (400, "changed-input")
     for kind, count in (("labels", 1), ("clips", 2), ("tables", None)):
         with zipfile.ZipFile(io.BytesIO(client.get(f"/api/export/{kind}").content)) as exported:
             assert row in exported.read("left-out.txt").decode()
@@ -581,7 +581,7 @@ def test_words_of_the_archive(scene: Any, service: Service, client: TestClient, 
     *_, last = asked(client, text="mwana", narrow={"recording": names[1]})
     assert ([hit["doc_id"] for hit in last["hits"]], last["unsearched"]["count"]) == (names[1:2], 0)
     nothing = client.post("/api/search", json={"text": "mwana", "narrow": {"recording": names[2]}})
-    assert (nothing.status_code, nothing.json()["code"]) == (400, "no-texts")
+    assert (nothing.status_code, nothing.json()["code"]) == (400, "empty-input")
     words_of(scene, service, tmp_path, **dict.fromkeys(names, said))
     *_, last = asked(client, text="mbote")
     assert (len(last["hits"]), last["unsearched"]["count"]) == (len(names), 0)

@@ -239,7 +239,7 @@ def test_an_imported_glossary_breaks_no_word(service: Service, change: dict[str,
             service.project, before = empty, service.project
             status, _, answer = served.ask("POST", "/api/import", sent, Cookie=cookie, **{"X-Name": "glossary.json"})
             service.project = before
-            assert (status, json.loads(answer)["code"]) == (400, "not-a-glossary-file")
+            assert (status, json.loads(answer)["code"]) == (400, "malformed-file")
             assert empty.entries() == []
 
 

@@ -13,8 +13,7 @@ import soundfile
 
 import swsdist
 from swsdist.core.codes import config as config_codes
-from swsdist.core.codes import features as features_codes
-from swsdist.core.codes import stages as stages_codes
+from swsdist.core.codes import families
 from swsdist.core.errors import ConfigError, UserError
 from swsdist.core.needs import Needs
 from swsdist.features.mfcc import Mfcc
@@ -220,16 +219,16 @@ def test_what_one_rejects_all_do_once(own_corpus: Any) -> None:
 
 def test_what_does_not_fit_is_refused_before_anything_is_done(scene: Any) -> None:
     other = {"name": "mfcc", "track": "fast", "options": {"hop_length": 200}}
-    with raises(features_codes.UNEQUAL_FRAME_SHIFTS, first="mfcc", second="fast"):
+    with raises(families.MISMATCH, first="mfcc", second="fast"):
         scene.run(setting("features", [PLAIN, other]))
-    with raises(features_codes.DUPLICATE_EXTRACTOR, where="features", name="mfcc"):
+    with raises(families.DUPLICATE_NAME, where="features", name="mfcc"):
         scene.run(setting("features", [PLAIN, {**PLAIN, "track": "again"}]))
     with raises(config_codes.NO_SUCH_TRACK, track="phones") as caught:
         scene.run(TWO, setting("search.streams", [{"track": "phones"}]))
     assert "mfcc, long" in str(caught.value)
     with pytest.raises(ConfigError, match="has 7 columns, not 8"):
         scene.run(TWO, setting("search.streams", [{"track": "long", "columns": [0, 8]}]))
-    with raises(stages_codes.COLUMNS_NOT_POSTERIORS, kinds="features of mfcc and features of long"):
+    with raises(families.CONFLICTING_OPTIONS, kinds="features of mfcc and features of long"):
         scene.run(TWO, "search.distance=kl", "search.normalise=none")
     assert not (scene.folder / "run" / "store" / "manifest.json").exists()
 

@@ -12,7 +12,7 @@ from commands import in_this_process
 from starlette.testclient import TestClient
 
 import swsdist
-from swsdist.core.codes import searcher as codes
+from swsdist.core.codes import families
 from swsdist.searcher.searcher import Searcher
 from swsdist.server.app import create_app
 from swsdist.server.security import Guard
@@ -71,7 +71,7 @@ def test_a_store_is_searched_as_by_the_recording(written: Any, tmp_path: Path) -
 
 def test_words_alone_have_no_frames(tmp_path: Path) -> None:
     store_of(tmp_path, {"d": chain("abc")})
-    with raises(codes.SPEAK_WITHOUT_FRAMES):
+    with raises(families.UNSUPPORTED):
         swsdist.search(str(tmp_path), "hello", speak=[US])
 
 

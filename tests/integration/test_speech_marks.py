@@ -127,7 +127,7 @@ def test_what_nobody_listened_to_is_not_skipped(scene: Any, tmp_path: Path) -> N
     shard = Shard(made.outputs[0].name, {"mfcc": File(*made.outputs[0])}, 2, 1)
     commit(folder, [NewTrack("mfcc", recipe(extractor), extractor.dimension, without)], 0.01, [shard], made.rejected)
     query = str(next((scene.corpus / "queries").iterdir()))
-    with pytest.raises(StoreError, match=r"\[unknown-speech\]"):
+    with pytest.raises(StoreError, match=r"\[missing-input\]"):
         swsdist.search(Store(folder), query, options={"skip_silence": True})
     assert len(swsdist.search(Store(folder), query))
 

@@ -22,6 +22,7 @@ import soundfile
 import swsdist
 from swsdist.cli.options import FOLDER_CONFIG
 from swsdist.config import config_from_dict, load_config
+from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError, DataError
 from swsdist.features.blocks import in_blocks, positions
@@ -250,7 +251,7 @@ def test_pickled_weights_are_converted_as_the_error_says(models: Path, tmp_path:
     shutil.copytree(models / "xls-r", folder)
     torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
-    with pytest.raises(ConfigError, match=r"\[pickled-weights\]") as caught:
+    with pytest.raises(ConfigError, match=r"\[unusable-model\]") as caught:
         Ssl(model=str(folder), layer=2)
     code = str(caught.value.remedy).split('"')[1]
     exec(code, {})
@@ -361,7 +362,7 @@ def test_a_head_of_a_language(tmp_path: Path) -> None:
     weights.pop(next(name for name in weights if not name.startswith("lm_head")))
     save_file(weights, tmp_path / "adapter.hun.safetensors", {"format": "pt"})
     assert identity(create("ssl", {"model": str(tmp_path), "head": "logits", "language": "hun"})) != before
-    with raises(codes.TRANSFORMERS_CANNOT_LOAD):
+    with raises(families.UNUSABLE_MODEL):
         Ssl(model=str(tmp_path), head="logits", language="hun").extract(noise(1))
 
 
@@ -466,9 +467,9 @@ def test_a_folder_by_a_model(models: Path, tmp_path: Path) -> None:
     assert "hf download somebody/other" in missing.stderr
     assert "somebody/whisper" in swsdist_says("doctor", "--no-executors").stdout
     for words, code in (
-        (["run/config.yaml", "--model", "x"], "model-and-config"),
-        (["tapes", "--text", "--model", "somebody/whisper"], "not-a-recogniser"),
-        (["tapes", "--model", "somebody/whisper", "--model", str(models / "whisper")], "duplicate-model-name"),
+        (["run/config.yaml", "--model", "x"], "conflicting-options"),
+        (["tapes", "--text", "--model", "somebody/whisper"], "wrong-kind"),
+        (["tapes", "--model", "somebody/whisper", "--model", str(models / "whisper")], "duplicate-name"),
     ):
         assert f"[{code}]" in swsdist_says("index", *words).stderr
 

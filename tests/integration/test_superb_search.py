@@ -14,6 +14,7 @@ import pytest
 import swsdist
 from swsdist.config.loader import config_from_dict
 from swsdist.core.codes import config as config_codes
+from swsdist.core.codes import families
 from swsdist.core.codes import methods as codes
 from swsdist.core.fingerprint import stable_hash
 from swsdist.io.filesystem import Folder
@@ -170,7 +171,7 @@ def test_what_is_refused(run: Run, folder: Path) -> None:
     def config(**search: object) -> object:
         return config_from_dict({"run": "r", "corpus": {"documents": "d"}, "search": search})
 
-    with raises(config_codes.POOLED_ALONE, documents_by="pooled", queries_by="speaker"):
+    with raises(families.CONFLICTING_OPTIONS, documents_by="pooled", queries_by="speaker"):
         config(documents_by="pooled")
     with raises(config_codes.NOTHING_NORMALISED, key="documents_by"):
         config(**POOLED, normalise="none")
@@ -179,5 +180,5 @@ def test_what_is_refused(run: Run, folder: Path) -> None:
     with raises(codes.UNUSED_SEARCH_KEY, key="row_range"):
         create(config(method="windows", row_range=True).search)  # type: ignore[attr-defined]
     run("refused", SUPERB, until="index")
-    with raises(codes.POOLED_OUTSIDE, where="search.documents_by"):
+    with raises(families.UNSUPPORTED, where="search.documents_by"):
         swsdist.search(str(folder / "refused"), str(folder / "queries.csv"))

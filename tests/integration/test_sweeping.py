@@ -20,7 +20,7 @@ import swsdist
 from swsdist.api import SweepResult
 from swsdist.calibrate.procedure import fit_models
 from swsdist.chains.report.publish import from_run
-from swsdist.core.codes import fuse as sweep_codes
+from swsdist.core.codes import families
 from swsdist.core.codes import score as calibrate_codes
 from swsdist.core.errors import ConfigError
 from swsdist.evaluation.comparison import ComparisonRequest, compare_systems, gather_systems
@@ -388,8 +388,8 @@ def test_on_ray_the_same(scene: Any, cluster: Any) -> None:
         ({"points": {"list": [{"reduce.overlap": 0.5}, {}]}}, ("points 1 and 2 are the same", "the base")),
         ({"points": {"grid": {"run": ["a", "b"]}}}, ("run cannot differ between points", "point 1")),
         ({"points": {"grid": {"executor.workers": [1, 2]}}}, ("executor.workers cannot differ",)),
-        ({"points": {"list": [{}]}, "oracle_kst": True}, ("[oracle-without-kst]",)),
-        ({"points": {"list": [{}]}, "report": "kst"}, ("[report-without-kst]",)),
+        ({"points": {"list": [{}]}, "oracle_kst": True}, ("[conflicting-options]",)),
+        ({"points": {"list": [{}]}, "report": "kst"}, ("[conflicting-options]",)),
         # What a point names, and what that takes, before the first of them is worked on.
         (
             {"points": {"list": [{}, {"features": {"name": "mfccc"}}]}},
@@ -403,7 +403,7 @@ def test_on_ray_the_same(scene: Any, cluster: Any) -> None:
             {"points": {"list": [{}, {"features": {"transforms": [{"name": "pca", "options": {"columns": 0}}]}}]}},
             ("point 2 (features: ", "columns"),
         ),
-        ({"points": {"list": [{}, {"options": {"systems": []}}]}}, ("point 2 (options: ", "[unknown-entry-option]")),
+        ({"points": {"list": [{}, {"options": {"systems": []}}]}}, ("point 2 (options: ", "[unknown-key]")),
         (
             {"points": {"list": [{}, {"corpus.references": "gone.csv"}]}},
             ("point 2 (corpus.references: gone.csv)", "no such"),
@@ -435,7 +435,7 @@ def test_one_store_for_two_kinds_of_features(scene: Any) -> None:
     path = write(
         scene, points={"grid": grid}, set={"features.name": "mfcc", "index.store": str(scene.folder / "store")}
     )
-    with raises(sweep_codes.SHARED_STORE_FEATURES):
+    with raises(families.CONFLICTING_OPTIONS):
         swsdist.sweep(path)
 
 

@@ -13,6 +13,7 @@ import swsdist
 from swsdist.chains.lattices.options import LatticesOptions
 from swsdist.chains.sweep.planning import plan_sweep
 from swsdist.chains.sweep.reading import read_sweep
+from swsdist.core.codes import families
 from swsdist.core.codes import fuse as sweep_codes
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.ledger import load_plans
@@ -158,9 +159,9 @@ def test_points_of_several_systems_are_one_study(tmp_path: Path, systems: list[d
 @pytest.mark.parametrize(
     ("values", "code", "at"),
     [
-        ({"config": "a.yaml", "points": {"list": [{"config": "b.yaml"}]}}, sweep_codes.TWO_CONFIGS, "point 1"),
+        ({"config": "a.yaml", "points": {"list": [{"config": "b.yaml"}]}}, families.CONFLICTING_OPTIONS, "point 1"),
         ({"points": {"list": [{"config": "b.yaml"}, {}]}}, sweep_codes.CONFIG_OR_LISTS, "point 2"),
-        ({"points": {"list": [{"config": 3}]}}, sweep_codes.NOT_A_CONFIG, "point 1"),
+        ({"points": {"list": [{"config": 3}]}}, families.INVALID_VALUE, "point 1"),
         ({"points": {"list": [{"config": "b.yaml"}]}, "run": None}, sweep_codes.NO_RESULT_FOLDER, "sweep.yaml"),
     ],
 )

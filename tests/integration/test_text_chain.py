@@ -15,6 +15,7 @@ import pytest
 
 import swsdist
 from swsdist.core.codes import corpora as corpora_codes
+from swsdist.core.codes import families
 from swsdist.core.codes import lattices as codes
 from swsdist.core.codes import pipeline as chains_codes
 from swsdist.io.filesystem import Folder
@@ -302,8 +303,8 @@ def test_a_broken_file_is_a_rejection(written: Any) -> None:
     result = written.run()
     rejected = {row["id"]: row for row in written.rejected()}
     assert {doc_id: row["reason"] for doc_id, row in rejected.items()} == {
-        "d004": "word-ends-before-start",
-        "d006": "malformed-json",
+        "d004": "invalid-times",
+        "d006": "malformed-file",
     }
     assert all(row["kind"] == "document" and row["path"].endswith(f"{name}.json") for name, row in rejected.items())
     assert all(row["remedy"] and f"{name}.json" in row["message"] for name, row in rejected.items())
@@ -311,7 +312,7 @@ def test_a_broken_file_is_a_rejection(written: Any) -> None:
     left = {key: score for key, score in expected(first=True).items() if key[1] not in rejected}
     assert detected(result) == pytest.approx(left, abs=1e-6)
     chain_run = result.outcome.chain_run
-    assert any(says(line, codes.NOT_A_LATTICE) for line in chain_run.chain.summary(chain_run))
+    assert any(says(line, families.LEFT_OUT) for line in chain_run.chain.summary(chain_run))
 
 
 def test_a_broken_lattice_of_an_archive(kaldi: Any) -> None:
@@ -322,7 +323,7 @@ def test_a_broken_lattice_of_an_archive(kaldi: Any) -> None:
     path.write_text("\n".join(lines) + "\n\n" + compact_text("d004b", spoken()["d004"]))
     kaldi.run(*OF_LATTICES, until="search")
     (row,) = kaldi.chain_runs["run"].rejected().to_pylist()
-    assert (row["id"], row["reason"]) == ("d004", "malformed-lattice-line")
+    assert (row["id"], row["reason"]) == ("d004", "damaged-lattice")
     assert "lat.d004:6" in row["message"] or "lat.d004, line 6" in row["message"]
     assert live(kaldi) == {*spoken(), "d004b"} - {"d004"}
 
@@ -331,14 +332,14 @@ def test_nothing_can_be_indexed(written: Any) -> None:
     """The error says why, not that names differ."""
     for path in (written.corpus / "json").iterdir():
         path.write_text('{"segments": [')
-    with raises(codes.NO_READABLE_LATTICE, files=12):
+    with raises(families.EMPTY_INPUT, files=12):
         written.run()
 
 
 def test_labels_that_meet(kaldi: Any) -> None:
     path = kaldi.corpus / "words.txt"
     path.write_text(path.read_text().replace("green", "RED"))
-    with raises(codes.ALL_LATTICES_REJECTED, where="lat.d000", count=12) as caught:
+    with raises(families.EMPTY_INPUT, where="lat.d000", count=12) as caught:
         kaldi.run(*OF_LATTICES)
     assert "recipe.spelling: exact" in (caught.value.remedy or "")
     kaldi.run(*OF_LATTICES, "options.recipe.spelling=exact", until="search")
@@ -390,7 +391,7 @@ def test_documents_of_other_names(written: Any) -> None:
     path.write_text("doc_id,duration\ntalk1,10\ntalk2,12\n")
     written.base["options"] = {"lattices": {"path": str(written.corpus / "json")}}
     written.base["corpus"] |= {"documents": str(path), "references": None}
-    with raises(codes.NO_LATTICE_OF_DOCUMENTS, lattices="d000", document="talk1"):
+    with raises(families.MISMATCH, lattices="d000", document="talk1"):
         written.run()
 
 
@@ -420,13 +421,13 @@ def test_segments(kaldi: Any) -> None:
     }
     assert detected(result) == pytest.approx(moved, abs=1e-6)
     segments.write_text("d000 talk 0 11.5\n")
-    with raises(codes.NO_SEGMENT, utterance="d001"):
+    with raises(families.UNKNOWN_NAME, utterance="d001"):
         kaldi.run(*OF_LATTICES, run="other")
 
 
 @pytest.mark.parametrize(
     ("text", "code", "line"),
-    [("<eps> 0\nred 1 2\n", codes.WORDS_LINE, 2), ("red 1\n\ngreen 1\n", codes.DUPLICATE_WORD_NUMBER, 3)],
+    [("<eps> 0\nred 1 2\n", families.MALFORMED_LINE, 2), ("red 1\n\ngreen 1\n", families.DUPLICATE_NAME, 3)],
 )
 def test_lists_of_words(text: str, code: Any, line: int, kaldi: Any) -> None:
     (kaldi.corpus / "words.txt").write_text(text)

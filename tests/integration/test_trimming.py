@@ -124,7 +124,7 @@ def test_a_tape_is_no_query(scene: Any, recorded: list[dict[str, str]], kind: st
     ask(scene, [*recorded, {"query_id": "tape", "example": "1", "path": "queries/tape.wav"}])
     scene.run()
     (row,) = scene.rejected()
-    assert (row["id"], row["reason"]) == ("tape", "phrase-too-long")
+    assert (row["id"], row["reason"]) == ("tape", "too-long")
     assert "mark a place: FILE:START-END" in row["remedy"]
     with pytest.raises(DataError, match="too long for a query"):
         swsdist.search(str(scene.folder / "run" / "store"), str(scene.corpus / "queries" / "tape.wav"))

@@ -14,8 +14,8 @@ import soundfile
 
 import swsdist
 from swsdist.config import Config, config_from_dict
+from swsdist.core.codes import families
 from swsdist.core.codes import pipeline as codes
-from swsdist.core.codes import stages as stages_codes
 from swsdist.io.notices import FEW
 from swsdist.registry.registries import CHAINS
 from tests.integration.test_phones_chain import DECODING, FEATURES
@@ -97,5 +97,5 @@ def test_what_cannot_be_used_is_rejected_reported_and_limited(searching: Callabl
     assert len(forced.rejected()) == len(FAULTS)
     (told,) = (line for line in forced.notices() if "[many-rejected]" in line)
     assert told.startswith(f"{len(FAULTS)} of {6 + len(FAULTS)} examples of queries")
-    with raises(stages_codes.NO_USABLE_EXAMPLE, examples=1):
+    with raises(families.EMPTY_INPUT, examples=1):
         swsdist.run(searching(1, good=0))

@@ -12,8 +12,8 @@ import pytest
 import soundfile
 
 from swsdist.config import Config, config_from_dict
+from swsdist.core.codes import families
 from swsdist.core.codes import lattices as codes
-from swsdist.core.codes import pipeline as chain_codes
 from swsdist.io.filesystem import Folder
 from swsdist.lattices.lattice import Lattice
 from swsdist.lattices.pocketsphinx import Pocketsphinx
@@ -179,7 +179,7 @@ def test_any_channel_rate_and_place(corpus: Path, tmp_path: Path) -> None:
 def test_what_the_chain_does_not_take(corpus: Path, tmp_path: Path) -> None:
     with raises(codes.OPTION_OF_OTHER_SOURCE, where="features", source="recogniser"):
         searched(config(corpus, tmp_path, features=[{"name": "plp"}]))
-    with raises(chain_codes.NOT_A_LATTICE_METHOD, where="search.method", method="dtw", methods="lattice"):
+    with raises(families.UNSUPPORTED, where="search.method", method="dtw", methods="lattice"):
         searched(config(corpus, tmp_path, search={}, calibrate={}))
 
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import swsdist
 from swsdist.config.search import Search
+from swsdist.core.codes import families
 from swsdist.core.codes import methods as codes
 from swsdist.kernels.distances.interface import create
 from swsdist.methods.dtw.backends.cuda import batches
@@ -134,7 +135,7 @@ def test_no_gpu_is_told() -> None:
     done = python("-c", code, CUDA_VISIBLE_DEVICES="")
     assert done.returncode == 1
     assert "UserError: search.backend: " in done.stderr
-    assert says(done.stderr, codes.NO_GPU)
+    assert says(done.stderr, families.NO_GPU)
     assert "remedy: set search.backend to cpu" in done.stderr
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from swsdist.config.loader import config_from_dict
 from swsdist.config.search import Search
+from swsdist.core.codes import families
 from swsdist.core.codes import methods as kernels_codes
 from swsdist.core.errors import ConfigError
 from swsdist.core.types import EXAMPLES
@@ -272,7 +273,7 @@ def test_bounds_of_the_worst_frames(name: str, dimension: int) -> None:
 
 @pytest.mark.parametrize(("name", "dimension"), [("kl", 5000), ("kl-symmetric", 5000), ("inner-product", 300_000)])
 def test_too_many_dimensions(name: str, dimension: int) -> None:
-    with raises(kernels_codes.DIMENSION_TOO_LARGE, dimension=dimension, name=name):
+    with raises(families.TOO_LARGE, dimension=dimension, name=name):
         create(name, dimension, {"floor": 1e-10} if name != "inner-product" else {})
 
 
@@ -451,7 +452,7 @@ def test_weights_of_a_sum() -> None:
     assert weighted([("cosine", 1)]) == ((1,), 0, 2048)
     assert weighted([("cosine", 2), ("cosine-squared", 1)]) == ((2, 2), 2, 512)
     assert weighted([("kl", 1), ("cosine", 1)]) == ((16, 1), 5, 64)
-    with raises(kernels_codes.WEIGHTS_TOO_UNEQUAL):
+    with raises(families.TOO_LARGE):
         weighted([("kl", 1000), ("cosine", 1)])
 
 

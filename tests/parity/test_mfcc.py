@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from scipy.ndimage import correlate1d
 from scipy.signal import get_window
 
+from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
 from swsdist.features import blocks as cutting
 from swsdist.features.blocks import BLOCK_FRAMES, in_blocks
@@ -259,9 +260,9 @@ def test_mfcc_in_blocks(blocks: int, more: int) -> None:
 
 
 def test_blocks_of_too_little() -> None:
-    with raises(codes.TOO_SHORT, seconds=0.032):
+    with raises(families.TOO_SHORT, seconds=0.032):
         list(in_blocks(Mfcc(), [np.zeros(100, np.float32), np.zeros(411, np.float32)]))
-    with raises(codes.TOO_SHORT):
+    with raises(families.TOO_SHORT):
         list(in_blocks(Mfcc(), []))
 
 

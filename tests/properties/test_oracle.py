@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kinds_of_corpora import KINDS, TRIALS, Made, run
 
-from swsdist.core.codes import stages as codes
+from swsdist.core.codes import families
 from swsdist.core.errors import DataError, UserError
 from swsdist.registry.registries import CALIBRATION
 
@@ -36,7 +36,7 @@ THRESHOLDS = [(name, "fitted") for name in STEPS] + [(name, "own") for name in S
 
 
 #: Codes of what a step refuses.
-REFUSALS = "|".join(rf"\[{code.name}\]" for code in (codes.STEP_NEEDS_NO_SEGMENTS, codes.STEP_NEEDS_WHOLE_RECORDINGS))
+REFUSALS = "|".join(rf"\[{code.name}\]" for code in (families.UNSUPPORTED, families.UNSUPPORTED))
 
 
 def refused(name: str, kind: str, trials: str) -> bool:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from swsdist.config import config_from_dict
 from swsdist.config.search import Search
 from swsdist.core.codes import config as codes
+from swsdist.core.codes import families
 from swsdist.core.codes import methods as methods_codes
 from swsdist.core.fingerprint import slot_of
 from swsdist.core.types import CANDIDATES
@@ -142,7 +143,7 @@ def test_what_parts_do_not_work_with(search: dict[str, Any], setting: str, remed
 
 def test_options_without_parts() -> None:
     corpus = {"documents": "d.csv", "queries": "q.csv"}
-    with raises(codes.NO_PARTS, key="parts_gap"):
+    with raises(families.UNUSED_OPTION, key="parts_gap"):
         config_from_dict({"run": "r", "corpus": corpus, "search": {"parts_gap": 2}}, ".")
 
 

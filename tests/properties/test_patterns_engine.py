@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from swsdist.core.codes import methods as codes
+from swsdist.core.codes import families
 from swsdist.core.errors import UserError
 from swsdist.kernels.distances.interface import create
 from swsdist.kernels.recurrences import interface as recurrences
@@ -224,5 +224,5 @@ def test_a_document_too_long_for_its_row_range_is_refused(monkeypatch: pytest.Mo
     document, query = frames(rng, "random", 300, side="document"), Example("q", 1, frames(rng, "random", 6))
     monkeypatch.setattr(cpu, "_RANGED_BYTES", 50_000)
     made = Settings(COSINE, 3, 16, 100, row_range=True)
-    with raises(codes.ROW_RANGE_MEMORY, where="search.row_range"):
+    with raises(families.TOO_LARGE, where="search.row_range"):
         search([query], [(0, [document])], np.array([2]), made)

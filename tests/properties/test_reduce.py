@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.calibrate.statistics import Tally, from_table, load_statistics, posterior_sums, to_table
-from swsdist.core.codes import config as codes
+from swsdist.core.codes import families
 from swsdist.core.errors import DataError
 from swsdist.core.fingerprint import slot_of
 from swsdist.core.types import CANDIDATES, DETECTIONS, QUERY_STATISTICS
@@ -229,7 +229,9 @@ def test_no_statistics_are_made_that_nobody_wants() -> None:
     found = Bucket(tick=SHIFT, overlap=0.5, nbest=5, system="s").all_of([table(rows)])
     assert found.detections.num_rows == 1
     assert found.statistics.num_rows == 0
-    with raises(codes.UNKNOWN_NAME, kind="statistic of candidates", name="cost-sum", meant="; did you mean cost-sums?"):
+    with raises(
+        families.UNKNOWN_NAME, kind="statistic of candidates", name="cost-sum", meant="; did you mean cost-sums?"
+    ):
         Bucket(tick=SHIFT, overlap=0.5, nbest=5, system="s", statistics=["cost-sum"])
 
 

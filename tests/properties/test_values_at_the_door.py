@@ -82,7 +82,7 @@ def test_taken_or_refused(form: str, tmp_path: Path) -> None:
                 error = f"{caught} [{caught.code}]"
             if error:
                 assert str(path) in error
-                assert item.name in error or "[end-not-after-start]" in error
+                assert item.name in error or "[invalid-times]" in error
             else:
                 assert _same(value, column[0].as_py(), item.name), (item.name, name, value)
 

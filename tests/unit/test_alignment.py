@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdist.chains.lattices.recordings import texts_of
-from swsdist.core.codes import io as io_codes
+from swsdist.core.codes import families
 from swsdist.core.codes import lattices as codes
 from swsdist.lattices.lattice import LeftOut, Word, transcript
 from swsdist.lattices.recognition import _edits, _pairs, aligned, placed
@@ -186,14 +186,14 @@ def test_a_table_of_texts(tmp_path: Path) -> None:
     rows = 'speaker,path,sentence\nann,talk.wav,"One, two"\nben,talk.wav,three\nann,film.wav,\n'
     assert table(tmp_path, "t.csv", rows, "talk", "film") == ({"talk": "One, two three", "film": ""}, [])
     assert table(tmp_path, "long.tsv", f"id\ttext\na\t{'word ' * 40_000}\n", "a")[0]["a"].count("word") == 40_000
-    with raises(io_codes.MISSING_COLUMN, where=f"{tmp_path}/t.tsv, line 1", column="text"):
+    with raises(families.MISSING_COLUMN, where=f"{tmp_path}/t.tsv, line 1", column="text"):
         table(tmp_path, "t.tsv", "doc_id\twords\ntalk\tOne\n")
-    with raises(io_codes.MISSING_COLUMN, where="line 1") as caught:
+    with raises(families.MISSING_COLUMN, where="line 1") as caught:
         table(tmp_path, "t.tsv", "LJ1\tIn, being\nLJ2\tmodern\n")
     assert "name the columns in the first line" in str(caught.value)
-    with raises(io_codes.EMPTY_TABLE_CELL, where=f"{tmp_path}/t.tsv, line 3"):
+    with raises(families.BAD_CELL, where=f"{tmp_path}/t.tsv, line 3"):
         table(tmp_path, "t.tsv", "doc_id\ttext\ntalk\tOne\n\ttwo\n")
-    with raises(io_codes.LINE_BREAK_IN_CELL, where=f"{tmp_path}/t.tsv, line 2"):
+    with raises(families.BAD_CELL, where=f"{tmp_path}/t.tsv, line 2"):
         table(tmp_path, "t.tsv", 'doc_id\ttext\ntalk\t"One\nfilm\t"two\n')
 
 
@@ -222,5 +222,5 @@ def test_recordings_of_a_table(tmp_path: Path, names: list[str], doc_ids: list[s
 def test_no_texts(tmp_path: Path, names: list[str]) -> None:
     for name in names:
         (tmp_path / name).write_text(" \n", encoding="utf-8")
-    with raises(codes.NO_GIVEN_TEXTS, where=str(tmp_path)):
+    with raises(families.EMPTY_INPUT, where=str(tmp_path)):
         texts_of(set(), str(tmp_path), {})

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdist.config.search import LatticeOptions
-from swsdist.core.codes import lattices as codes
+from swsdist.core.codes import families
 from swsdist.kernels.lattice_search import BITS
 from swsdist.lattices.lattice import BREAK
 from swsdist.methods.lattice import automaton as module
@@ -106,5 +106,5 @@ def test_long_lists_are_searched_in_parts(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 def test_too_many_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_LARGEST", 10)
-    with raises(codes.TOO_MANY_PATTERNS, where="queries", count=2):
+    with raises(families.TOO_LARGE, where="queries", count=2):
         made(Written(0, ("ab", "?", "?"), 1.0, True), Written(1, ("c", "ca"), 1.0, False))

@@ -14,6 +14,7 @@ import soundfile
 import swsdist
 from swsdist.api import RunResult
 from swsdist.calibrate.procedure import fold_of
+from swsdist.core.codes import families
 from swsdist.core.codes import pipeline as chains_codes
 from swsdist.core.codes import score as codes
 from swsdist.report.summary import summary_lines
@@ -172,7 +173,7 @@ def test_a_changed_file_decides_anew(place: Path, tmp_path: Path) -> None:
 
 
 def test_wrong_files_end_the_run(place: Path, tmp_path: Path) -> None:
-    with raises(codes.NO_FITTED_FILE):
+    with raises(families.MISSING_FILE):
         run(place, str(tmp_path / "gone.json"))
     (tmp_path / "wrong.json").write_text("{}")
     with raises(codes.NOT_FITTED_STEPS):

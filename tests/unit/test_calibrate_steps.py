@@ -20,10 +20,9 @@ from swsdist.calibrate.steps.by_term import PosteriorSums, Thresholding
 from swsdist.calibrate.steps.interface import Options, Step, TwvParameters, scores_of
 from swsdist.calibrate.steps.logistic import Logistic, LogisticStep, fit_logistic
 from swsdist.config import config_from_dict
-from swsdist.core.codes import config as config_codes
 from swsdist.core.codes import config as registry_codes
+from swsdist.core.codes import families
 from swsdist.core.codes import score as codes
-from swsdist.core.codes import stages as stages_codes
 from swsdist.core.types import DETECTIONS, REFERENCES, TRIALS
 from swsdist.io.nist.systemlist import read_systemlist
 from swsdist.io.tables import read_table
@@ -172,7 +171,7 @@ def test_a_file_of_another_run_needs_no_references(place: Path, tmp_path: Path) 
     assert decided(run(place, steps=STEPS["kst"], fit=str(kept))) == decided(oracle)
     bare = run(place, steps=STEPS["kst"], fit=str(kept), references=False)
     assert decided(bare) == decided(oracle)
-    with raises(codes.THRESHOLDS_OF_OTHER_STEPS, fitted="logistic, kst (alpha 1.5)"):
+    with raises(families.MISMATCH, fitted="logistic, kst (alpha 1.5)"):
         run(place, steps=STEPS["sto"], fit=str(kept), threshold="fitted")
     assert run(place, steps=STEPS["sto"], fit=str(kept)).measures()["calibration"] == "oracle"
 
@@ -195,9 +194,9 @@ def test_a_change_of_method_does_not_search_again(place: Path) -> None:
 
 
 def test_what_cannot_be_fitted_is_told_at_the_door(place: Path) -> None:
-    with raises(config_codes.STEP_NOT_FITTED, step="logistic", lacks="calibrate.fit is none"):
+    with raises(families.UNFITTED, step="logistic", lacks="calibrate.fit is none"):
         run(place, steps=STEPS["kst"], fit="none")
-    with raises(config_codes.STEP_NOT_FITTED, step="logistic", lacks="there are no references"):
+    with raises(families.UNFITTED, step="logistic", lacks="there are no references"):
         run(place, steps=STEPS["sto"], references=False)
     (place / "wrong.json").write_text('{"schema": "swsdist-calibration/1"}')
     with raises(codes.NOT_FITTED_STEPS):
@@ -241,7 +240,7 @@ def test_without_true_occurrences_there_is_nothing_to_learn(place: Path) -> None
     kept = (place / "refs.csv").read_text()
     (place / "refs.csv").write_text(kept.splitlines()[0] + "\n")
     try:
-        with raises(stages_codes.NOTHING_TO_FIT_ON, where="calibrate.steps", step="logistic"):
+        with raises(families.NOTHING_TO_FIT, where="calibrate.steps", step="logistic"):
             run(place, steps=STEPS["kst"])
     finally:
         (place / "refs.csv").write_text(kept)
@@ -341,11 +340,11 @@ def test_thresholds_of_a_file() -> None:
     assert (again.fit, again.models) == ("file", ((one,), ()))
     with raises(codes.NOT_FITTED_STEPS, reason="no threshold"):
         steps.with_file(replace(steps, thresholds=()).to_json(), "there", thresholds=True)
-    with raises(codes.THRESHOLDS_OF_OTHER_STEPS, fitted="logistic, kst (alpha 1.5)", steps="logistic, kst (alpha 2.0)"):
+    with raises(families.MISMATCH, fitted="logistic, kst (alpha 1.5)", steps="logistic, kst (alpha 2.0)"):
         procedure("logistic", "kst", kst={"alpha": 2.0}).with_file(steps.to_json(), "there", thresholds=True)
     folds = ({"slope": 1.0, "offset": 0.0}, {"slope": 3.0, "offset": -1.0})
     saved = replace(procedure("logistic"), models=(folds,)).to_json()
-    with raises(codes.THRESHOLDS_OF_OTHER_STEPS, fitted="logistic", steps="logistic, kst (alpha 1.5)"):
+    with raises(families.MISMATCH, fitted="logistic", steps="logistic, kst (alpha 1.5)"):
         steps.with_file(saved, "there", thresholds=True)
     assert steps.with_file(saved, "there", thresholds=False).models[0] == ({"slope": 2.0, "offset": -0.5},)
 
@@ -421,14 +420,14 @@ def test_what_steps_want_before_they_are_fitted() -> None:
         assert config.steps == tuple(new)
         assert config.unfitted == tuple(new[:1])
         assert config.statistics == (("cost-sums",) if new else ())
-    with raises(config_codes.NO_SUCH_STEP, step="qnorm", meant="; did you mean q-norm?") as caught:
+    with raises(families.UNKNOWN_NAME, step="qnorm", meant="; did you mean q-norm?") as caught:
         config_from_dict({**least, "calibrate": {"steps": ["qnorm"]}}, ".")
     assert str(caught.value.values["steps"]).startswith("q-norm, m-norm")
     for field in ("znorm", "z-norm", "Z_norm"):
-        with raises(config_codes.NO_SUCH_STEP, step=field) as caught:
+        with raises(families.UNKNOWN_NAME, step=field) as caught:
             config_from_dict({**least, "calibrate": {"steps": [field]}}, ".")
         assert "q-norm (z-norm per query), or zt-norm" in str(caught.value.values["meant"])
-    with raises(config_codes.OPTIONS_WITHOUT_STEP, step="sto"):
+    with raises(families.UNUSED_OPTION, step="sto"):
         config_from_dict({**least, "calibrate": {"options": {"sto": {"alpha": 2}}}}, ".")
 
 

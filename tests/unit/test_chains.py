@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from swsdist.config import Config, config_from_dict
-from swsdist.core.codes import Code
+from swsdist.core.codes import Code, families
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import ConfigError, UserError
 from swsdist.core.needs import Needs
@@ -200,9 +200,9 @@ def test_digest_and_status_need_only_the_folder(tmp_path: Path) -> None:
 def test_half_a_run_has_no_digest(tmp_path: Path) -> None:
     go(config(tmp_path))
     next((tmp_path / "run" / "tables" / "numbers").iterdir()).unlink()
-    with raises(codes.INCOMPLETE_STAGE, stage="make", left=1, tasks=5):
+    with raises(families.NOT_FINISHED, stage="make", left=1, tasks=5):
         digests(load_chain_run(Folder(str(tmp_path / "run"))))
-    with raises(codes.NO_SUCH_PLAN, plan="nonsense", plans="run"):
+    with raises(families.UNKNOWN_NAME, plan="nonsense", plans="run"):
         load_chain_run(Folder(str(tmp_path / "run")), "nonsense")
 
 
@@ -219,9 +219,9 @@ def test_a_dry_run_is_exact_as_far_as_it_can_be(tmp_path: Path) -> None:
 
 
 def test_steps_by_name(tmp_path: Path) -> None:
-    with raises(codes.NO_SUCH_STAGE, stage="halv", stages="make, halve, times"):
+    with raises(families.UNKNOWN_NAME, stage="halv", stages="make, halve, times"):
         go(config(tmp_path), StepSelection(until="halv"))
-    with raises(codes.EARLIER_STAGE_OPEN, where="--only times", stage="make", left=5, tasks=5):
+    with raises(families.NOT_FINISHED, where="--only times", stage="make", left=5, tasks=5):
         go(config(tmp_path), StepSelection(only="times"))
     assert list(go(config(tmp_path), StepSelection(until="make")).chain_run.outcomes) == ["make"]
     assert go(config(tmp_path), StepSelection(redo_from="halve")).tasks_done == 5
@@ -230,23 +230,23 @@ def test_steps_by_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("made", "code", "values"),
     [
-        ((Step("a", Make()), Step("a", Make())), codes.DUPLICATE_STEP, {"step": "a"}),
-        ((Step("a", Halve(), {"numbers": "b:numbers"}),), codes.UNKNOWN_SOURCE, {"step": "a", "source": "b:numbers"}),
+        ((Step("a", Make()), Step("a", Make())), families.DUPLICATE_NAME, {"step": "a"}),
+        ((Step("a", Halve(), {"numbers": "b:numbers"}),), families.UNKNOWN_NAME, {"step": "a", "source": "b:numbers"}),
         (
             (Step("a", Make()), Step("b", Halve(), {"numbers": "a:nombres"})),
-            codes.UNKNOWN_SOURCE,
+            families.UNKNOWN_NAME,
             {"source": "a:nombres"},
         ),
         (
             (Step("b", Halve(), {"numbers": "a:numbers"}), Step("a", Make())),
-            codes.UNKNOWN_SOURCE,
+            families.UNKNOWN_NAME,
             {"source": "a:numbers"},
         ),
-        ((Step("a", Make()), Step("b", Make())), codes.DUPLICATE_DIGEST, {"names": "numbers, numbers"}),
-        ((Halve(), Make()), codes.MISSING_TABLE, {"step": "halve", "chain": "wrong", "table": "numbers"}),
+        ((Step("a", Make()), Step("b", Make())), families.DUPLICATE_NAME, {"names": "numbers, numbers"}),
+        ((Halve(), Make()), families.MISSING_INPUT, {"step": "halve", "chain": "wrong", "table": "numbers"}),
         (
             (Make(), Step("b", Make(), labels={"numbers": "others"}), Halve()),
-            codes.AMBIGUOUS_TABLE,
+            families.AMBIGUOUS,
             {"step": "halve", "table": "numbers", "makers": "make, b"},
         ),
     ],
@@ -285,12 +285,12 @@ def test_another_run_s_tables(tmp_path: Path) -> None:
     made = read(ExternalTable(run, "numbers"), {})
     assert len(made.parts) == 5
     assert all(part.name.startswith(f"{run}/tables/numbers/") for part in made.parts)
-    with raises(codes.NO_SUCH_SOURCE, table="nonsense", plan="run", plans="run"):
+    with raises(families.UNKNOWN_NAME, table="nonsense", plan="run", plans="run"):
         read(ExternalTable(run, "nonsense"), {})
     with raises(codes.NOT_A_RUN, where="nowhere"):
         read(ExternalTable(str(tmp_path / "nowhere"), "numbers"), {})
     next((tmp_path / "run" / "tables" / "numbers").iterdir()).unlink()
-    with raises(codes.INCOMPLETE_SOURCE, step="make"):
+    with raises(families.NOT_FINISHED, step="make"):
         read(ExternalTable(run, "numbers"), {})
 
 
@@ -299,10 +299,10 @@ def test_a_plan_knows_its_chain(tmp_path: Path) -> None:
         go(config(tmp_path)).chain_run.table("number")
     with pytest.raises(ConfigError, match="did you mean small"):
         config(tmp_path, chain="smal")
-    with raises(codes.DIFFERENT_RUN_FOLDERS, where="run"):
+    with raises(families.CONFLICTING_OPTIONS, where="run"):
         run_plans({"a": config(tmp_path, "a"), "b": config(tmp_path, "b")}, StepSelection(), Progress())
     other = config(tmp_path, executor={"kind": "serial", "attempts": 5})
-    with raises(codes.DIFFERENT_EXECUTORS, where="executor"):
+    with raises(families.CONFLICTING_OPTIONS, where="executor"):
         run_plans({"a": config(tmp_path), "b": other}, StepSelection(), Progress())
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from swsdist.core.codes import families
 from swsdist.core.codes import score as codes
 from swsdist.core.types import TRIALS
 from swsdist.score.measures.cnxe import (
@@ -176,14 +177,14 @@ def test_scores_that_are_not_finite(value: float) -> None:
 def test_no_prior(prior: float) -> None:
     trials = Trials.of([1.0], [0.0])
     for value in (cnxe, cnxe_min, cnxe_pav, measure):
-        with raises(codes.INVALID_PRIOR):
+        with raises(families.INVALID_VALUE):
             value(trials, prior)  # type: ignore[operator]
-    with raises(codes.INVALID_PRIOR):
+    with raises(families.INVALID_VALUE):
         effective_prior(prior)
 
 
 def test_no_cost_and_no_beta() -> None:
-    with raises(codes.INVALID_COSTS, cost_miss=0):
+    with raises(families.INVALID_VALUE, cost_miss=0):
         effective_prior(0.1, cost_miss=0)
     with raises(codes.VALUE_NOT_POSITIVE, name="beta", value=0):
         prior_of_beta(0)
@@ -192,7 +193,7 @@ def test_no_cost_and_no_beta() -> None:
 @pytest.mark.parametrize("trials", [Trials.of([1.0], []), Trials.of([], [1.0]), Trials.of([], [])])
 def test_one_kind_of_trial_alone(trials: Trials) -> None:
     for value in (cnxe, cnxe_min, cnxe_pav, measure):
-        with raises(codes.UNDEFINED_CROSS_ENTROPY):
+        with raises(families.UNDEFINED):
             value(trials, 0.5)  # type: ignore[operator]
 
 

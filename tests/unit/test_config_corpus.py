@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from swsdist.config import Config, config_from_dict, dump_config, load_config
-from swsdist.core.codes import Code
+from swsdist.core.codes import Code, families
 from swsdist.core.codes import config as codes
 from swsdist.core.errors import ConfigError
 from swsdist.stages.inputs.corpus_documents import settings_of
@@ -58,7 +58,7 @@ def test_system_corpus_and_run_are_told_apart(here: Path) -> None:
     assert config.run == f"{here}/runs/x"
     assert config.system == "cosine"
     assert (config.corpus.documents, config.corpus.queries) == (f"{here}/data/docs.csv", f"{here}/q2.csv")
-    with raises(codes.UNREADABLE_CORPUS, path="data/none.yaml") as caught:
+    with raises(families.UNREADABLE_FILE, path="data/none.yaml") as caught:
         load_config("systems/cosine.yaml", corpus="data/none.yaml", run="x")
     assert caught.value.where == "--corpus"
     assert "No such file" in str(caught.value.values["reason"])
@@ -98,21 +98,27 @@ def test_from_python(here: Path) -> None:
             "documents: d\n\nqueries: [a]\n",
             3,
             "corpus.queries",
-            codes.INVALID_VALUE,
+            families.INVALID_VALUE,
             {"value": "[a]", "allowed": "path | null"},
         ),
         (
             "documents: d\ndocuments: e\n",
             2,
             "corpus.documents",
-            codes.DUPLICATE_KEY,
+            families.INVALID_YAML,
             {"earlier": "; the first is in line 1"},
         ),
         ("documents: d\nqueries: [\n", 3, "corpus", codes.INVALID_YAML, {}),
-        ("documents: ${SWSDIST_NO_SUCH}\n", 1, "corpus.documents", codes.UNSET_VARIABLE, {"name": "SWSDIST_NO_SUCH"}),
+        (
+            "documents: ${SWSDIST_NO_SUCH}\n",
+            1,
+            "corpus.documents",
+            families.UNSET_VARIABLE,
+            {"name": "SWSDIST_NO_SUCH"},
+        ),
         ("- d\n", 1, "corpus", codes.NOT_A_MAPPING, {"what": "corpus file"}),
-        ("documents: d\nprotocol: sws\n", 2, "corpus.protocol", codes.INVALID_VALUE, {"value": "sws"}),
-        ("documents: d\nparts: {train: []}\n", 2, "corpus.parts.train", codes.INVALID_VALUE, {"value": "[]"}),
+        ("documents: d\nprotocol: sws\n", 2, "corpus.protocol", families.INVALID_VALUE, {"value": "sws"}),
+        ("documents: d\nparts: {train: []}\n", 2, "corpus.parts.train", families.INVALID_VALUE, {"value": "[]"}),
     ],
 )
 def test_an_error_names_the_corpus_file_and_its_line(
@@ -138,10 +144,10 @@ def test_errors_of_both_files_come_together(here: Path) -> None:
 
 def test_a_file_that_is_not_there(here: Path) -> None:
     (here / "systems" / "plain.yaml").write_text("run: x\ncorpus: no.yaml\n")
-    with raises(codes.UNREADABLE_CORPUS, where="systems/plain.yaml:2", key="corpus", path="no.yaml"):
+    with raises(families.UNREADABLE_FILE, where="systems/plain.yaml:2", key="corpus", path="no.yaml"):
         load_config("systems/plain.yaml")
     (here / "systems" / "plain.yaml").write_text("run: x\ncorpus: http://host/no.yaml\n")
-    with raises(codes.UNREADABLE_CORPUS, where="systems/plain.yaml:2", path="http://host/no.yaml"):
+    with raises(families.UNREADABLE_FILE, where="systems/plain.yaml:2", path="http://host/no.yaml"):
         load_config("systems/plain.yaml")
 
 
@@ -209,11 +215,11 @@ def test_other_queries_win_and_sets_work_into_it(across: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "where", "key", "code"),
     [
-        ("queries_from: gone.yaml", "data/across.yaml:2", "corpus.queries_from", codes.UNREADABLE_CORPUS),
-        ("queries_from: {hours: 2}", "data/across.yaml:2", "corpus.queries_from", codes.DOCUMENTS_NOT_GIVEN),
+        ("queries_from: gone.yaml", "data/across.yaml:2", "corpus.queries_from", families.UNREADABLE_FILE),
+        ("queries_from: {hours: 2}", "data/across.yaml:2", "corpus.queries_from", families.MISSING_INPUT),
         ("queries_from: odd.yaml", "data/odd.yaml:1", "corpus.queries_from.document", codes.UNKNOWN_KEY),
         ("queries_from: {documents: d, hour: 2}", "data/across.yaml:2", "corpus.queries_from.hour", codes.UNKNOWN_KEY),
-        ("queries_from: http://x/y.yaml", "data/across.yaml:2", "corpus.queries_from", codes.UNREADABLE_CORPUS),
+        ("queries_from: http://x/y.yaml", "data/across.yaml:2", "corpus.queries_from", families.UNREADABLE_FILE),
     ],
 )
 def test_what_is_wrong_with_it(across: Path, line: str, where: str, key: str, code: Code[ConfigError]) -> None:

@@ -37,7 +37,7 @@ def test_errors_from_python_values() -> None:
         config_from_dict({"run": "r", "corpus": {"documents": "d", "queries": object()}, "sistem": "x"})
     _, first, second, _ = str(caught.value).splitlines()
     assert first.startswith("  corpus.queries: ")
-    assert first.endswith("[unsupported-type]")
+    assert first.endswith("[invalid-value]")
     assert second.startswith("  sistem: ")
     assert "did you mean system?" in second
     assert second.endswith(

@@ -46,7 +46,7 @@ def test_the_template_takes_values(tmp_path: Path) -> None:
 
 
 def test_the_reference_page_is_that_of_the_model() -> None:
-    assert PAGE.read_text() == reference(), "run: python -m tests.support.pages"
+    assert PAGE.read_text() == reference(), "run: python -m tools.pages"
 
 
 @pytest.mark.parametrize("key", list(keys()), ids=lambda key: key.dotted)

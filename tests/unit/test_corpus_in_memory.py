@@ -11,7 +11,7 @@ import pytest
 import soundfile
 
 import swsdist
-from swsdist.core.codes import corpora as corpora_codes
+from swsdist.core.codes import families
 from swsdist.core.errors import UserError
 from swsdist.corpora.documents import read_documents
 from swsdist.testing.synthesis import make_corpus
@@ -67,7 +67,7 @@ def test_a_run_of_arrays(tmp_path: Path) -> None:
 def test_examples_in_a_tuple(tmp_path: Path) -> None:
     corpus = swsdist.save_corpus(tmp_path, {"d": noise(0)}, {"q": (noise(1), noise(2))})
     assert pd.read_csv(corpus["queries"])["example"].tolist() == [1, 2]
-    with raises(corpora_codes.ARRAYS_TO_REMOTE_FOLDER):
+    with raises(families.UNSUPPORTED):
         swsdist.save_corpus("s3://bucket/corpus", {"d": noise(0)})
 
 
@@ -80,35 +80,35 @@ def test_documents_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "where", "complaint"),
     [
-        ({"documents": {}}, "documents", r"\[no-documents-given\]"),
-        ({"documents": {"d": noise(0)[0]}}, "documents['d']", r"\[not-a-recording\]"),
+        ({"documents": {}}, "documents", r"\[empty-input\]"),
+        ({"documents": {"d": noise(0)[0]}}, "documents['d']", r"\[invalid-value\]"),
         (
             {"documents": {"d": noise(0)}, "queries": {"q": [noise(0), (np.zeros(5, int), RATE)]}},
             "queries['q'], example 2",
-            r"\[samples-not-float\]",
+            r"\[invalid-value\]",
         ),
-        ({"documents": {"d": noise(0)}, "queries": {"q": []}}, "queries['q']", r"\[not-an-example\]"),
-        ({"documents": {"d": noise(0)}, "queries": {"q": 5}}, "queries['q']", r"\[not-an-example\]"),
-        ({"documents": {"d": ([0.0, [1.0, 2.0]], RATE)}}, "documents['d']", r"\[ragged-samples\]"),
+        ({"documents": {"d": noise(0)}, "queries": {"q": []}}, "queries['q']", r"\[invalid-value\]"),
+        ({"documents": {"d": noise(0)}, "queries": {"q": 5}}, "queries['q']", r"\[invalid-value\]"),
+        ({"documents": {"d": ([0.0, [1.0, 2.0]], RATE)}}, "documents['d']", r"\[invalid-value\]"),
         (
             {"documents": {"d": noise(0)}, "references": {"query_id": ["q"]}},
             "references",
-            r"\[references-not-a-table\]",
+            r"\[invalid-value\]",
         ),
         (
             {"documents": {"d": noise(0)}, "references": pd.DataFrame({"query_id": ["q"], "start": [0.0]})},
             "references",
-            r"\[missing-reference-columns\]",
+            r"\[missing-column\]",
         ),
         (
             {"documents": {"d": noise(0)}, "queries": {"q1": noise(1)}, "references": references("q1", "q2", "q3")},
             "references",
-            r"'q2'.*\[reference-to-unknown-name\]",
+            r"'q2'.*\[unknown-name\]",
         ),
         (
             {"documents": {"d7": noise(0)}, "queries": {"q": noise(1)}, "references": references("q")},
             "references",
-            r"'d'.*\[reference-to-unknown-name\]",
+            r"'d'.*\[unknown-name\]",
         ),
     ],
 )

@@ -11,6 +11,7 @@ import soundfile
 
 from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import corpora as corpora_codes
+from swsdist.core.codes import families
 from swsdist.core.codes import io as io_codes
 from swsdist.core.errors import UserError
 from swsdist.core.types import CORPUS
@@ -54,12 +55,12 @@ def test_what_belongs_to_another_key_is_told_which(tmp_path: Path) -> None:
     (tmp_path / "ecf.xml").write_text("<ecf/>")
     (tmp_path / "stdlist.xml").write_text("<stdlist/>")
     (tmp_path / "sheet.csv").write_bytes(b"PK\x03\x04")
-    with raises(corpora_codes.WRONG_KIND_OF_FILE, key="queries", kind="an ECF (<ecf>)") as caught:
+    with raises(families.WRONG_KIND, key="queries", kind="an ECF (<ecf>)") as caught:
         read_queries(str(tmp_path / "ecf.xml"), CORPUS.empty_table())
     assert "An ECF (<ecf>) belongs to corpus.documents" in str(caught.value)
-    with raises(corpora_codes.WRONG_KIND_OF_FILE, key="references", kind="XML (<stdlist>)"):
+    with raises(families.WRONG_KIND, key="references", kind="XML (<stdlist>)"):
         kind_of(str(tmp_path / "stdlist.xml"), "references", ENDINGS)
-    with raises(corpora_codes.WRONG_KIND_OF_FILE, kind="a spreadsheet or a zip archive"):
+    with raises(families.WRONG_KIND, kind="a spreadsheet or a zip archive"):
         read_documents(str(tmp_path / "sheet.csv"))
 
 
@@ -67,7 +68,7 @@ def test_folders(tmp_path: Path) -> None:
     assert kind_of(str(tmp_path), "documents", ENDINGS) == "folder"
     (tmp_path / "wav.scp").write_text("a a.wav\n")
     assert kind_of(str(tmp_path), "documents", ENDINGS) == "Kaldi data folder"
-    with raises(corpora_codes.WRONG_KIND_OF_FILE, key="spoken"):
+    with raises(families.WRONG_KIND, key="spoken"):
         kind_of(str(tmp_path), "spoken", ENDINGS)
 
 
@@ -107,11 +108,11 @@ def test_utf_16(tmp_path: Path) -> None:
 
 
 def test_hints(tmp_path: Path) -> None:
-    with raises(io_codes.MALFORMED_S3_URL) as caught:
+    with raises(families.INVALID_VALUE) as caught:
         read_documents("s3:/bucket/docs.csv")
     assert "s3://bucket/docs.csv" in str(caught.value)
     (tmp_path / "empty").mkdir()
-    with raises(corpora_codes.NO_AUDIO_IN_FOLDER) as caught:
+    with raises(families.EMPTY_INPUT) as caught:
         read_documents(str(tmp_path / "empty"))
     assert "wma" in str(caught.value)
     assert "flac" in str(caught.value)
@@ -120,9 +121,9 @@ def test_hints(tmp_path: Path) -> None:
 def test_keys_that_do_not_fit(tmp_path: Path) -> None:
     (tmp_path / "docs.csv").write_text("doc_id,path\na,a.wav\n")
     (tmp_path / "queries.csv").write_text("query_id,path\nq,q.wav\n")
-    with raises(corpora_codes.UNUSED_AUDIO_FOLDER):
+    with raises(families.UNUSED_OPTION):
         read_documents(str(tmp_path / "docs.csv"), audio_folder=str(tmp_path))
-    with raises(corpora_codes.UNUSED_SPOKEN_EXAMPLES):
+    with raises(families.UNUSED_OPTION):
         read_queries(str(tmp_path / "queries.csv"), CORPUS.empty_table(), spoken=str(tmp_path / "queries.csv"))
 
 
@@ -152,7 +153,7 @@ def test_files_of_a_kaldi_data_folder(tmp_path: Path, name: str, line: str) -> N
 
 def test_a_folder_of_frames(tmp_path: Path) -> None:
     (tmp_path / "a.htk").touch()
-    with raises(corpora_codes.WRONG_KIND_OF_FILE, key="queries", kind="a folder of files of frames") as caught:
+    with raises(families.WRONG_KIND, key="queries", kind="a folder of files of frames") as caught:
         kind_of(str(tmp_path), "queries", ENDINGS)
     assert "Frames belong to features (name: external" in str(caught.value)
     (tmp_path / "a.wav").touch()
@@ -161,7 +162,7 @@ def test_a_folder_of_frames(tmp_path: Path) -> None:
 
 def test_an_rttm_is_no_systems_list(tmp_path: Path) -> None:
     (tmp_path / "words.rttm").write_bytes(FILES["x.rttm"][0])
-    with pytest.raises(UserError, match=r"\[rttm-as-list\]") as caught:
+    with pytest.raises(UserError, match=r"\[wrong-kind\]") as caught:
         read_system(str(tmp_path / "words.rttm"))
     assert "--rttm" in str(caught.value)
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import swsdist
+from swsdist.core.codes import families
 from swsdist.core.codes import methods as methods_codes
 from swsdist.core.errors import ConfigError, DataError, StoreError, UserError
 from swsdist.kernels.distances.interface import Part, create, weighted_sum
@@ -197,7 +198,7 @@ def test_mistakes(place: Path) -> None:
         swsdist.warping_path(store, query, "d1", 1.0, channel=2, trim=False)
     with pytest.raises(ConfigError, match="the recurrence asymmetric has no option band"):
         swsdist.curve(store, query, "d1", options={"recurrence": "asymmetric", "band": 3}, trim=False)
-    with raises(methods_codes.NO_PATH, frame=0):
+    with raises(families.UNDEFINED, frame=0):
         swsdist.warping_path(store, query, "d1", 0.01, trim=False)
     with raises(methods_codes.NO_SUCH_FRAME):
         swsdist.warping_path(store, query, "d1", 99.0, trim=False)

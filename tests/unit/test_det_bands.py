@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from swsdist.core.codes import families
 from swsdist.core.codes import score as codes
 from swsdist.core.types import TRIALS
 from swsdist.score.measures.curve import Counts
@@ -90,7 +91,7 @@ def test_squares_by_hand() -> None:
 
 def test_squares_of_another_list() -> None:
     other = Squares.of(trials(LIST[1:]))
-    with raises(codes.MISMATCHED_SQUARES):
+    with raises(families.MISMATCH):
         bands(Counts.of(trials(LIST)), other, trials=11, beta=2.0)
 
 

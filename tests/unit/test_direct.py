@@ -14,7 +14,7 @@ import soundfile
 import swsdist
 from swsdist.audio.streams import permitted
 from swsdist.core.codes import audio as audio_codes
-from swsdist.core.codes import searcher as searcher_codes
+from swsdist.core.codes import families
 from swsdist.core.errors import ConfigError, DataError, UserError
 from swsdist.core.types import DETECTIONS
 from swsdist.searcher.queries import parse_query
@@ -104,7 +104,7 @@ def test_parse_a_channel(text: str, path: str, channel: int | None, start: float
 
 @pytest.mark.parametrize("text", ["talk.flac:1,234-1,300", "talk.flac:1-1,300", "talk.flac:1.5-100,250"])
 def test_a_comma_that_may_be_of_thousands(text: str) -> None:
-    with raises(searcher_codes.AMBIGUOUS_COMMA) as caught:
+    with raises(families.AMBIGUOUS) as caught:
         parse_query(text)
     assert caught.value.where == text
     value = caught.value.values
@@ -115,10 +115,10 @@ def test_a_comma_that_may_be_of_thousands(text: str) -> None:
 def test_a_query_is_no_command(store: Store, text: str) -> None:
     """Neither typed nor in a table, even where the commands of a list may be run."""
     with permitted(True):
-        with raises(searcher_codes.QUERY_IS_COMMAND) as caught:
+        with raises(families.COMMAND_REFUSED) as caught:
             parse_query(text)
         assert caught.value.where == text
-        with raises(searcher_codes.QUERY_IS_COMMAND):
+        with raises(families.COMMAND_REFUSED):
             swsdist.search(store, pd.DataFrame({"query_id": ["q"], "path": ["cat hello.wav |"]}))
     assert not Path("x").exists()
 
@@ -262,7 +262,7 @@ def test_documents_of_the_store_are_queries(place: Path, tmp_path: Path) -> None
         "talk",
         1.0,
     ]
-    with raises(searcher_codes.NO_SUCH_DOCUMENT_CHANNEL, doc_id="talk", channel=2):
+    with raises(families.UNKNOWN_NAME, doc_id="talk", channel=2):
         swsdist.search(str(tmp_path / "run"), "talk#2:0-1", trim=False)
 
 
@@ -339,6 +339,6 @@ def test_a_query_that_cannot_be_used(store: Store, place: Path) -> None:
 
 
 def test_a_table_without_what_it_needs(store: Store) -> None:
-    with raises(searcher_codes.QUERY_TABLE_COLUMNS, columns="name") as caught:
+    with raises(families.MISSING_COLUMN, columns="name") as caught:
         swsdist.search(store, pd.DataFrame({"name": ["x"]}), trim=False)
     assert "query_id and path" in str(caught.value)

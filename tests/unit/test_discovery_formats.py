@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from swsdist.core.codes import discovery as codes
+from swsdist.core.codes import families
 from swsdist.core.codes import io as io_codes
 from swsdist.discovery.evaluate import Files, read_evaluation, score_files
 from swsdist.discovery.files import (
@@ -57,17 +58,17 @@ def test_classes_come_back_as_written(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("text", "code", "line"),
     [
-        ("Class\n", codes.CLASS_WITHOUT_NAME, 1),
-        ("Class 1\nd 0 1\n\nClass 1\n", codes.DUPLICATE_CLASS, 4),
-        ("d 0 1\n", codes.FRAGMENT_WITHOUT_CLASS, 1),
-        ("Class 1\nd 0 1\n\nd 1 2\n", codes.FRAGMENT_WITHOUT_CLASS, 4),
+        ("Class\n", families.MALFORMED_LINE, 1),
+        ("Class 1\nd 0 1\n\nClass 1\n", families.DUPLICATE_NAME, 4),
+        ("d 0 1\n", families.MALFORMED_LINE, 1),
+        ("Class 1\nd 0 1\n\nd 1 2\n", families.MALFORMED_LINE, 4),
         ("Class 1\nd 0\n", codes.WRONG_ROW, 2),
-        ("Class 1\nd 2 1\n", codes.EMPTY_STRETCH, 2),
-        ("Class 1\nd 0 1\nd 1 1\n", codes.EMPTY_STRETCH, 3),
-        ("Class 1\nd zero 1\n", io_codes.BAD_NUMBER, 2),
-        ("Class 1\nd 1.2.3 4\n", io_codes.BAD_NUMBER, 2),
+        ("Class 1\nd 2 1\n", families.INVALID_TIMES, 2),
+        ("Class 1\nd 0 1\nd 1 1\n", families.INVALID_TIMES, 3),
+        ("Class 1\nd zero 1\n", families.MALFORMED_LINE, 2),
+        ("Class 1\nd 1.2.3 4\n", families.MALFORMED_LINE, 2),
         ("Class 1\nd -1 4\n", io_codes.BAD_TIME, 2),
-        ("Class 1\nd 1 99999999\n", codes.TIME_TOO_LATE, 2),
+        ("Class 1\nd 1 99999999\n", families.INVALID_TIMES, 2),
     ],
 )
 def test_wrong_classes(tmp_path, text, code, line) -> None:
@@ -82,7 +83,7 @@ def test_instants_are_read_where_a_mode_has_them(tmp_path) -> None:
 
 def test_names_that_a_class_file_cannot_hold(tmp_path) -> None:
     fragments = read_classes(written(tmp_path, "c", CLASSES), {})
-    with raises(codes.UNWRITABLE_CLASS):
+    with raises(families.UNWRITABLE_NAME):
         write_classes(fragments, ("a b",), tmp_path / "x")
 
 
@@ -102,12 +103,12 @@ def test_lists(tmp_path) -> None:
 def test_folds_and_talkers(tmp_path) -> None:
     folds = read_folds(written(tmp_path, "f", "d 0 1\ne 0 1\n\n\nd 2 3\n"), {})
     assert [len(fold) for fold in folds] == [2, 1]
-    with raises(codes.OVERLAPPING_INTERVALS):
+    with raises(families.CONFLICTING_ROWS):
         read_folds(written(tmp_path, "f", "d 0 2\nd 1 3\n"), {})
     with raises(codes.NO_ROWS):
         read_folds(written(tmp_path, "f", "\n"), {})
     assert read_talkers(written(tmp_path, "t", "d x\ne y\n")) == {"d": "x", "e": "y"}
-    with raises(codes.DUPLICATE_TALKER):
+    with raises(families.DUPLICATE_NAME):
         read_talkers(written(tmp_path, "t", "d x\nd y\n"))
 
 
@@ -151,14 +152,14 @@ def test_units_of_each_format_are_the_same(tmp_path) -> None:
 
 
 def test_wrong_units(tmp_path) -> None:
-    with raises(codes.OVERLAPPING_UNITS) as caught:
+    with raises(families.CONFLICTING_ROWS) as caught:
         read_units(written(tmp_path, "p", "d 0 0.2 a\nd 0.1 0.3 b\n"), {})
     assert caught.value.where.endswith("line 2")
     with raises(codes.NO_ROWS):
         read_units(written(tmp_path, "p", ""), {})
     with raises(codes.WRONG_ROW):
         read_units(written(tmp_path, "p", "d 0 0.2\n"), {})
-    with raises(codes.NOT_UNITS):
+    with raises(families.WRONG_KIND):
         read_units(written(tmp_path, "p.srt", "1\n00:00:00,000 --> 00:00:01,000\nhello\n"), {})
 
 
@@ -177,15 +178,15 @@ def test_parts_of_a_system(tmp_path) -> None:
     result = score_files(files(tmp_path, fragments=parse), "seed", Notices(), given="parse")
     assert result["all"]["token"]["fscore"] == 1
     assert "ned" in result["left_out"]
-    with raises(codes.MODE_TAKES_CLASSES):
+    with raises(families.UNSUPPORTED):
         score_files(files(tmp_path, fragments=parse), "tdev2", Notices(), given="parse")
 
 
 def test_what_a_mode_needs(tmp_path) -> None:
-    with raises(codes.MODE_NEEDS):
+    with raises(families.MISSING_INPUT):
         score_files(files(tmp_path), "tde1", Notices())
     elsewhere = "Class 1\nx 0 1\nd 0 0.3\n"
-    with raises(codes.UNKNOWN_FRAGMENT_DOCUMENT):
+    with raises(families.UNKNOWN_NAME):
         score_files(files(tmp_path, elsewhere), "tdev2", Notices())
     notices = Notices()
     assert score_files(files(tmp_path, elsewhere), "seed", notices)["all"]["n_empty"] == 1
@@ -204,7 +205,7 @@ def test_nothing_discovered_is_odd_but_no_error(tmp_path) -> None:
 
 def test_each_document_has_a_talker(tmp_path) -> None:
     talkers = written(tmp_path, "t", "d x\n")
-    with raises(codes.NO_TALKER):
+    with raises(families.MISSING_INPUT):
         score_files(files(tmp_path, talkers=talkers), "seed", Notices())
     talkers = written(tmp_path, "t", "d x\ne y\n")
     result = score_files(files(tmp_path, talkers=talkers), "seed", Notices())
@@ -218,5 +219,5 @@ def test_parts_of_equal_time_are_cut_at_ends_of_documents(tmp_path) -> None:
     corpus = read_evaluation(files(tmp_path), "seed", Notices()).corpus
     assert [fold.document.tolist() for fold in equal_parts(corpus, 2)] == [[0], [1]]
     assert by_talker(corpus) == ()
-    with raises(codes.TOO_MANY_FOLDS):
+    with raises(families.TOO_LARGE):
         equal_parts(corpus, 3)

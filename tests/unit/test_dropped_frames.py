@@ -12,8 +12,8 @@ import soundfile
 
 from swsdist.config.search import Search
 from swsdist.core.codes import config as codes
+from swsdist.core.codes import families
 from swsdist.core.codes import methods as methods_codes
-from swsdist.core.codes import searcher as searcher_codes
 from swsdist.io.filesystem import Folder
 from swsdist.methods.dtw.shard import search_shard
 from swsdist.methods.method import SPANS, create
@@ -172,7 +172,7 @@ def test_curve_and_path_are_in_frames_of_the_recordings(tmp_path: Path, sounds: 
     dropped = int(np.flatnonzero(~kept(sounds["a"], None))[50])
     with raises(methods_codes.NO_SUCH_FRAME, frame=dropped):
         pair.path((dropped + 1) / RATE)
-    with raises(searcher_codes.NOTHING_COMPARED, doc_id="d"):
+    with raises(families.UNDEFINED, doc_id="d"):
         Pair.of(store, queries, "d", 1, search)
 
 
@@ -217,5 +217,5 @@ def test_tracks_and_columns_that_are_not_there() -> None:
         search_of(drop={"track": "cz", "columns": [0, 1]}).dropping(tracks)
     with raises(codes.NO_SUCH_COLUMNS, where="search.drop.columns", stop=5):
         search_of(drop={"track": "classes", "columns": [1, 5]}).dropping(tracks)
-    with raises(codes.ALL_DROPPED, track="classes"):
+    with raises(families.CONFLICTING_OPTIONS, track="classes"):
         search_of(drop={"track": "classes", "columns": [0, 4]}).dropping(tracks)

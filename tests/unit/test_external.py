@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
 from swsdist.core.codes import storage as storage_codes
 from swsdist.core.errors import FramesError, StorageError, UnusableError
@@ -78,17 +79,17 @@ def test_the_same_shift_as_of_an_extractor() -> None:
 
 @pytest.mark.parametrize("shift", [0, -0.01, "x", "1/0", 5000])
 def test_no_shift(shift: Any) -> None:
-    with raises(codes.INVALID_SECONDS, where="features.options.shift"):
+    with raises(families.INVALID_VALUE, where="features.options.shift"):
         create("external", {"path": "x", "shift": shift, "dimension": 1})
 
 
 @pytest.mark.parametrize(
     ("frames", "options", "code", "values"),
     [
-        (np.ones((100, 4)), {}, codes.WRONG_DIMENSION, {"shape": "100 x 4", "dimension": 3}),
-        (np.ones((3, 100)), {}, codes.TRANSPOSED_FRAMES, {"shape": "3 x 100"}),
-        (np.ones(300), {}, codes.WRONG_DIMENSION, {"shape": "300"}),
-        (np.ones((0, 3)), {}, codes.EMPTY_FRAMES, {}),
+        (np.ones((100, 4)), {}, families.WRONG_DIMENSION, {"shape": "100 x 4", "dimension": 3}),
+        (np.ones((3, 100)), {}, families.WRONG_DIMENSION, {"shape": "3 x 100"}),
+        (np.ones(300), {}, families.WRONG_DIMENSION, {"shape": "300"}),
+        (np.ones((0, 3)), {}, families.NO_FRAMES, {}),
         (np.ones((9, 3), complex), {}, codes.FRAMES_NOT_REAL, {"dtype": "complex128"}),
         (
             np.where(np.arange(5000)[:, None] == 4200, np.nan, np.ones((5000, 3))),
@@ -174,7 +175,7 @@ class Section:
 
 
 def test_two_tracks_say_what_they_are() -> None:
-    with raises(codes.DUPLICATE_EXTRACTOR, name="external"):
+    with raises(families.DUPLICATE_NAME, name="external"):
         sources_of([Section("one"), Section("two", path="y")])
     assert len(sources_of([Section("one", what="layer 6"), Section("two", path="y", what="layer 9")])) == 2
 

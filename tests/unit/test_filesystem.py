@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from swsdist.core.codes import io as io_codes
+from swsdist.core.codes import families
 from swsdist.core.codes import storage as storage_codes
 from swsdist.io.filesystem import Folder, identify, is_remote, locate, open_path
 from tests.support.coded import raises
@@ -107,10 +107,10 @@ def test_paths():
     assert locate("s3://bucket/a/b.wav") == (Folder("s3://bucket/a"), "b.wav")
     assert locate("/b.wav") == (Folder("/"), "b.wav")
     assert is_remote("s3://x/y")
-    with raises(io_codes.MALFORMED_S3_URL) as found:
+    with raises(families.INVALID_VALUE) as found:
         is_remote("s3:/bucket/x")
     assert "s3://bucket/x" in found.value.remedy
-    with raises(io_codes.UNSUPPORTED_URL, scheme="gs"):
+    with raises(families.UNSUPPORTED, scheme="gs"):
         Folder("gs://bucket")
 
 

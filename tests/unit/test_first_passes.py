@@ -10,8 +10,7 @@ from pydantic import ValidationError
 
 from swsdist import api
 from swsdist.config.search import Search
-from swsdist.core.codes import config as registry_codes
-from swsdist.core.codes import methods as methods_codes
+from swsdist.core.codes import families
 from swsdist.kernels.distances.interface import create as distance
 from swsdist.kernels.lookup import GROUP
 from swsdist.methods.dtw.search import Matches
@@ -90,7 +89,7 @@ def test_work_adds() -> None:
 def test_every_first_pass_is_made_by_its_name() -> None:
     for name in FIRST_PASSES:
         assert type(create(name)).__name__.lower() == name
-    with raises(registry_codes.UNKNOWN_NAME, kind="first pass", name="oracle"):
+    with raises(families.UNKNOWN_NAME, kind="first pass", name="oracle"):
         create("oracle")
 
 
@@ -131,7 +130,7 @@ def test_an_index_of_other_documents(lengths: list[int], size: int) -> None:
     """Compiled code reads where the lengths say, beyond the array too."""
     material = a_material([300, 400])
     table = build(material, 2, material.codebook(2, 2))
-    with raises(methods_codes.OTHER_INDEX):
+    with raises(families.MISMATCH):
         index_of([table], np.array(lengths), size, "store/codes")
 
 

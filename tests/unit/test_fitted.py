@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError
 from swsdist.features.fitting.interface import FEWER, Document, Fitted, Model, fit
@@ -94,7 +95,7 @@ def test_what_tells_the_position_is_removed() -> None:
     first = {n: fit(Pca(columns=1, positions=n).rounds(), documents).arrays["projection"][:, 0] for n in (0, 1)}
     assert abs(first[0] @ wave) > 50 * abs(first[0] @ word)
     assert abs(first[1] @ word) > 50 * abs(first[1] @ wave)
-    with raises(codes.NO_POSITIONS):
+    with raises(families.UNSUPPORTED):
         fit(Pca(columns=1, positions=1).rounds(), [Document(item.blocks) for item in documents])
     one_place = [Document([item.blocks[0][:1]], positions=np.zeros(1, int)) for item in documents]
     fit(Pca(columns=3, positions=3).rounds(), one_place)  # there is one direction to remove

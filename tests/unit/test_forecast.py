@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from swsdist.config.model import Executor, KeepDetections
-from swsdist.core.codes import pipeline as codes
+from swsdist.core.codes import families
 from swsdist.core.needs import Needs
 from swsdist.pipeline.execution.policy import fit_on
 from swsdist.pipeline.forecast.costs import Cluster, Job, Kind, Load, StepCost, cluster_of, line_of, pooled_costs
@@ -121,14 +121,14 @@ def test_gpus_and_cpus_work_side_by_side() -> None:
     assert simulate([alone], kinds=(Kind(cpus=2),)).wall == 12, "no GPU anywhere: the receipts' machine stands for one"
     again = simulate([load(1.0, 1.0, name="first"), both], kinds=kinds, start_s=3.0)
     assert again.steps[1].wall > 6, "workers without a GPU give way to one that has it, which takes its time"
-    with raises(codes.WORKER_TOO_LARGE):
+    with raises(families.NO_WORKER):
         simulate([alone], kinds=(Kind(cpus=1, gpus=1, memory_gb=0.5), Kind(cpus=1)))
 
 
 def test_memory_bounds_the_workers_of_a_node() -> None:
     assert fit_on(Kind(cpus=16, memory_gb=10).resources, Needs(1, 4)) == 2
     assert fit_on(Kind(cpus=16).resources, Needs(4, 1)) == 4
-    with raises(codes.WORKER_TOO_LARGE):
+    with raises(families.NO_WORKER):
         simulate([load(1)], kinds=(Kind(cpus=4, memory_gb=0.5),))
 
 
@@ -138,7 +138,7 @@ def test_what_a_stage_needs_bounds_its_workers() -> None:
     big = Load("big", load(*[2.0] * 4, name="b").jobs, needs=(Needs(memory_gb=8.0),))
     found = simulate([small, big, load(*[2.0] * 4, name="c")], kinds=(Kind(cpus=4, memory_gb=16.0),))
     assert [step.wall for step in found.steps] == [2, 4, 4]
-    with raises(codes.WORKER_TOO_LARGE, cpus=1, memory_gb=8.0):
+    with raises(families.NO_WORKER, cpus=1, memory_gb=8.0):
         simulate([big], kinds=(Kind(cpus=4, memory_gb=4.0),))
 
 
@@ -195,7 +195,7 @@ def test_nodes_that_live_too_short() -> None:
     ],
 )
 def test_a_cluster_that_cannot_be(values: dict[str, object], key: str, detail: str) -> None:
-    code = codes.INVALID_CLUSTER_VALUE if detail else codes.UNKNOWN_CLUSTER_KEY
+    code = families.INVALID_VALUE if detail else families.UNKNOWN_KEY
     with raises(code, where="here", key=key) as caught:
         cluster_of(values, "here")
     assert detail in str(caught.value.values.get("detail", ""))
@@ -305,9 +305,9 @@ def test_runs_of_two_sizes_tell_what_grows() -> None:
 
 
 def test_what_cannot_be_foreseen() -> None:
-    with raises(codes.UNKNOWN_HOURS):
+    with raises(families.MISSING_INPUT):
         forecast([cost("search", [1.0], unit="cells")], Cluster(), ONE, 0.0)
-    with raises(codes.RUN_WITHOUT_QUERIES):
+    with raises(families.EMPTY_INPUT):
         forecast([cost("index", [3600.0], grows_with_hours="more")], Cluster(), ONE, 1.0, queries=3.0)
 
 

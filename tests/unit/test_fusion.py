@@ -25,6 +25,7 @@ from swsdist.calibrate.fusion import (
 from swsdist.calibrate.procedure import Procedure, by_fold, fit_procedure, fold_of, make_steps
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.calibrate.steps.logistic import fit_logistic, fusions_in
+from swsdist.core.codes import families
 from swsdist.core.codes import fuse as fusion_codes
 from swsdist.core.codes import score as calibrate_codes
 from swsdist.core.errors import UserError
@@ -247,14 +248,14 @@ def test_what_cannot_be_fused_is_told() -> None:
     other = joined([(1.0, 2.0)], "xy")
     with raises(fusion_codes.FUSION_OF_OTHER_SYSTEMS, fitted="a, b", systems="x, y"):
         step.apply(other, model, None, None)
-    with raises(fusion_codes.MISSING_SCORE):
+    with raises(families.BAD_CELL):
         step.apply(joined([(1.0, NAN)]), model, None, None)
     with raises(fusion_codes.MIXED_SYSTEMS):
         label_rows(table, marks=False) + replace(label_rows(table, marks=False), systems=("x", "y"))
     with pytest.raises(UserError, match="no hit"):
         fit_fusion([label_rows(table.filter(table["ref_start"].is_null()), marks=False)])
     rows = [table.slice(0, 2), labelled(3, systems=1).slice(0, 2)]
-    with raises(fusion_codes.INCONSISTENT_SYSTEMS):
+    with raises(families.MISMATCH):
         parts_of(pa.concat_tables(rows))
 
 

@@ -11,8 +11,7 @@ import swsdist
 from swsdist.config.loader import section_from
 from swsdist.config.model import Calibrate, Executor
 from swsdist.config.search import Search
-from swsdist.core.codes import Code
-from swsdist.core.codes import cli as api_codes
+from swsdist.core.codes import Code, families
 from swsdist.core.codes import config as codes
 from swsdist.core.errors import ConfigError
 from tests.support.coded import raises
@@ -34,11 +33,18 @@ from tests.support.coded import raises
             "search",
             {"distance": "cosin"},
             "search.distance",
-            codes.INVALID_VALUE,
+            families.INVALID_VALUE,
             {"value": "cosin", "meant": "; did you mean cosine?"},
         ),
         (Search, "search", {"first_pass": {"nam": "a"}}, "search.first_pass.nam", codes.UNKNOWN_KEY, {}),
-        (Executor, "executor", {"kind": "rya"}, "executor.kind", codes.INVALID_VALUE, {"meant": "; did you mean ray?"}),
+        (
+            Executor,
+            "executor",
+            {"kind": "rya"},
+            "executor.kind",
+            families.INVALID_VALUE,
+            {"meant": "; did you mean ray?"},
+        ),
         (
             Executor,
             "executor",
@@ -60,7 +66,7 @@ from tests.support.coded import raises
             "search",
             "distance=cosine",
             "search",
-            codes.SECTION_NOT_MAPPING,
+            families.INVALID_YAML,
             {"value": "'distance=cosine'"},
         ),
     ],
@@ -77,7 +83,7 @@ def test_a_section_says_what_was_meant(
 @pytest.mark.parametrize("function", [swsdist.run, swsdist.sweep])
 def test_sets_are_a_list(function: Any, sets: Any, tmp_path: Path) -> None:
     """A text is no list of its letters."""
-    with raises(api_codes.NOT_A_LIST_OF_SETTINGS) as caught:
+    with raises(families.INVALID_VALUE) as caught:
         function(str(tmp_path / "none.yaml"), sets=sets)
     assert caught.value.where == "sets"
     if isinstance(sets, str):
@@ -87,7 +93,7 @@ def test_sets_are_a_list(function: Any, sets: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize("given", [None, 5, ["a.yaml"]])
 @pytest.mark.parametrize(("function", "name"), [(swsdist.run, "config"), (swsdist.sweep, "path")])
 def test_what_is_no_config(function: Any, name: str, given: Any) -> None:
-    with raises(api_codes.NOT_A_PATH) as caught:
+    with raises(families.INVALID_VALUE) as caught:
         function(given)
     assert caught.value.where == name
     assert "YAML file" in str(caught.value.remedy)

@@ -14,7 +14,7 @@ import soundfile
 
 import swsdist
 from swsdist import metrics
-from swsdist.core.codes import io as io_codes
+from swsdist.core.codes import families
 from swsdist.core.codes import searcher as searcher_codes
 from swsdist.core.errors import TableError, UserError
 from swsdist.core.numbers import integer, number
@@ -113,7 +113,7 @@ def test_what_is_no_number_is_refused(place: Path, name: str, key: str, bad: obj
 
 @pytest.mark.parametrize(("name", "key"), [("search", "top"), ("Searcher.search", "top"), ("Searcher.stream", "top")])
 def test_no_hits_at_all_are_refused_as_on_the_command_line(place: Path, name: str, key: str) -> None:
-    with raises(io_codes.BAD_ARGUMENT, value="0", expected="a whole number of at least 1", example="1"):
+    with raises(families.INVALID_VALUE, value="0", expected="a whole number of at least 1", example="1"):
         call(name, place, **{key: 0})
 
 

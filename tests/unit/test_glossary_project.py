@@ -83,7 +83,7 @@ def test_an_entry_is_found_whatever_its_case_and_accents(project) -> None:
 def test_impossible_forms(project, form) -> None:
     with pytest.raises(UserError) as raised:
         project.add_entry(person="Ann", form=form)
-    assert code(raised) == "invalid-text"
+    assert code(raised) == "invalid-value"
     assert project.entries() == []
 
 
@@ -96,7 +96,7 @@ def test_a_form_is_there_once(project) -> None:
     ):
         with pytest.raises(UserError) as raised:
             do()
-        assert code(raised) == "entry-exists"
+        assert code(raised) == "duplicate-name"
 
 
 def test_what_is_not_there(project) -> None:
@@ -104,24 +104,24 @@ def test_what_is_not_there(project) -> None:
     token = project.judge(word.entry_id, at(0, 1), "yes", person="Ann")
     other = project.add_entry(person="Ann", form="b")
     for expected, do in (
-        ("no-such-entry", lambda: project.entry(99)),
-        ("no-such-entry", lambda: project.tokens(99)),
-        ("no-such-entry", lambda: project.judge(99, at(0, 1), "yes", person="Ann")),
-        ("no-such-entry", lambda: project.merge(word.entry_id, 99, person="Ann")),
-        ("no-such-token", lambda: project.change_token(99, person="Ann", note="x")),
-        ("no-such-token", lambda: project.split(other.entry_id, [token.token_id], person="Ann", form="c")),
-        ("no-such-sound", lambda: project.judge(word.entry_id, Place(None, 1, 0, 1, "0" * 64), "yes", person="Ann")),
+        ("unknown-name", lambda: project.entry(99)),
+        ("unknown-name", lambda: project.tokens(99)),
+        ("unknown-name", lambda: project.judge(99, at(0, 1), "yes", person="Ann")),
+        ("unknown-name", lambda: project.merge(word.entry_id, 99, person="Ann")),
+        ("unknown-name", lambda: project.change_token(99, person="Ann", note="x")),
+        ("unknown-name", lambda: project.split(other.entry_id, [token.token_id], person="Ann", form="c")),
+        ("unknown-name", lambda: project.judge(word.entry_id, Place(None, 1, 0, 1, "0" * 64), "yes", person="Ann")),
         (
-            "no-such-sound",
+            "unknown-name",
             lambda: project.change_token(token.token_id, person="Ann", place=Place(None, 1, 0, 1, "0" * 64)),
         ),
-        ("no-such-sound", lambda: project.sound_file("../project")),
-        ("no-such-field", lambda: project.change_entry(word.entry_id, person="Ann", entry_id=3)),
-        ("no-such-field", lambda: project.change_token(token.token_id, person="Ann", entry_id=3)),
-        ("merged-with-itself", lambda: project.merge(word.entry_id, word.entry_id, person="Ann")),
-        ("invalid-verdict", lambda: project.judge(word.entry_id, at(0, 1), "maybe", person="Ann")),
-        ("invalid-score", lambda: project.judge(word.entry_id, at(0, 1), "yes", person="Ann", score=float("nan"))),
-        ("invalid-text", lambda: project.judge(word.entry_id, at(0, 1), "yes", person=" ")),
+        ("unknown-name", lambda: project.sound_file("../project")),
+        ("unknown-name", lambda: project.change_entry(word.entry_id, person="Ann", entry_id=3)),
+        ("unknown-name", lambda: project.change_token(token.token_id, person="Ann", entry_id=3)),
+        ("invalid-value", lambda: project.merge(word.entry_id, word.entry_id, person="Ann")),
+        ("invalid-value", lambda: project.judge(word.entry_id, at(0, 1), "maybe", person="Ann")),
+        ("invalid-value", lambda: project.judge(word.entry_id, at(0, 1), "yes", person="Ann", score=float("nan"))),
+        ("invalid-value", lambda: project.judge(word.entry_id, at(0, 1), "yes", person=" ")),
     ):
         change = project.change
         with pytest.raises(UserError) as raised:
@@ -143,7 +143,7 @@ def test_impossible_places(project, place) -> None:
     word = project.add_entry(person="Ann", form="a")
     with pytest.raises(UserError) as raised:
         project.judge(word.entry_id, place, "yes", person="Ann")
-    assert code(raised) == "invalid-place"
+    assert code(raised) == "invalid-value"
 
 
 def test_a_place_is_judged_once_for_an_entry(project) -> None:
@@ -199,7 +199,7 @@ def test_a_sound_is_an_example(project) -> None:
 def test_what_is_no_sound(project, data) -> None:
     with pytest.raises(DataError) as raised:
         project.add_sound(data, name="x", person="Ann")
-    assert raised.value.code == "invalid-sound"
+    assert raised.value.code == "malformed-file"
     assert list((project.folder / "sounds").iterdir()) == []
 
 
@@ -401,7 +401,7 @@ def test_many_annotations_of_one_word(project) -> None:
     assert project.merge(1, again.entry_id, person="Ann").yes == 3000  # so many comparisons that none may take all
     with pytest.raises(UserError) as raised:
         take_in(project, many * 17, person="Ann")
-    assert code(raised) == "large-import"
+    assert code(raised) == "too-large"
 
 
 def test_a_whole_glossary_comes_in_one_change(project, tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_an_emptied_file_is_no_new_glossary(tmp_path: Path) -> None:
         spoil(tmp_path / "words" / "project.sqlite")
         with pytest.raises(DataError) as raised:
             Project.open(tmp_path / "words")
-        assert raised.value.code == "damaged-project"
+        assert raised.value.code == "damaged-file"
     (tmp_path / "words" / "project.backup.sqlite").rename(tmp_path / "words" / "project.sqlite")
     with Project.open(tmp_path / "words") as project:
         assert [entry.form for entry in project.entries()] == ["word"]
@@ -68,7 +68,7 @@ def test_a_project_stays_as_it_was(folder: Path) -> None:
     ]
     with pytest.raises(UserError) as raised:
         project.entries()
-    assert raised.value.code == "closed-project"
+    assert raised.value.code == "closed"
 
 
 @pytest.mark.parametrize("where", ["head", "middle", "end", "text"])
@@ -89,12 +89,12 @@ def test_damaged(folder: Path, where: str) -> None:
     file.write_bytes(data)
     with pytest.raises(DataError) as raised:
         Project.open(folder)
-    assert raised.value.code == "damaged-project"
+    assert raised.value.code == "damaged-file"
     assert "project.backup.sqlite" in str(raised.value.remedy)
     assert file.read_bytes() == bytes(data)
     with pytest.raises(DataError) as raised:
         read_table(str(folder), REFERENCES)
-    assert raised.value.code == "damaged-project"
+    assert raised.value.code == "damaged-file"
     shutil.copy(folder / "project.backup.sqlite", file)
     with Project.open(folder) as project:
         assert project.entry(1).yes == 40
@@ -106,16 +106,16 @@ def test_newer_and_foreign(folder: Path, tmp_path: Path) -> None:
         connection.execute("PRAGMA user_version = 2")
     connection.close()
     before = file.read_bytes()
-    assert code_of(folder) == "newer-project"
+    assert code_of(folder) == "mismatch"
     assert file.read_bytes() == before
     with pytest.raises(UserError) as raised:
         read_table(str(file), REFERENCES)
-    assert raised.value.code == "newer-project"
+    assert raised.value.code == "mismatch"
     (tmp_path / "other").mkdir()
     with sqlite3.connect(tmp_path / "other" / "project.sqlite") as connection:
         connection.execute("CREATE TABLE mine (a)")
     connection.close()
-    assert code_of(tmp_path / "other") == "not-a-project"
+    assert code_of(tmp_path / "other") == "wrong-kind"
     with sqlite3.connect(tmp_path / "other" / "project.sqlite") as connection:
         assert [row[0] for row in connection.execute("SELECT name FROM sqlite_master")] == ["mine"]
     connection.close()
@@ -124,8 +124,8 @@ def test_newer_and_foreign(folder: Path, tmp_path: Path) -> None:
 def test_not_in_a_store(tmp_path: Path) -> None:
     (tmp_path / "store").mkdir()
     (tmp_path / "store" / "manifest.json").write_text('{"schema": "swsdist-store/7"}')
-    assert code_of(tmp_path / "store") == "project-in-store"
-    assert code_of(tmp_path / "store" / "deep" / "words") == "project-in-store"
+    assert code_of(tmp_path / "store") == "output-refused"
+    assert code_of(tmp_path / "store" / "deep" / "words") == "output-refused"
     assert [item.name for item in (tmp_path / "store").iterdir()] == ["manifest.json"]
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "manifest.json").write_text("{}")
@@ -144,7 +144,7 @@ def test_corrections_are_never_temporary_because_another_writes(folder: Path, mo
         writer.execute("DROP TABLE correction")  # as an earlier version left it
         writer.execute("BEGIN IMMEDIATE")
         monkeypatch.setattr("swsdist.glossary.database.PATIENCE", 0.01)
-        assert code_of(folder) == "busy-project"
+        assert code_of(folder) == "glossary-not-saved"
         writer.execute("ROLLBACK")
     with Project.open(folder) as project:
         project.correct(at(1), "a", person="Ann")
@@ -263,7 +263,7 @@ for do in (lambda: project.undo(person="Ann"), lambda: Project.open("disk/other"
 
 
 def test_a_disk_that_cannot_be_written(tmp_path: Path) -> None:
-    assert mounted(READ_ONLY, tmp_path).split() == ["1", "1", "read-only-project", "read-only-file-system"]
+    assert mounted(READ_ONLY, tmp_path).split() == ["1", "1", "glossary-not-saved", "read-only-file-system"]
 
 
 JUDGING = """

@@ -17,6 +17,7 @@ import soundfile
 from swsdist.audio.reader import read_blocks
 from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import corpora as corpora_codes
+from swsdist.core.codes import families
 from swsdist.core.errors import DataError, SwsdistError, UserError
 from swsdist.core.types import CORPUS
 from swsdist.corpora.documents import ENDINGS, kind_of, read_documents
@@ -104,7 +105,7 @@ def test_paths_and_names(tmp_path: Path) -> None:
 def test_one_of_several_is_to_be_named(tmp_path: Path) -> None:
     saved(tmp_path / "sets/train", [{"audio": {"bytes": sound(0.1), "path": "a.wav"}}])
     (tmp_path / "sets/dataset_dict.json").write_text('{"splits": ["train", "test"]}')
-    with raises(corpora_codes.WRONG_KIND_OF_FILE) as caught:
+    with raises(families.WRONG_KIND) as caught:
         read_documents(str(tmp_path / "sets"))
     assert "Name one of them, " in str(caught.value)
     assert "/sets/NAME: train, test" in str(caught.value)
@@ -114,20 +115,20 @@ def test_one_of_several_is_to_be_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "features", "kind", "message"),
     [
-        ([{"audio": {"bytes": None, "path": None}}], None, DataError, r"row 0.*\[row-without-audio\]"),
+        ([{"audio": {"bytes": None, "path": None}}], None, DataError, r"row 0.*\[bad-cell\]"),
         (
             [{"audio": {"bytes": b"x", "path": "a/1.wav"}}, {"audio": {"bytes": b"y", "path": "b/1.wav"}}],
             None,
             DataError,
-            r"'1'.*\[duplicate-dataset-row\]",
+            r"'1'.*\[duplicate-name\]",
         ),
-        ([{"text": "no sound"}], None, UserError, r"\[no-single-audio-column\]"),
-        ([], None, UserError, r"\[empty-dataset\]"),
+        ([{"text": "no sound"}], None, UserError, r"\[ambiguous\]"),
+        ([], None, UserError, r"\[empty-input\]"),
         (
             [{"text": "no sound"}],
             {"text": {"_type": "Audio"}},
             DataError,
-            r"\[bad-audio-column\]",
+            r"\[bad-cell\]",
         ),
     ],
 )

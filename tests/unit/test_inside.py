@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from swsdist.core.codes import storage as store_codes
+from swsdist.core.codes import families
 from swsdist.core.errors import StoreError, UserError
 from swsdist.io.filesystem import Folder, demand_inside
 from swsdist.pipeline.ledger import SCHEMA as PLAN
@@ -38,7 +38,7 @@ OUTSIDE = [
 
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_names_that_lead_out(name: Any) -> None:
-    with raises(store_codes.OUTSIDE_NAME) as caught:
+    with raises(families.DAMAGED_FILE) as caught:
         demand_inside(name, "plan.json", "a key")
     assert caught.value.where == "plan.json"
     assert "a key" in caught.value.message
@@ -105,14 +105,14 @@ def test_a_manifest(tmp_path: Path, change: Callable[[Any], None], key: str) -> 
     assert manifest.load(Folder(str(tmp_path))) is not None
     change(values)
     (tmp_path / "manifest.json").write_text(json.dumps(values))
-    with raises(store_codes.OUTSIDE_NAME) as caught:
+    with raises(families.DAMAGED_FILE) as caught:
         manifest.load(Folder(str(tmp_path)))
     assert caught.value.where == str(tmp_path / "manifest.json")
     assert key in caught.value.message
 
 
 def test_a_state_that_a_plan_names(tmp_path: Path) -> None:
-    with raises(store_codes.OUTSIDE_NAME):
+    with raises(families.DAMAGED_FILE):
         manifest.load(Folder(str(tmp_path)), manifest.state_name("/../../../x"))
 
 
@@ -128,7 +128,7 @@ def test_receipts(tmp_path: Path) -> None:
     (tmp_path / "receipts" / file).write_text(_receipt("hits/x"))
     assert list(Ledger(Folder(str(tmp_path))).receipts("search")) == ["a" * 32]
     (tmp_path / "receipts" / file).write_text(_receipt("../../hits/x"))
-    with raises(store_codes.OUTSIDE_NAME, key="outputs.name") as caught:
+    with raises(families.DAMAGED_FILE, key="outputs.name") as caught:
         Ledger(Folder(str(tmp_path))).receipts("search")
     assert caught.value.where == str(tmp_path / "receipts" / file)
 
@@ -170,9 +170,9 @@ def test_links_of_others(tmp_path: Path, linked: str) -> None:
         lead(root, owner)
         assert parquet.read(store, name) == table
     lead(secret, 12345)
-    with raises(store_codes.FOREIGN_LINK) as caught:
+    with raises(families.WRONG_KIND) as caught:
         parquet.read(store, name)
     assert caught.value.where == str(link)
-    with raises(store_codes.FOREIGN_LINK):
+    with raises(families.WRONG_KIND):
         store.write_bytes(name, b"of ours")
     assert parquet.read(secret, "tables/t.parquet") == table

@@ -14,7 +14,7 @@ import soundfile
 
 from swsdist.audio.reader import MARKER
 from swsdist.core.codes import corpora as corpora_codes
-from swsdist.core.codes import io as io_codes
+from swsdist.core.codes import families
 from swsdist.core.errors import AudioError, TableError
 from swsdist.core.types import CORPUS, QUERIES, REFERENCES
 from swsdist.corpora.documents import part_of, read_documents
@@ -90,9 +90,9 @@ def test_folder_on_s3(tmp_path, s3):
 
 
 def test_bad_folders(tmp_path):
-    with raises(corpora_codes.NO_SUCH_TABLE_OR_FOLDER):
+    with raises(families.MISSING_FILE):
         read_documents(str(tmp_path / "nothing"))
-    with raises(corpora_codes.NO_AUDIO_IN_FOLDER):
+    with raises(families.EMPTY_INPUT):
         read_documents(str(tmp_path))
 
 
@@ -171,9 +171,9 @@ def test_clips_of_a_search_are_no_recordings(tmp_path: Path) -> None:
 
 
 def test_empty_tables(tmp_path, documents):
-    with raises(corpora_codes.EMPTY_TABLE, what="documents"):
+    with raises(families.EMPTY_INPUT, what="documents"):
         read_documents(table(tmp_path, "empty.csv", "doc_id,path"))
-    with raises(corpora_codes.EMPTY_TABLE, what="queries"):
+    with raises(families.EMPTY_INPUT, what="queries"):
         read_queries(table(tmp_path, "empty.csv", "query_id,path"), documents)
 
 
@@ -274,7 +274,7 @@ def test_speakers_fill_what_documents_do_not_tell(tmp_path: Path) -> None:
     assert found["speaker"].to_pylist() == ["anna", "ben", "own", None]
     assert found.schema.equals(CORPUS)
     (tmp_path / "who.csv").write_text("doc_id,speaker\na,anna\nz,zoe\n")
-    with raises(io_codes.UNKNOWN_TABLE_NAME, what="document", name="'z'") as caught:
+    with raises(families.UNKNOWN_NAME, what="document", name="'z'") as caught:
         read_documents(str(tmp_path / "docs.csv"), None, str(tmp_path / "who.csv"))
     assert caught.value.where == f"{tmp_path}/who.csv, line 3"
 
@@ -285,10 +285,10 @@ def test_a_part_is_a_list_or_a_table(tmp_path: Path) -> None:
     documents = read_documents(str(tmp_path / "docs.csv"))
     assert part_of(documents, ["c"])["doc_id"].to_pylist() == ["c"]
     assert part_of(documents, str(tmp_path / "train.csv"))["doc_id"].to_pylist() == ["a", "a", "c"]
-    with raises(corpora_codes.UNKNOWN_PART_DOCUMENT, documents="'x'"):
+    with raises(families.UNKNOWN_NAME, documents="'x'"):
         part_of(documents, ["a", "x"])
     (tmp_path / "train.csv").write_text("doc_id\nc\nx\n")
-    with raises(io_codes.UNKNOWN_TABLE_NAME, what="document", name="'x'") as caught:
+    with raises(families.UNKNOWN_NAME, what="document", name="'x'") as caught:
         part_of(documents, str(tmp_path / "train.csv"))
     assert caught.value.where == f"{tmp_path}/train.csv, line 3"
 

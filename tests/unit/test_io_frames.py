@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from archives import write_ark
 
-from swsdist.core.codes import io as io_codes
+from swsdist.core.codes import families
 from swsdist.core.errors import DataError, SwsdistError, TableError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.io.frames.archive import find_items, read_item
@@ -174,9 +174,9 @@ def test_rows_of_a_matrix(tmp_path: Path, frames: Frames) -> None:
     (tmp_path / "rows.scp").write_text(f"{line}[2:5]\n\nbeyond\t{place}[30:40]\nafter {tmp_path}/f.ark:999999\n")
     items = find_items(str(tmp_path / "rows.scp"))
     assert np.array_equal(read_item(items["b"])[0], frames["b"][2:6])
-    with raises(io_codes.DAMAGED_FRAMES_FILE):
+    with raises(families.DAMAGED_FILE):
         read_item(items["beyond"])
-    with raises(io_codes.DAMAGED_FRAMES_FILE):
+    with raises(families.DAMAGED_FILE):
         read_item(items["after"])
 
 
@@ -196,12 +196,12 @@ def test_htk(tmp_path: Path, frames: Frames, compressed: bool, checked: bool) ->
 @pytest.mark.parametrize(
     ("data", "told"),
     [
-        (b"short", r"\[damaged-frames-file\]"),
-        (htk(np.ones((3, 5)))[:-1], r"\[damaged-frames-file\]"),
-        (htk(np.ones((3, 5)), kind=0), r"\[not-htk-vectors\]"),
-        (htk(np.ones((3, 5)), kind=10), r"\[not-htk-vectors\]"),
+        (b"short", r"\[damaged-file\]"),
+        (htk(np.ones((3, 5)))[:-1], r"\[damaged-file\]"),
+        (htk(np.ones((3, 5)), kind=0), r"\[wrong-kind\]"),
+        (htk(np.ones((3, 5)), kind=10), r"\[wrong-kind\]"),
         (htk(np.ones((3, 5)), kind=0o40006), "_V"),
-        (struct.pack("<iihh", 3, 100_000, 20, 6) + bytes(60), r"\[damaged-frames-file\]"),
+        (struct.pack("<iihh", 3, 100_000, 20, 6) + bytes(60), r"\[damaged-file\]"),
     ],
 )
 def test_htk_that_is_not_read(tmp_path: Path, data: bytes, told: str) -> None:
@@ -259,21 +259,21 @@ def refuse(folder: Path, frames: Frames, case: str) -> Path:
 @pytest.mark.parametrize(
     ("case", "kind", "told"),
     [
-        ("truncated ark", DataError, r"'c/d'.*\[damaged-frames-file\]"),
-        ("an ark cut in a header", DataError, r"'c/d'.*\[damaged-frames-file\]"),
-        ("a pickle", DataError, r"\[damaged-frames-file\]"),
-        ("a vector", DataError, r"'FV'.*\[not-a-matrix\]"),
-        ("a command", DataError, r"\[frames-from-command\]"),
-        ("a key twice", DataError, r"'b'.*\[duplicate-frames\]"),
-        ("two formats", UserError, r"\[no-single-format\]"),
-        ("nothing", UserError, r"\[no-single-format\]"),
-        ("gone", UserError, r"\[no-such-file\]"),
-        ("an ending", UserError, r"\[unknown-frames-ending\]"),
-        ("no zip", DataError, r"\[damaged-frames-file\]"),
-        ("no hdf5", DataError, r"\[damaged-frames-file\]"),
-        ("no parquet", DataError, r"\[damaged-frames-file\]"),
-        ("no column", TableError, r"\[no-frames-column\]"),
-        ("a column of another type", TableError, r"\[bad-frames-type\]"),
+        ("truncated ark", DataError, r"'c/d'.*\[damaged-file\]"),
+        ("an ark cut in a header", DataError, r"'c/d'.*\[damaged-file\]"),
+        ("a pickle", DataError, r"\[damaged-file\]"),
+        ("a vector", DataError, r"'FV'.*\[wrong-kind\]"),
+        ("a command", DataError, r"\[command-refused\]"),
+        ("a key twice", DataError, r"'b'.*\[duplicate-name\]"),
+        ("two formats", UserError, r"\[ambiguous\]"),
+        ("nothing", UserError, r"\[ambiguous\]"),
+        ("gone", UserError, r"\[missing-file\]"),
+        ("an ending", UserError, r"\[unknown-name\]"),
+        ("no zip", DataError, r"\[damaged-file\]"),
+        ("no hdf5", DataError, r"\[damaged-file\]"),
+        ("no parquet", DataError, r"\[damaged-file\]"),
+        ("no column", TableError, r"\[missing-column\]"),
+        ("a column of another type", TableError, r"\[bad-cell\]"),
     ],
 )
 def test_what_is_refused(tmp_path: Path, frames: Frames, case: str, kind: type[SwsdistError], told: str) -> None:
@@ -299,7 +299,7 @@ def test_a_truncated_archive_behind_a_list(tmp_path: Path, frames: Frames) -> No
     (tmp_path / "f.ark").write_bytes(whole[:-5])
     items = find_items(str(path))
     assert np.array_equal(read_item(items["a"])[0], frames["a"])
-    with raises(io_codes.DAMAGED_FRAMES_FILE):
+    with raises(families.DAMAGED_FILE):
         read_item(items["c/d"])
 
 
@@ -317,7 +317,7 @@ def test_a_library_that_is_not_installed(
     text.mkdir()
     ark_of_text(text, frames)
     monkeypatch.setitem(sys.modules, library, None)
-    with raises(io_codes.MISSING_FRAMES_LIBRARY) as error:
+    with raises(families.NOT_INSTALLED) as error:
         find_items(str(path))
     assert error.value.remedy == f"pip install 'swsdist[{extra}]'"
     assert same(read_all(text / "f.ark"), frames)
@@ -326,7 +326,7 @@ def test_a_library_that_is_not_installed(
 def test_a_folder_of_another_form_than_is_said(tmp_path: Path) -> None:
     for name in ("a.npy", "b.npy", "notes.txt"):
         (tmp_path / name).write_bytes(b"")
-    with raises(io_codes.NO_FILES_OF_FORMAT, form="htk") as caught:
+    with raises(families.EMPTY_INPUT, form="htk") as caught:
         find_items(str(tmp_path), "htk")
     assert "the endings here: .npy (2), .txt (1)" in str(caught.value)
 
@@ -338,5 +338,5 @@ def test_several_arrays_under_the_name_of_one(tmp_path: Path, frames: Frames) ->
     one = sorted(folder.rglob("*.npy"))[0]
     one.write_bytes((tmp_path / "two.npz").read_bytes())
     items = find_items(str(folder), form="npy")
-    with raises(io_codes.DAMAGED_FRAMES_FILE):
+    with raises(families.DAMAGED_FILE):
         list(map(read_item, items.values()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from swsdist.core.codes import io as io_codes
+from swsdist.core.codes import families
 from swsdist.core.types import DETECTIONS
 from swsdist.exports.lists import label_file, write_labels
 from tests.support.coded import raises
@@ -41,5 +41,5 @@ def test_file_names():
 
 
 def test_what_is_no_label(tmp_path):
-    with raises(io_codes.INVALID_LABEL_QUERY):
+    with raises(families.UNWRITABLE_NAME):
         write_labels(pa.Table.from_pylist([row("a\tb", "d", 1, 0, 0)], DETECTIONS).to_batches(), tmp_path / "labels")

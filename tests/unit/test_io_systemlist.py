@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from swsdist.core.codes import io as io_codes
+from swsdist.core.codes import families
 from swsdist.core.errors import UserError
 from swsdist.core.types import DETECTIONS
 from swsdist.io.nist.systemlist import file_id, kwslist, stdlist
@@ -149,8 +149,8 @@ def test_kwseval_has_no_metacharacters(tmp_path):
 @pytest.mark.parametrize("kind", WRITERS)
 def test_broken_detections(tmp_path, kind):
     row = {"query_id": "q", "doc_id": "a", "channel": 1, "start": 0.0, "end": 1.0, "score": 0.0}
-    with raises(io_codes.SCATTERED_DETECTIONS):
+    with raises(families.MALFORMED_FILE):
         written(kind, [row, {**row, "query_id": "p"}, row], tmp_path / "list.xml")
     for score in (math.nan, math.inf):
-        with raises(io_codes.NON_FINITE_SCORE):
+        with raises(families.INVALID_VALUE):
             written(kind, [{**row, "score": score}], tmp_path / "list.xml")

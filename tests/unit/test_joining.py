@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.calibrate.fusion import best_of_overlaps, join_lists, parts_of, without_overlaps
-from swsdist.core.codes import fuse as codes
+from swsdist.core.codes import families
 from swsdist.core.types import JOINED
 from tests.oracles.joining import joined as oracle
 from tests.support.coded import raises
@@ -70,7 +70,7 @@ def test_other_queries_documents_and_channels_are_other_places() -> None:
 
 
 def test_no_list_and_empty_lists() -> None:
-    with raises(codes.NO_LISTS):
+    with raises(families.EMPTY_INPUT):
         join_lists({})
     assert join_lists({"one": listed(), "two": listed()}).schema == JOINED
     ((*_, parts),) = plain(join_lists({"one": listed(), "two": listed(("q", "d", 1.0, 2.0, 3.0))}))

@@ -8,8 +8,7 @@ import pytest
 
 from swsdist.audio.streams import permitted
 from swsdist.core.codes import audio as audio_codes
-from swsdist.core.codes import corpora as corpora_codes
-from swsdist.core.codes import io as io_codes
+from swsdist.core.codes import families
 from swsdist.core.errors import DataError
 from swsdist.core.types import CORPUS, PLACED
 from swsdist.corpora.documents import read_documents
@@ -87,17 +86,17 @@ def test_on_s3(s3) -> None:
     [
         (
             {"wav_scp": "r1 a.wav\n", "segments": "u1 r1 0 1\nu2 r9 0 1\n"},
-            r"line 2.*'r9'.*\[segment-of-unknown-recording\]",
+            r"line 2.*'r9'.*\[unknown-name\]",
         ),
-        ({"wav_scp": "r1 a.wav\n", "segments": "u1 r1 1 1\n"}, r"line 1.*\[segment-end-before-start\]"),
-        ({"wav_scp": "r1 a.wav\n", "segments": "u1 r1 0 -1\n"}, r"line 1.*'\-1'.*\[bad-time\]"),
-        ({"wav_scp": "r1 a.wav\n", "segments": "u1 r1 0 1\nu1 r1 2 3\n"}, r"line 2.*'u1'.*\[duplicate-entry\]"),
-        ({"wav_scp": "r1 a.wav\nr1 b.wav\n"}, r"line 2.*'r1'.*\[duplicate-entry\]"),
-        ({"wav_scp": "r1\n"}, r"line 1.*\[entry-without-path\]"),
-        ({"wav_scp": "r1 -\n"}, r"'\-'.*\[unsupported-wav-scp-entry\]"),
-        ({"wav_scp": "r1 a.ark:12[0:3]\n"}, r"\[unsupported-wav-scp-entry\]"),
-        ({"wav_scp": "r1 a.bin:12\n"}, r"\[unsupported-wav-scp-entry\]"),
-        ({"wav_scp": "r1 a.wav\n", "reco2dur": "r1 long\n"}, r"line 1.*'long'.*\[bad-number\]"),
+        ({"wav_scp": "r1 a.wav\n", "segments": "u1 r1 1 1\n"}, r"line 1.*\[invalid-times\]"),
+        ({"wav_scp": "r1 a.wav\n", "segments": "u1 r1 0 -1\n"}, r"line 1.*'\-1'.*\[malformed-line\]"),
+        ({"wav_scp": "r1 a.wav\n", "segments": "u1 r1 0 1\nu1 r1 2 3\n"}, r"line 2.*'u1'.*\[duplicate-name\]"),
+        ({"wav_scp": "r1 a.wav\nr1 b.wav\n"}, r"line 2.*'r1'.*\[duplicate-name\]"),
+        ({"wav_scp": "r1\n"}, r"line 1.*\[malformed-line\]"),
+        ({"wav_scp": "r1 -\n"}, r"'\-'.*\[unsupported\]"),
+        ({"wav_scp": "r1 a.ark:12[0:3]\n"}, r"\[unsupported\]"),
+        ({"wav_scp": "r1 a.bin:12\n"}, r"\[unsupported\]"),
+        ({"wav_scp": "r1 a.wav\n", "reco2dur": "r1 long\n"}, r"line 1.*'long'.*\[malformed-line\]"),
     ],
 )
 def test_lines_that_are_wrong(tmp_path: Path, files: dict[str, str], message: str) -> None:
@@ -106,9 +105,9 @@ def test_lines_that_are_wrong(tmp_path: Path, files: dict[str, str], message: st
 
 
 def test_nothing_in_it(tmp_path: Path) -> None:
-    with raises(corpora_codes.EMPTY_WAV_SCP):
+    with raises(families.EMPTY_INPUT):
         read_documents(folder(tmp_path / "a", wav_scp="\n"))
-    with raises(corpora_codes.EMPTY_SEGMENTS):
+    with raises(families.EMPTY_INPUT):
         read_documents(folder(tmp_path / "b", wav_scp="r1 a.wav\n", segments=""))
 
 
@@ -151,7 +150,7 @@ def test_references_and_queries_are_in_the_recordings_time(tmp_path: Path, place
     assert read_references(str(refs), documents, table)["doc_id"].to_pylist() == ["r1", "r1"]
     refs.write_text("query_id,doc_id,start,end\nq1,r1,2.5,3\nq1,r1-b,0.5,1\n")
     with raises(
-        corpora_codes.REFERENCE_OUTSIDE_DOCUMENT,
+        families.INVALID_TIMES,
         where="line 3",
         span="0.5 to 1",
         document="r1-b",
@@ -159,5 +158,5 @@ def test_references_and_queries_are_in_the_recordings_time(tmp_path: Path, place
     ):
         read_references(str(refs), documents, table)
     refs.write_text("query_id,doc_id,start,end\nq1,r1,0,3\nq1,r8,3,3.5\n")
-    with raises(io_codes.UNKNOWN_TABLE_NAME, where="line 3", what="document"):
+    with raises(families.UNKNOWN_NAME, where="line 3", what="document"):
         read_references(str(refs), documents, table)

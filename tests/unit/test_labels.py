@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
-from swsdist.core.codes import io as io_codes
 from swsdist.features.fitting.files import identity_of, read_labels
 from swsdist.features.fitting.interface import Document, fit
 from swsdist.features.fitting.mixture import Mixture, MixtureRounds, PhoneRounds
@@ -35,9 +35,9 @@ def test_of_a_ctm(tmp_path: Path) -> None:
     path.write_text("d1 1 0 1 z\n")
     assert read_labels(str(path), identity_of(str(path))).names == ("z",)
     path.write_text("d1 1 0\n")
-    with raises(io_codes.CTM_FIELD_COUNT, fields=3):
+    with raises(families.MALFORMED_LINE, fields=3):
         read_labels(str(path), identity_of(str(path)))
-    with raises(codes.UNREADABLE_LABELS):
+    with raises(families.UNREADABLE_FILE):
         identity_of(str(tmp_path / "no.ctm"))
 
 
@@ -84,7 +84,7 @@ def test_phones_given_components(tmp_path: Path) -> None:
 
 def test_what_cannot_be(tmp_path: Path) -> None:
     rounds = PhoneRounds(MixtureRounds(2, 1, 0.01), ("x",), 1.0)
-    with raises(codes.UNLABELLED_FRAMES):
+    with raises(families.NOTHING_TO_FIT):
         fit(rounds, [each._replace(labels=np.full(400, -1)) for each in DOCUMENTS])
     with raises(codes.MODEL_NOT_FITTED, name="the transform phones"):
         Phones().apply(np.zeros((1, 2), np.float32))

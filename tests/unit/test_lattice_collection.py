@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from swsdist.core.codes import lattices as codes
+from swsdist.core.codes import families
 from swsdist.io.filesystem import Folder
 from swsdist.lattices import collection
 from swsdist.lattices.collection import (
@@ -109,9 +109,9 @@ def test_a_named_format_comes_before_others_that_take_the_same_files(tmp_path: P
 def test_nothing_to_read(tmp_path: Path) -> None:
     put(tmp_path, x__notes_md="# Notes\n", empty__x="")
     formats = ", ".join(LATTICE_FORMATS)
-    with raises(codes.NO_LATTICES, where=str(tmp_path / "x"), formats=formats):
+    with raises(families.EMPTY_INPUT, where=str(tmp_path / "x"), formats=formats):
         listed(tmp_path / "x")
-    with raises(codes.UNKNOWN_LATTICE_FORMAT, where="notes.md", formats=formats):
+    with raises(families.UNKNOWN_NAME, where="notes.md", formats=formats):
         listed(tmp_path / "x" / "notes.md")
 
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdist.config.search import Keep, Search
-from swsdist.core.codes import Code
+from swsdist.core.codes import Code, families
 from swsdist.core.codes import methods as codes
 from swsdist.core.errors import SwsdistError
 from swsdist.kernels import lattice_edits as kernel
@@ -197,21 +197,21 @@ def test_confusions_of_labels_that_no_document_has(pairs: list[tuple[str, str]])
         )
         path.write_text("".join(f"{query} {document} 1.0\n" for query, document in pairs))
         if not pairs:
-            with raises(codes.NO_CONFUSION, where=str(path)):
+            with raises(families.EMPTY_INPUT, where=str(path)):
                 create(settings(confusions=str(path)))
         elif any(document in "az" for _, document in pairs):
             assert len(list(create(settings(confusions=str(path))).plan(store))) == 2
         else:
-            with raises(codes.CONFUSIONS_OF_OTHER_LABELS, where=str(path), label=pairs[0][1]):
+            with raises(families.MISMATCH, where=str(path), label=pairs[0][1]):
                 list(create(settings(confusions=str(path))).plan(store))
 
 
 @pytest.mark.parametrize(
     ("line", "code", "values"),
     [
-        ("b x", codes.CONFUSIONS_LINE, {"text": "b x"}),
-        ("b x -1", codes.NEGATIVE_CONFUSION, {"cost": -1}),
-        ("a x 2", codes.REPEATED_CONFUSION, {"query": "a", "document": "x"}),
+        ("b x", families.MALFORMED_LINE, {"text": "b x"}),
+        ("b x -1", families.INVALID_VALUE, {"cost": -1}),
+        ("a x 2", families.DUPLICATE_NAME, {"query": "a", "document": "x"}),
     ],
 )
 def test_lines_that_are_no_confusions(

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from swsdist.core.codes import Code
+from swsdist.core.codes import Code, families
 from swsdist.core.codes import io as io_codes
 from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import SwsdistError
@@ -84,7 +84,7 @@ def test_words_and_the_length_of_a_frame(tmp_path: Path) -> None:
     origin = Origin(str(tmp_path / "lat"), words={0: "<eps>", 3: "three", 5: "five", 6: "six"}, frame=0.03)
     lattice = lattice_of(kaldi.read(origin))
     assert (lattice.labels, lattice.tick) == (("", "three", "five", "six"), 0.03)
-    broken(kaldi_of(tmp_path / "lat", TEXT, {3: "three", 5: "five"})[0], "u1", codes.UNKNOWN_LABEL, label=6)
+    broken(kaldi_of(tmp_path / "lat", TEXT, {3: "three", 5: "five"})[0], "u1", families.UNKNOWN_NAME, label=6)
 
 
 def test_the_chains_of_a_lattice_are_arcs(tmp_path: Path) -> None:
@@ -136,11 +136,11 @@ def test_blocks_end_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("text", "code", "where", "values"),
     [
-        ("0 1 3 1,2,1\n1 x\n", codes.MALFORMED_LATTICE_LINE, "line 3", {"text": "'1 x'"}),
-        ("0 1 3 1,2,1\n0 1 3 4\n1\n", codes.MALFORMED_LATTICE_LINE, "line 3", {}),
-        ("0 1 3 1,2\n1\n", codes.MALFORMED_LATTICE_LINE, "line 2", {}),
-        ("0 1 3 1,2,a\n1\n", codes.MALFORMED_LATTICE_LINE, "line 2", {}),
-        ("0 -1 3 1,2,1\n1\n", codes.MALFORMED_LATTICE_LINE, "line 2", {}),
+        ("0 1 3 1,2,1\n1 x\n", families.DAMAGED_LATTICE, "line 3", {"text": "'1 x'"}),
+        ("0 1 3 1,2,1\n0 1 3 4\n1\n", families.DAMAGED_LATTICE, "line 3", {}),
+        ("0 1 3 1,2\n1\n", families.DAMAGED_LATTICE, "line 2", {}),
+        ("0 1 3 1,2,a\n1\n", families.DAMAGED_LATTICE, "line 2", {}),
+        ("0 -1 3 1,2,1\n1\n", families.DAMAGED_LATTICE, "line 2", {}),
         ("0 1 3 1,BadNumber,1\n1\n", codes.IMPOSSIBLE_COST, "line 2", {"value": "BadNumber"}),
         ("0 1 3 1,nan,1\n1\n", codes.IMPOSSIBLE_COST, "line 1", {}),
         ("0 1 3 -Infinity,1,1\n1\n", codes.IMPOSSIBLE_COST, "line 1", {"value": -math.inf}),
@@ -148,7 +148,7 @@ def test_blocks_end_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ("0 1 3 1,1,1\n1\n1 2,1,\n", codes.DAMAGED_LATTICE, "line 4", {}),
         (
             "0 1 3 1,1,1\n0 2 3 1,1,1_2\n1 2 3 1,1,1_2\n2\n",
-            codes.STATE_AT_TWO_TIMES,
+            families.DAMAGED_LATTICE,
             "line 1",
             {"state": 2, "first": 2, "second": 3},
         ),
@@ -165,8 +165,8 @@ def test_wrong_text_and_the_next_lattice(
 def test_lines_are_counted_through_an_archive(tmp_path: Path) -> None:
     results = kaldi_of(tmp_path / "lat", f"{TEXT}\n\n{TEXT.replace('0.25', '?')}u2 \n0 1\n\n")
     assert isinstance(results[0], Lattice)
-    broken(results[1], "u1", codes.MALFORMED_LATTICE_LINE, "line 16")
-    broken(results[2], "u2", codes.MALFORMED_LATTICE_LINE, "line 20")
+    broken(results[1], "u1", families.DAMAGED_LATTICE, "line 16")
+    broken(results[2], "u2", families.DAMAGED_LATTICE, "line 20")
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_places(tmp_path: Path) -> None:
     results = {result.key: result for result in kaldi.read(Origin(str(path)))}
     for key in "abch":
         assert sorted(arcs_of(lattice_of([results.pop(key)]))) == sorted(ARCS)
-    broken(results.pop("d"), "d", codes.LATTICE_FROM_COMMAND, f"{path}, line 5")
+    broken(results.pop("d"), "d", families.COMMAND_REFUSED, f"{path}, line 5")
     broken(results.pop("e"), "e", codes.NO_LATTICE_HERE, "lat.ark:5")
     broken(results.pop("f"), "f", io_codes.NO_SUCH_FILE)
     broken(results.pop("g"), "g", io_codes.MALFORMED_SCP_LINE, f"{path}, line 8")
@@ -312,30 +312,30 @@ def test_a_probability_of_0_is_no_path(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "code", "values"),
     [
-        ("N=4 L=4", "N=4 L=5", codes.SLF_COUNTS, {"kind": "links", "expected": 5, "count": 4}),
-        ("N=4 L=4", "N=5 L=4", codes.SLF_COUNTS, {"kind": "nodes"}),
-        ("N=4 L=4", "", codes.NO_SLF_COUNTS, {}),
-        ("N=4 L=4", "N=4 L=x", io_codes.BAD_INTEGER, {"name": "L"}),
+        ("N=4 L=4", "N=4 L=5", families.DAMAGED_LATTICE, {"kind": "links", "expected": 5, "count": 4}),
+        ("N=4 L=4", "N=5 L=4", families.DAMAGED_LATTICE, {"kind": "nodes"}),
+        ("N=4 L=4", "", families.DAMAGED_LATTICE, {}),
+        ("N=4 L=4", "N=4 L=x", families.MALFORMED_LINE, {"name": "L"}),
         ("I=3 t=0.50", "I=2 t=0.50", codes.MALFORMED_LINE, {}),
         ("I=3 t=0.50", "I=4 t=0.50", codes.MALFORMED_LINE, {}),
-        ("I=3 t=0.50", "I=3", codes.NODE_WITHOUT_TIME, {"node": "3"}),
+        ("I=3 t=0.50", "I=3", families.MISSING_TIMES, {"node": "3"}),
         ("I=3 t=0.50", "I=3 t=-1", io_codes.BAD_TIME, {}),
         ("S=1 E=2", "S=1 E=4", codes.MALFORMED_LINE, {}),
         ("S=1 E=2", "S=1", codes.MALFORMED_LINE, {}),
         ("S=1 E=2", "= =", codes.MALFORMED_LINE, {}),
-        ("S=0 E=1 a=-10", "S=0 E=1 a=ten", io_codes.BAD_NUMBER, {"name": "a"}),
+        ("S=0 E=1 a=-10", "S=0 E=1 a=ten", families.MALFORMED_LINE, {"name": "a"}),
         ("S=0 E=1 a=-10", "S=0 E=1 a=-2e10", codes.IMPOSSIBLE_COST, {}),
         ("lmscale=2.0", "lmscale=-2.0", codes.MALFORMED_LINE, {}),
         ("lmscale=2.0", "base=-2.0", codes.MALFORMED_LINE, {}),
         ("lmscale=2.0", "base=0", codes.MALFORMED_LINE, {}),
         ("lmscale=2.0", "start=4", codes.MALFORMED_LINE, {}),
-        ("S=2 E=3", "S=2 E=2", codes.AMBIGUOUS_END, {"count": 2, "name": "start"}),
+        ("S=2 E=3", "S=2 E=2", families.DAMAGED_LATTICE, {"count": 2, "name": "start"}),
         ("VERSION=1.0", "SUBLAT=x", codes.SUBLATTICE, {}),
         ("I=3 t=0.50", "I=3 t=0.5 L=x", codes.SUBLATTICE, {}),
         ("J=3", ".\nJ=3", codes.SUBLATTICE, {}),
-        ("here", "h\0", io_codes.NOT_A_TEXT_FILE, {}),
+        ("here", "h\0", families.MALFORMED_FILE, {}),
         ("here", "h\\351re", codes.MALFORMED_LINE, {}),
-        ("t=0.50", "t=0.2", codes.LINK_BACK_IN_TIME, {"source": 2, "target": 3}),
+        ("t=0.50", "t=0.2", families.DAMAGED_LATTICE, {"source": 2, "target": 3}),
     ],
 )
 def test_wrong_htk(old: str, new: str, code: Code[SwsdistError], values: dict[str, object], tmp_path: Path) -> None:
@@ -375,8 +375,8 @@ def test_pocketsphinx_slf(tmp_path: Path) -> None:
     [
         (SPHINX_SLF, "p=0.25", "", codes.MALFORMED_LINE),
         (SPHINX_SLF, "p=0.25", "p=1.25", codes.MALFORMED_LINE),
-        (SPHINX_SLF, "p=0.25", "p=0", codes.NO_LINK_POSTERIORS),
-        (SPHINX_SLF, "L=4", "L=3", codes.SLF_COUNTS),
+        (SPHINX_SLF, "p=0.25", "p=0", families.DAMAGED_LATTICE),
+        (SPHINX_SLF, "L=4", "L=3", families.DAMAGED_LATTICE),
         (SPHINX_TEXT, "End\n", "", codes.LATTICE_CUT_OFF),
         (SPHINX_TEXT, "1.000100e+00", "1", codes.MALFORMED_LINE),
         (SPHINX_TEXT, "Nodes 4", "Nodes 3", codes.MALFORMED_LINE),
@@ -385,10 +385,10 @@ def test_pocketsphinx_slf(tmp_path: Path) -> None:
         (SPHINX_TEXT, "2 go(2) 12", "2 go(2) 31", codes.MALFORMED_LINE),
         (SPHINX_TEXT, "1 0 -50000", "1 4 -50000", codes.MALFORMED_LINE),
         (SPHINX_TEXT, "1 0 -50000", "1 0", codes.MALFORMED_LINE),
-        (SPHINX_TEXT, "1 0 -50000", "1 0 x", io_codes.BAD_NUMBER),
+        (SPHINX_TEXT, "1 0 -50000", "1 0 x", families.MALFORMED_LINE),
         (SPHINX_TEXT, "1 0 -50000", "1 0 1e39", codes.IMPOSSIBLE_COST),
         (SPHINX_TEXT, "Edges", "Links", codes.MALFORMED_LINE),
-        (SPHINX_TEXT, "1 go 10 19 19", "1 go 25 27 28", codes.LINK_BACK_IN_TIME),
+        (SPHINX_TEXT, "1 go 10 19 19", "1 go 25 27 28", families.DAMAGED_LATTICE),
     ],
 )
 def test_wrong_pocketsphinx(text: str, old: str, new: str, code: Code[SwsdistError], tmp_path: Path) -> None:
@@ -428,9 +428,9 @@ def test_confusion_networks(tmp_path: Path) -> None:
         ("0.3 ] [ 0 1 ]", "0.3 ] [ 0 1", codes.MALFORMED_LINE),
         ("0.7", "0.6", codes.MALFORMED_LINE),
         ("0.7", "1.7", codes.MALFORMED_LINE),
-        ("0.7", "x", io_codes.BAD_NUMBER),
+        ("0.7", "x", families.MALFORMED_LINE),
         ("[ 0 1 ]", "", codes.UNPAIRED_CONFUSION),
-        ("5 0.7", "4 0.7", codes.UNKNOWN_LABEL),
+        ("5 0.7", "4 0.7", families.UNKNOWN_NAME),
         ("12 12", "12", codes.MALFORMED_LINE),
         ("12 12", "12 -2", io_codes.BAD_TIME),
         ("12 12", "12 11", codes.MALFORMED_LINE),
@@ -444,7 +444,7 @@ def test_wrong_confusion_networks(old: str, new: str, code: Code[SwsdistError], 
 
 
 def test_times_without_networks(tmp_path: Path) -> None:
-    broken(confusion_of(tmp_path / "x.txt", times=None)[0], "x", codes.NO_TIMES_OF_BINS, str(tmp_path / "x.txt"))
+    broken(confusion_of(tmp_path / "x.txt", times=None)[0], "x", families.MISSING_FILE, str(tmp_path / "x.txt"))
     results = confusion_of(tmp_path / "x.txt", CONFUSION_TEXT.partition("\n")[0])
     broken(results[1], "u2", codes.UNPAIRED_CONFUSION, "x.times, line 2", bins=0, times=1)
 

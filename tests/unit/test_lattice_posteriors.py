@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdist.core.codes import lattices as codes
+from swsdist.core.codes import families
 from swsdist.lattices.lattice import Lattice
 from swsdist.lattices.packed import best, best_through, connect, costs, forward_backward
 from tests.oracles.lattices import paths
@@ -117,7 +117,7 @@ def test_no_scale_applies_to_probabilities() -> None:
 def test_a_cycle_is_an_error_if_paths_use_it() -> None:
     cycle = [(0, 1, 1, 0, 0), (1, 2, 1, 0, 0), (2, 1, 1, 0, 0), (2, 3, 1, 0, 0)]
     for function in (connect, forward_backward, best, best_through):
-        with raises(codes.LATTICE_CYCLE, where="key"):
+        with raises(families.DAMAGED_LATTICE, where="key"):
             function(lattice(cycle, {3: (0, 0)}, [0, 1, 2, 3]))  # type: ignore[operator]
     assert connect(lattice(cycle, {0: (0, 0)}, [0, 1, 2, 3])).states == 1
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from swsdist.calibrate.procedure import Procedure, fit_models, fold_of, make_steps
 from swsdist.calibrate.steps.logistic import Logistic, fit_logistic
-from swsdist.core.codes import methods as kernels_codes
+from swsdist.core.codes import families
 from swsdist.core.codes import score as codes
 from swsdist.core.errors import UserError
 from swsdist.core.types import TRIALS
@@ -138,7 +138,7 @@ def test_scores_the_wrong_way_round_are_told() -> None:
 
 @pytest.mark.parametrize(("rows", "kind"), [([(0.0, 5, 0), (1.0, 5, 0)], "false alarm"), ([(0.0, 0, 5)], "hit")])
 def test_one_class_cannot_be_fitted(rows: list[tuple[float, int, int]], kind: str) -> None:
-    with raises(kernels_codes.ONE_KIND_OF_TRIAL, missing=kind):
+    with raises(families.NOTHING_TO_FIT, missing=kind):
         fit_logistic(labelled(*rows))
 
 
@@ -245,7 +245,7 @@ def test_a_prior_is_kept_and_none_leaves_files_as_they_were() -> None:
         for given in ({}, {"prior": 0.25})
     ]
     assert options == [{}, {"prior": 0.25}]
-    with raises(codes.INVALID_STEP_OPTION, where="calibrate.options.logistic.prior", step="logistic", options="prior"):
+    with raises(families.INVALID_VALUE, where="calibrate.options.logistic.prior", step="logistic", options="prior"):
         make_steps(["logistic"], {"logistic": {"prior": 1.0}})
 
 

@@ -11,8 +11,7 @@ import pytest
 
 from swsdist.config.loader import section_values
 from swsdist.config.model import Score
-from swsdist.core.codes import config as config_codes
-from swsdist.core.codes import io as io_codes
+from swsdist.core.codes import families
 from swsdist.core.codes import score as codes
 from swsdist.core.types import DETECTIONS, REFERENCES
 from swsdist.evaluation.scoring_task import named_paths
@@ -63,9 +62,9 @@ def test_small_blocks_give_the_same_values(monkeypatch) -> None:
 
 def test_what_is_no_part_table_is_refused() -> None:
     twice = pa.table([[1.0, 1.0], [2, 2], [0, 1]], schema=SCHEMA)
-    with raises(codes.DUPLICATE_PART_KEY, where="events"):
+    with raises(families.DUPLICATE_NAME, where="events"):
         check_part(twice, SCHEMA, ("score", "ntrue"), "events")
-    with raises(codes.PART_SCHEMA_MISMATCH, columns="score, hits"):
+    with raises(families.EXTENSION, columns="score, hits"):
         check_part(twice.select(["score", "hits"]), SCHEMA, ("score", "ntrue"), "events")
 
 
@@ -153,7 +152,7 @@ def test_an_operating_point_is_settled_once() -> None:
     assert operating_point(protocol("quesst"), seconds=100.0, true=4, queries=3, documents=7).trials == 7
     segments = protocol("openkws13", trials="segment")
     assert operating_point(segments, seconds=100.0, true=4, queries=3, segments=21).trials == 21
-    with raises(codes.UNKNOWN_SEGMENT_COUNT, where="protocol openkws13", protocol="openkws13"):
+    with raises(families.MISSING_INPUT, where="protocol openkws13", protocol="openkws13"):
         operating_point(segments, seconds=100.0, true=4, queries=3)
 
 
@@ -241,13 +240,13 @@ def test_stretches_of_speech_are_read(tmp_path) -> None:
     for name in ("a.rttm", "a.csv"):
         assert read_speech(str(tmp_path / name)).to_pylist() == SPEECH.to_pylist()
     (tmp_path / "b.rttm").write_text("LEXEME x 1 0.5 0.2 word lex s <NA>\n")
-    with raises(io_codes.NO_SPEAKER_RECORDS, where="b.rttm"):
+    with raises(families.EMPTY_INPUT, where="b.rttm"):
         read_speech(str(tmp_path / "b.rttm"))
 
 
 def test_a_config_says_which_protocol() -> None:
     assert protocol_of(Score(protocol="openkws13", trials="segment")).trials == "segment"
-    with raises(codes.SEGMENT_TRIALS_UNSUPPORTED):
+    with raises(families.UNSUPPORTED):
         protocol_of(Score(trials="segment"))
     with pytest.raises(ValueError, match="unknown name"):
         Score(protocol="sws2014")
@@ -256,7 +255,7 @@ def test_a_config_says_which_protocol() -> None:
 def test_keys_of_a_section_are_read_as_a_config_would() -> None:
     found = section_values(["search.first_pass.name=coarse", "candidates.least=5", "search.streams=[]"], "search")
     assert found == {"first_pass": {"name": "coarse"}, "candidates": {"least": 5}, "streams": []}
-    with raises(config_codes.INVALID_ASSIGNMENT, assignment="search.lanes"):
+    with raises(families.INVALID_VALUE, assignment="search.lanes"):
         section_values(["search.lanes"], "search")
 
 

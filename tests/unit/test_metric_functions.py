@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdist import metrics
+from swsdist.core.codes import families
 from swsdist.core.codes import score as codes
 from swsdist.core.errors import SwsdistError, UserError
 from swsdist.evaluation import evaluate, make_system, make_task, more_values, values
@@ -99,20 +100,20 @@ def test_what_is_not_defined_is_none() -> None:
 
 
 def test_what_is_odd_is_told() -> None:
-    with pytest.warns(UserWarning, match=r"of the list `queries`, .*\[unlisted-queries\]"):
+    with pytest.warns(UserWarning, match=r"of the list `queries`, .*\[unlisted\]"):
         found = metrics.mtwv(TRUE, FOUND, 1000.0, queries=["a"])
     assert found == metrics.mtwv(*({k: v[:2] for k, v in table.items()} for table in (TRUE, FOUND)), 1000.0)
 
 
 def test_what_is_refused() -> None:
-    with raises(codes.UNKNOWN_PROTOCOL, name="SWS2031", meant="; did you mean sws2013?"):
+    with raises(families.UNKNOWN_NAME, name="SWS2031", meant="; did you mean sws2013?"):
         metrics.mtwv(TRUE, FOUND, 1000.0, protocol="SWS2031")
     with raises(codes.ABSENT_COLUMN, column="score"):
         metrics.mtwv(TRUE, TRUE, 1000.0)
-    with raises(codes.UNKNOWN_MEASURE, key="mtvw", meant="; did you mean mtwv?"):
+    with raises(families.UNKNOWN_NAME, key="mtvw", meant="; did you mean mtwv?"):
         metrics.value("mtvw", TRUE, FOUND, 1000.0)
     for key, name in (("MTWV", "mtwv"), ("mincnxe", "cnxe_min"), ("min Cnxe", "cnxe_min")):
-        with raises(codes.UNKNOWN_MEASURE, key=key, meant=f"; did you mean {name}?"):
+        with raises(families.UNKNOWN_NAME, key=key, meant=f"; did you mean {name}?"):
             metrics.value(key, TRUE, FOUND, 1000.0)
     nothing = {key: value[:0] for key, value in TRUE.items()}
     with pytest.raises(UserError), pytest.warns(UserWarning, match=r"\[no-referenced-terms\]"):
@@ -130,10 +131,10 @@ def test_queries_that_are_no_list_of_ids(queries: object) -> None:
 @pytest.mark.parametrize(
     ("true", "asked", "told"),
     [
-        ({key: value[:0] for key, value in TRUE.items()}, {}, "[unknown-queries]"),
-        (TRUE, {"queries": ["c"]}, "[unlisted-references]"),
-        ({**TRUE, "query_id": ["c", "c", "d"]}, {}, "[unlisted-queries]"),
-        ({**TRUE, "query_id": ["c", "c", "d"]}, {"protocol": "kwseval"}, "[unlisted-query]"),
+        ({key: value[:0] for key, value in TRUE.items()}, {}, "[missing-input]"),
+        (TRUE, {"queries": ["c"]}, "[unlisted]"),
+        ({**TRUE, "query_id": ["c", "c", "d"]}, {}, "[unlisted]"),
+        ({**TRUE, "query_id": ["c", "c", "d"]}, {"protocol": "kwseval"}, "[unknown-name]"),
         ({**TRUE, "doc_id": ["p", "p", "q"]}, {}, "[unreferenced-documents]"),
         ({**TRUE, "end": [5000.0] * 3}, {}, "[time-unit-mismatch]"),
     ],

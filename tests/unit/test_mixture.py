@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
 from swsdist.features.fitting.files import read_totals, summed, write_totals
 from swsdist.features.fitting.interface import Document, fit
@@ -145,7 +146,7 @@ def test_from_elsewhere(tmp_path: Path) -> None:
     made = Gmm(components=4, model=str(tmp_path / "m.npz"))
     assert made.becomes(Shape(tuple("abc"), "features")) == Shape(("g0", "g1", "g2", "g3"), "posteriors")
     assert np.abs(made.apply(FRAMES.astype(np.float32)) - exact).max() < 0.005
-    with raises(codes.MODEL_COLUMNS_MISMATCH, expected=3, columns=2):
+    with raises(families.MISMATCH, expected=3, columns=2):
         made.becomes(Shape(tuple("ab"), "features"))
     with pytest.raises(ValueError, match="above 0"):
         mixture_model(weights, CENTRES, -variances)
@@ -160,19 +161,19 @@ def test_a_number_that_nobody_chose_is_as_many_as_frames_allow(tmp_path: Path, f
     held = Gmm(model=str(tmp_path / "m.npz"))
     assert len(held.becomes(Shape(tuple("abc"), "features")).columns) == count
     assert held.apply(document.blocks[0]).shape == (frames, count)
-    with raises(codes.TOO_FEW_FRAMES, components=128):
+    with raises(families.NOTHING_TO_FIT, components=128):
         fit(Gmm(components=128).rounds(), [document])
 
 
 def test_what_cannot_be(tmp_path: Path) -> None:
-    with raises(codes.TOO_FEW_FRAMES, components=500):
+    with raises(families.NOTHING_TO_FIT, components=500):
         fit(MixtureRounds(500, 2, 0.01), DOCUMENTS)
-    with raises(codes.NO_FRAMES_TO_FIT):
+    with raises(families.NOTHING_TO_FIT):
         fit(MixtureRounds(5, 2, 0.01), [])
     with raises(codes.MODEL_NOT_FITTED):
         Gmm().apply(np.zeros((1, 3), np.float32))
     (tmp_path / "bad.npz").write_bytes(b"no")
-    with raises(codes.UNUSABLE_MODEL):
+    with raises(families.UNUSABLE_MODEL):
         Gmm(model=str(tmp_path / "bad.npz")).becomes(Shape(tuple("abc"), "features"))
 
 

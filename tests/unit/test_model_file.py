@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import Model, load_model
 from swsdist.io.filesystem import Folder
@@ -66,5 +67,5 @@ def test_damaged(tmp_path: Path, data: bytes) -> None:
     with raises(codes.MISSING_MODEL):
         load_model(Folder(str(tmp_path)), "no.npz")
     model().save(Folder(str(tmp_path)), "m.npz")
-    with raises(codes.OTHER_MODEL):
+    with raises(families.CHANGED_INPUT):
         load_model(Folder(str(tmp_path)), "m.npz", "0" * 32)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from swsdist.config import config_from_dict
-from swsdist.core.codes import corpora as corpora_codes
+from swsdist.core.codes import families
 from swsdist.core.errors import DataError
 from swsdist.core.types import CORPUS, PLACED, QUERIES
 from swsdist.corpora.documents import read_documents
@@ -65,10 +65,10 @@ def test_copies_are_found_by_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("excerpts", "message"),
     [
-        ([("x/a.sph", 1, 0, 1), ("y/a.sph", 1, 0, 1)], r"'a'.*\[ambiguous-recordings\]"),
-        ([("a.sph", 1, 0, 1), ("a.sph", 1, 0, 1)], r"'a:0\-1'.*\[repeated-excerpt\]"),
+        ([("x/a.sph", 1, 0, 1), ("y/a.sph", 1, 0, 1)], r"'a'.*\[duplicate-name\]"),
+        ([("a.sph", 1, 0, 1), ("a.sph", 1, 0, 1)], r"'a:0\-1'.*\[duplicate-name\]"),
         ([("touch me |", 1, 0, 1)], r"'touch me \|' is a command, and an ECF names files"),
-        ([("a.sph", 1, 3, 0)], r"\[empty-excerpt\]"),
+        ([("a.sph", 1, 3, 0)], r"\[invalid-times\]"),
     ],
 )
 def test_excerpts_that_are_wrong(tmp_path: Path, excerpts: list[tuple[object, ...]], message: str) -> None:
@@ -94,10 +94,10 @@ def test_terms_and_their_examples(tmp_path: Path) -> None:
 def test_examples_that_do_not_fit(tmp_path: Path) -> None:
     listed, spoken = terms(tmp_path / "kw.xml", "one"), tmp_path / "spoken.csv"
     spoken.write_text("query_id,path\nk7,a.wav\n")
-    with raises(corpora_codes.EXAMPLE_OF_UNKNOWN_TERM, query="k7"):
+    with raises(families.UNKNOWN_NAME, query="k7"):
         read_queries(listed, CORPUS.empty_table(), spoken=str(spoken))
     spoken.write_text("query_id,path,term\nk1,a.wav,two\n")
-    with raises(corpora_codes.CONFLICTING_TERM_TEXT, example="two", listed="one"):
+    with raises(families.CONFLICTING_ROWS, example="two", listed="one"):
         read_queries(listed, CORPUS.empty_table(), spoken=str(spoken))
 
 

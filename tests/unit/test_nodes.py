@@ -14,7 +14,7 @@ import pytest
 
 from swsdist.accounts.hardware import versions
 from swsdist.audio.reader import write_silence
-from swsdist.core.codes import pipeline as pipeline_codes
+from swsdist.core.codes import families
 from swsdist.core.codes import storage as codes
 from swsdist.core.errors import StorageError
 from swsdist.core.needs import Needs
@@ -127,7 +127,7 @@ def test_a_ray_that_does_not_start_is_no_bug(monkeypatch: pytest.MonkeyPatch) ->
         raise Exception("The current node timed out during startup.\nLong lines")
 
     monkeypatch.setattr(ray_instance.ray, "init", init)
-    with raises(pipeline_codes.RAY_NOT_STARTED, detail="The current node timed out during startup.") as caught:
+    with raises(families.NO_CLUSTER, detail="The current node timed out during startup.") as caught:
         ray_instance.connect("local", 1)
     assert "--set executor.kind=serial" in str(caught.value.remedy)
 

@@ -29,6 +29,7 @@ from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.calibrate.steps.llr import _COVARIATES, Covariate
 from swsdist.calibrate.steps.norms import ALL, COHORT, cohort_of, cohort_sums, cohort_table, deviation_of, mode_of
 from swsdist.config.model import Calibrate
+from swsdist.core.codes import families
 from swsdist.core.codes import score as codes
 from swsdist.core.types import CANDIDATES, DETECTIONS, REFERENCES, TRIALS
 from swsdist.kernels.regression import logarithm
@@ -348,7 +349,7 @@ def test_at_prior_decides_as_the_bayes_threshold() -> None:
     found = step("at-prior", vocabulary=120).apply(table, None, None, POINT)
     assert found[2] == pytest.approx(math.exp(4) * odds / (1 + math.exp(4) * odds))
     assert step("at-prior", prior=1 / 120).apply(table, None, None, POINT) == pytest.approx(found)
-    with raises(codes.CONFLICTING_PRIORS, where="calibrate.options.at-prior"):
+    with raises(families.CONFLICTING_OPTIONS, where="calibrate.options.at-prior"):
         step("at-prior", vocabulary=120, prior=0.1)
 
 
@@ -404,7 +405,7 @@ def test_of_document_trials_the_list_is_a_row_a_document() -> None:
 
 def test_every_covariate_has_its_column() -> None:
     assert tuple(_COVARIATES) == get_args(Covariate)
-    with raises(codes.DUPLICATE_COVARIATE, where="calibrate.options.llr.covariates", name="best"):
+    with raises(families.DUPLICATE_NAME, where="calibrate.options.llr.covariates", name="best"):
         step("llr", covariates=("best", "best"))
 
 
@@ -416,7 +417,7 @@ def test_the_entropy_is_that_of_the_frames() -> None:
         frames, total = tally.values[row["query_id"], row["example"], 1 << 32]
         assert frames == len(p)
         assert total / 2**32 == pytest.approx(-(p * np.log(p)).sum(), abs=1e-6)
-    with raises(codes.NO_POSTERIOR_FEATURES, features="mfcc"):
+    with raises(families.UNSUPPORTED, features="mfcc"):
         ExampleEntropies().of(described._replace(posteriors=(), features=("mfcc",)))
 
 
@@ -428,7 +429,7 @@ def test_speech_is_where_there_is_a_voice() -> None:
 
 def test_a_posterior_sum_is_of_probabilities() -> None:
     wrong = {"steps": ["q-norm", "llr"], "options": {"llr": {"covariates": ["posterior-sum"]}}}
-    with raises(codes.SCORE_KIND_REFUSED, step="llr", kind="any") as caught:
+    with raises(families.MISMATCH, step="llr", kind="any") as caught:
         check_steps(Calibrate.model_validate(wrong), "cost")
     assert "put logistic before it" in str(caught.value)
     check_steps(Calibrate.model_validate({**wrong, "steps": ["q-norm", "logistic", "llr"]}), "cost")

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from swsdist.core.codes import lattices as codes
-from swsdist.core.codes import lattices as lattice_codes
+from swsdist.core.codes import families
 from swsdist.lattices.lattice import Lattice, Word, transcript
 from swsdist.lattices.packed import Recipe, pack
 from swsdist.lattices.terms import TermReader, Terms
@@ -92,16 +91,16 @@ def test_marks_of_what_is_no_word(mark: str) -> None:
 
 def test_different_labels_of_a_lattice_do_not_become_one() -> None:
     phones = replace(CHOICE, labels=("", "s", "S"))
-    with raises(codes.LABELS_MEET, where="key", first="s", second="S", text="s"):
+    with raises(families.DUPLICATE_NAME, where="key", first="s", second="S", text="s"):
         pack(phones, Recipe())
     assert pack(phones, Recipe(spelling="exact")).texts == ("", "s", "S")
 
 
 def test_what_cannot_be_packed() -> None:
-    with raises(codes.LATTICE_TOO_LONG, where="key"):
+    with raises(families.TOO_LARGE, where="key"):
         pack(replace(CHOICE, length=1 << 40), Recipe())
     circle = lattice([(0, 1, 1, 0, 0), (1, 0, 2, 0, 0)], {1: (0, 0)}, [0, 0])
-    with raises(lattice_codes.LATTICE_CYCLE, where="key"):
+    with raises(families.DAMAGED_LATTICE, where="key"):
         pack(circle, Recipe())
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdist.core.codes import discovery as report_codes
+from swsdist.core.codes import families
 from swsdist.core.errors import UserError
 from swsdist.report.pictures import PICTURES, write_picture
 from swsdist.report.plots.curves import Axes, Series, lines_svg
@@ -88,7 +88,7 @@ def test_without_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(pictures.importlib.util, "find_spec", lambda name: None)
     path = str(tmp_path / "p.pdf")
     for call in (lambda: write_picture(plot(), path), lambda: written(*PICTURES).convert(path, None, None)):
-        with raises(report_codes.NO_CONVERTER) as caught:
+        with raises(families.NOT_INSTALLED) as caught:
             call()
         assert "pip install 'swsdist[figures]'" in (caught.value.remedy or "")
         assert f"rsvg-convert -f pdf -o {path}" in (caught.value.remedy or "")

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import swsdist
-from swsdist.core.codes import searcher as searcher_codes
+from swsdist.core.codes import families
 from swsdist.core.types import DETECTIONS, DOCUMENTS
 from swsdist.corpora.documents import part_of, read_documents
 from swsdist.corpora.places import Places, by_document, searched_stretches, stored, stretches
@@ -152,6 +152,6 @@ def test_a_recording_is_no_document_of_the_store(tmp_path: Path) -> None:
     swsdist.run(config, selection=StepSelection(until="index"))
     store, query = f"{tmp_path}/run/store", str(tmp_path / "corpus" / "queries" / "q001_1.wav")
     assert swsdist.curve(store, query, "d001")["score"].max() > -1
-    with raises(searcher_codes.NAME_OF_RECORDING, name="rec1", count=2) as caught:
+    with raises(families.AMBIGUOUS, name="rec1", count=2) as caught:
         swsdist.curve(store, query, "rec1")
     assert "d001 (from 0.35 s)" in str(caught.value)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from swsdist.core.codes import lattices as codes
+from swsdist.core.codes import families
 from swsdist.lattices.terms import Vocabulary, by_rules, read_dictionary, read_rules
 from tests.oracles.edits import edits
 from tests.support.coded import raises
@@ -66,10 +66,10 @@ def test_numbers_that_are_phones_or_probabilities(
 
 
 def test_mistakes_in_dictionaries_and_rules(tmp_path: Path) -> None:
-    for text, code in (("a A\nb 0.0 B\n", codes.IMPOSSIBLE_PRONUNCIATION), ("a A\nb 0.5\n", codes.NO_PHONES)):
+    for text, code in (("a A\nb 0.0 B\n", families.MALFORMED_LINE), ("a A\nb 0.5\n", families.MALFORMED_LINE)):
         with raises(code, where="d.txt:2", word="b"):
             read_dictionary(written(tmp_path / "d.txt", text), None, "folded")
-    with raises(codes.DUPLICATE_RULE, where="r.txt:3", letters="ch"):
+    with raises(families.DUPLICATE_NAME, where="r.txt:3", letters="ch"):
         read_rules(written(tmp_path / "r.txt", "ch C\nh\nCH K\n"), None, "folded")
 
 

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from swsdist.audio.reader import read_blocks
-from swsdist.core.codes import Code
-from swsdist.core.codes import cli as cli_codes
+from swsdist.core.codes import Code, families
 from swsdist.core.codes import lattices as codes
 from swsdist.core.needs import LEAST
 from swsdist.lattices import pocketsphinx, recognition
@@ -75,13 +74,13 @@ def test_what_is_short_is_not_cut() -> None:
 @pytest.mark.parametrize(
     ("options", "code", "key"),
     [
-        ({"parameters": {"beem": 1e-20}}, codes.RECOGNISER_PARAMETER, "parameters"),
-        ({"parameters": {"lw": "much"}}, codes.RECOGNISER_PARAMETER, "parameters"),
-        ({"parameters": {"ascale": 10.0}}, codes.RECOGNISER_PARAMETER, "parameters"),
-        ({**OTHERS, "model": "s3://bucket/model"}, codes.MODEL_IS_REMOTE, "model"),
-        ({**OTHERS, "model": "no/model"}, codes.NO_MODEL, "model"),
-        ({"lm": "no.lm"}, codes.NO_MODEL, "lm"),
-        ({"dictionary": "no.dict"}, codes.NO_MODEL, "dictionary"),
+        ({"parameters": {"beem": 1e-20}}, families.INVALID_VALUE, "parameters"),
+        ({"parameters": {"lw": "much"}}, families.INVALID_VALUE, "parameters"),
+        ({"parameters": {"ascale": 10.0}}, families.INVALID_VALUE, "parameters"),
+        ({**OTHERS, "model": "s3://bucket/model"}, families.UNSUPPORTED, "model"),
+        ({**OTHERS, "model": "no/model"}, families.MISSING_MODEL, "model"),
+        ({"lm": "no.lm"}, families.MISSING_MODEL, "lm"),
+        ({"dictionary": "no.dict"}, families.MISSING_MODEL, "dictionary"),
     ],
 )
 def test_what_cannot_be_used_is_refused(options: dict[str, Any], code: Code[Any], key: str) -> None:
@@ -91,7 +90,7 @@ def test_what_cannot_be_used_is_refused(options: dict[str, Any], code: Code[Any]
 
 def test_without_pocketsphinx(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recognition, "find_spec", lambda name: None)
-    with raises(cli_codes.MISSING_LIBRARY, where="options.recogniser", extra="pocketsphinx"):
+    with raises(families.NOT_INSTALLED, where="options.recogniser", extra="pocketsphinx"):
         Recognition().identities()
 
 
@@ -101,7 +100,7 @@ def test_files_that_are_no_models(tmp_path: Path) -> None:
     (tmp_path / "lm").write_text("nothing\n")
     options = Recognition(options={"dictionary": str(tmp_path / "words.dict"), "lm": str(tmp_path / "lm")})
     assert options.identities() != Recognition().identities()
-    with raises(codes.RECOGNISER_NOT_MADE):
+    with raises(families.UNUSABLE_MODEL):
         options.loaded(LEAST[0])
 
 
@@ -117,7 +116,7 @@ def test_lines_that_pocketsphinx_would_ignore_are_refused(lines: list[str]) -> N
         ignored = [k for k, line in enumerate(lines, 1) if line in ("bad G QQ D", "mute")]
         model.write_text(f"\\data\\\nngram 1=4\n\n\\1-grams:\n{unigrams}\n\n\\end\\\n")
         options = Recognition(options={"dictionary": str(dictionary), "lm": str(model)})
-        with raises(codes.DICTIONARY_LINE, where=f"{dictionary}:{ignored[0]}") if ignored else nullcontext():
+        with raises(families.MALFORMED_LINE, where=f"{dictionary}:{ignored[0]}") if ignored else nullcontext():
             options.loaded(LEAST[0])
 
 

@@ -15,8 +15,8 @@ from swsdist.calibrate.procedure import make_steps
 from swsdist.config import config_from_dict
 from swsdist.config.model import Executor
 from swsdist.config.search import Search
-from swsdist.core.codes import config as config_codes
 from swsdist.core.codes import config as registry_codes
+from swsdist.core.codes import families
 from swsdist.core.errors import ConfigError
 from swsdist.features import extractors
 from swsdist.kernels.distances.interface import create
@@ -97,25 +97,29 @@ def test_a_config_takes_whatever_is_registered(mine: None) -> None:
         ),
         (
             {"recurrence": "rigid", "first_pass": {"name": "coarse"}},
-            "first-pass-conflict",
+            "conflicting-options",
             "recurrence: rigid",
         ),
         ({"backend": "cude"}, "invalid-value", r"search.backend: cude is not allowed; did you mean cuda\?"),
         (
             {"backend": "auto", "first_pass": {"name": "ears"}},
-            "first-pass-conflict",
+            "conflicting-options",
             "backend: auto",
         ),
-        ({"first_pass": {"name": "ears", "factor": 3}}, "factor-not-taken", "search.first_pass: .*ears takes no"),
+        ({"first_pass": {"name": "ears", "factor": 3}}, "unused-option", "search.first_pass: .*ears takes no"),
         (
             {"distance": "kl", "normalise": "none", "floor": 0.01, "distance_options": {"floor": 0.1}},
-            "option-twice",
+            "conflicting-options",
             "search: floor",
         ),
-        ({"recurrence": "segmental", "band": 3, "recurrence_options": {"band": 3}}, "option-twice", "search: band"),
+        (
+            {"recurrence": "segmental", "band": 3, "recurrence_options": {"band": 3}},
+            "conflicting-options",
+            "search: band",
+        ),
         (
             {"first_pass": {"name": "coarse", "options": {"factor": 3}}},
-            "keys-among-options",
+            "conflicting-options",
             "search.first_pass: factor",
         ),
         (
@@ -134,7 +138,7 @@ def test_what_is_not_there_or_not_taken_is_told_with_its_key(
 
 
 def test_an_export_that_is_not_there() -> None:
-    with raises(config_codes.INVALID_VALUE, key="report.exports[1]", value="cvs", meant="; did you mean csv?"):
+    with raises(families.INVALID_VALUE, key="report.exports[1]", value="cvs", meant="; did you mean csv?"):
         config_from_dict({**LEAST, "report": {"exports": ["labels", "cvs"]}})
 
 
@@ -212,9 +216,9 @@ def test_entry_points_add_to_a_registry(installed: None) -> None:
     assert create("strange", 3).unit == 2048
     assert DISTANCES["cosine"].target == COSINE  # what is ours stays ours
     assert FEATURES["ears"] == Entry("strange:Bare", 1)  # of an extractor its class is enough
-    with raises(registry_codes.NOT_AN_ENTRY, target="strange:Bare", kind="distance", type="DistanceEntry"):
+    with raises(families.EXTENSION, target="strange:Bare", kind="distance", type="DistanceEntry"):
         create("bare", 3)
-    with raises(registry_codes.BROKEN_ENTRY_POINT, kind="distance", name="gone", target="strange:Gone"):
+    with raises(families.EXTENSION, kind="distance", name="gone", target="strange:Gone"):
         create("gone", 3)
 
 

@@ -39,7 +39,7 @@ from swsdist.report.data import (
 )
 from swsdist.report.page import det_plot, histogram_plot, render_page
 from swsdist.report.summary import fixed, print_summary, short, span, summary_lines, thresholds
-from tests.support.pages.report_json import page as reference_page
+from tools.pages.report_json import page as reference_page
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
 SOUND = "data:audio/wav;base64,UklGRgAAAABXQVZF"
@@ -301,7 +301,7 @@ def test_a_wrong_version_does_not_fit() -> None:
 
 
 def test_the_reference_page_says_what_the_code_says() -> None:
-    assert REFERENCE.read_text(encoding="utf-8") == reference_page(), "write it anew: python -m tests.support.pages"
+    assert REFERENCE.read_text(encoding="utf-8") == reference_page(), "write it anew: python -m tools.pages"
 
 
 # report.html

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from swsdist.core.codes import pipeline as codes
+from swsdist.core.codes import families
 from swsdist.report.costs import (
     factors,
     indexing_speed_factor,
@@ -50,7 +50,7 @@ def test_processing_load_weighs_indexing_by_lambda() -> None:
 
 @pytest.mark.parametrize("weight", [-0.1, 1.1, math.nan])
 def test_processing_load_refuses_a_weight_outside_its_range(weight: float) -> None:
-    with raises(codes.INVALID_PL_WEIGHT):
+    with raises(families.INVALID_VALUE):
         processing_load(0.5, 0.2, 2.0, 4.0, weight)
 
 
@@ -88,5 +88,5 @@ def test_what_is_not_known_leaves_the_rest() -> None:
     ],
 )
 def test_impossible_numbers_are_refused(given: dict, named: str) -> None:
-    with raises(codes.INVALID_COST, quantity=named):
+    with raises(families.INVALID_VALUE, quantity=named):
         factors(**given)

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from swsdist.core.codes import families
 from swsdist.core.codes import score as codes
 from swsdist.core.types import TRIALS
 from swsdist.score.compare.paired import decided_at
@@ -146,7 +147,7 @@ def test_no_reference_at_all(rows: Rows) -> None:
 
 
 def test_what_is_not_defined() -> None:
-    with raises(codes.INVALID_RANK, rank=0):
+    with raises(families.INVALID_VALUE, rank=0):
         per_query(trials(LIST), n=0)
 
 

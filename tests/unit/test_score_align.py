@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from swsdist.core.codes import families
 from swsdist.core.codes import score as codes
 from swsdist.core.types import DETECTIONS, REFERENCES, TRIALS
 from swsdist.score.align import align, decimals, score_limits
@@ -132,11 +133,11 @@ def test_minimal_columns_and_wider_types() -> None:
             "detections, row 2",
             {"column": "end"},
         ),
-        (detections((1.0, 0.9, 0.5)), references(), codes.END_BEFORE_START, "detections, row 1", {}),
-        (detections(), references((1.0, 0.9)), codes.END_BEFORE_START, "references, row 1", {}),
+        (detections((1.0, 0.9, 0.5)), references(), families.INVALID_TIMES, "detections, row 1", {}),
+        (detections(), references((1.0, 0.9)), families.INVALID_TIMES, "references, row 1", {}),
         (detections().drop_columns(["score"]), references(), codes.ABSENT_COLUMN, "detections", {"column": "score"}),
         (detections(), references().drop_columns(["doc_id"]), codes.ABSENT_COLUMN, "references", {"column": "doc_id"}),
-        (detections(), references((1.0, 2.0, None)), codes.EMPTY_CELL, "references, row 1", {"column": "query_id"}),
+        (detections(), references((1.0, 2.0, None)), families.BAD_CELL, "references, row 1", {"column": "query_id"}),
     ],
 )
 def test_refused(found: pa.Table, true: pa.Table, code: Any, where: str, values: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swsdist.core.codes import families
 from swsdist.core.codes import score as evaluation_codes
 from swsdist.core.codes import score as score_codes
 from swsdist.core.types import EXCERPTS, LEXEMES
@@ -49,18 +50,18 @@ def test_functions_take_pandas() -> None:
 
 
 def test_what_is_refused() -> None:
-    with raises(evaluation_codes.DUPLICATE_TASK_ROWS, where="terms", count=1):
+    with raises(families.DUPLICATE_NAME, where="terms", count=1):
         make_task(TRUE, total_seconds=10.0, terms={"query_id": ["a", "a"], "term": ["x", "y"]})
     twice = {name: [*column, column[0]] for name, column in TRUE.items()}
-    with raises(evaluation_codes.DUPLICATE_TASK_ROWS, where="references", count=1):
+    with raises(families.DUPLICATE_NAME, where="references", count=1):
         make_task(twice, total_seconds=10.0)
-    with raises(evaluation_codes.UNSUPPORTED_TRIAL_UNIT, protocol="stdeval", unit="document"):
+    with raises(families.UNSUPPORTED, protocol="stdeval", unit="document"):
         make_task(TRUE, total_seconds=10.0, protocol=protocol("stdeval", trials="document"))
-    with raises(score_codes.INVALID_DECISION, decision="MAYBE"):
+    with raises(families.BAD_CELL, decision="MAYBE"):
         make_system({**FOUND, "decision": ["YES", "MAYBE", "NO", "YES"]})
-    with raises(score_codes.NOT_TABULAR):
+    with raises(families.MALFORMED_FILE):
         make_task({"query_id": ["a"], "start": [1.0, 2.0]}, total_seconds=10.0)
-    with raises(score_codes.INVALID_TRIAL_COUNT):
+    with raises(families.INVALID_VALUE):
         make_task(TRUE, total_seconds=1e300)
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from swsdist.audio import synthesis
 from swsdist.audio.synthesis import LONGEST, demand_voice, speak
-from swsdist.core.codes import Code, searcher
+from swsdist.core.codes import Code, families, searcher
 from swsdist.core.codes import audio as audio
 from swsdist.core.errors import SwsdistError, TermError
 from tests.support.coded import raises
@@ -47,13 +47,13 @@ def test_any_text_is_spoken_or_refused(start: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "voice", "code"),
     [
-        ("hello", "espeak:en-us", audio.NO_SUCH_SYNTHESISER),
-        ("hello", "en-us", audio.NO_SUCH_SYNTHESISER),
-        ("hello", "espeak-ng:en-uss", audio.NO_SUCH_VOICE),
-        ("hello", "espeak-ng:", audio.NO_SUCH_VOICE),
-        ("hello", "espeak-ng:en-us+nobody", audio.NO_SUCH_VOICE),
-        ("hello", "espeak-ng:--help", audio.NO_SUCH_VOICE),
-        ("hello", "espeak-ng:../../etc/passwd", audio.NO_SUCH_VOICE),
+        ("hello", "espeak:en-us", families.UNKNOWN_NAME),
+        ("hello", "en-us", families.UNKNOWN_NAME),
+        ("hello", "espeak-ng:en-uss", families.UNKNOWN_NAME),
+        ("hello", "espeak-ng:", families.UNKNOWN_NAME),
+        ("hello", "espeak-ng:en-us+nobody", families.UNKNOWN_NAME),
+        ("hello", "espeak-ng:--help", families.UNKNOWN_NAME),
+        ("hello", "espeak-ng:../../etc/passwd", families.UNKNOWN_NAME),
         ("привет", VOICE, audio.UNREADABLE_SCRIPT),
         ("good こんにちは", VOICE, audio.UNREADABLE_SCRIPT),
         ("...", VOICE, audio.SOUNDLESS_TEXT),
@@ -100,7 +100,7 @@ def test_a_program_that_is_not_there_fails_or_hangs(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(synthesis, "TIMEOUT", 1.0)
     monkeypatch.setenv("PATH", str(tmp_path))
     synthesis._voices.cache_clear()
-    with raises(audio.NO_SYNTHESISER, program="flite"):
+    with raises(families.NOT_INSTALLED, program="flite"):
         demand_voice("flite:slt")
     program = tmp_path / "flite"
     for body, ending in (("echo no >&2; exit 3", "exit status 3"), ("exec /bin/sleep 60", "more than 1 s")):

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError
 from swsdist.features.ssl import extractor
@@ -84,24 +85,24 @@ def test_weights_in_several_files(tmp_path: Path) -> None:
         (
             {**CONFIG, "model_type": "bert", "conv_kernel": None},
             FRONT,
-            codes.MODEL_KEY_MISSING,
+            families.UNUSABLE_MODEL,
             {"keys": "conv_kernel"},
         ),
-        ({"model_type": "bert", "hidden_size": 3}, FRONT, codes.NOT_A_SPEECH_ENCODER, {"kind": "bert"}),
-        ({**CONFIG, "model_type": "sew", "squeeze_factor": 2}, FRONT, codes.NOT_A_SPEECH_ENCODER, {"kind": "sew"}),
+        ({"model_type": "bert", "hidden_size": 3}, FRONT, families.UNUSABLE_MODEL, {"kind": "bert"}),
+        ({**CONFIG, "model_type": "sew", "squeeze_factor": 2}, FRONT, families.UNUSABLE_MODEL, {"kind": "sew"}),
         (
             {**CONFIG, "model_type": "speecht5", "is_encoder_decoder": True},
             FRONT,
-            codes.NOT_A_SPEECH_ENCODER,
+            families.UNUSABLE_MODEL,
             {"kind": "speecht5"},
         ),
         (
             {**CONFIG, "num_hidden_layers": "3"},
             FRONT,
-            codes.MODEL_KEY_MISSING,
+            families.UNUSABLE_MODEL,
             {"keys": "num_hidden_layers or encoder_layers"},
         ),
-        (CONFIG, {}, codes.MODEL_KEY_MISSING, {"keys": "sampling_rate"}),
+        (CONFIG, {}, families.UNUSABLE_MODEL, {"keys": "sampling_rate"}),
         ([], FRONT, codes.MODEL_FILE_NOT_JSON, {"detail": "it holds a list"}),
     ],
 )
@@ -146,12 +147,12 @@ def test_pickled_weights_are_not_read(tmp_path: Path) -> None:
     with raises(codes.MODEL_FILE_MISSING, file="model.safetensors"):
         read_encoder(folder)
     (tmp_path / "pytorch_model.bin").write_bytes(b"")
-    with raises(codes.PICKLED_WEIGHTS, file="pytorch_model.bin") as caught:
+    with raises(families.UNUSABLE_MODEL, file="pytorch_model.bin") as caught:
         read_encoder(folder)
     assert "AutoModel.from_pretrained" in str(caught.value.remedy)
     write(tmp_path, CTC)
     (tmp_path / "model.safetensors").unlink()
-    with raises(codes.PICKLED_WEIGHTS, auto="AutoModelForCTC"):  # AutoModel would lose the head
+    with raises(families.UNUSABLE_MODEL, auto="AutoModelForCTC"):  # AutoModel would lose the head
         read_encoder(folder)
 
 
@@ -212,7 +213,7 @@ def test_whisper_takes_no_more_than_it_takes(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(ValueError, match="chunk_seconds is 40, and whisper takes at most 30 s"):
         Ssl(model=folder, layer=1, chunk_seconds=40)
     (tmp_path / "w.json").write_text('{"a": 1}')
-    with raises(codes.BAD_LAYER_WEIGHTS):
+    with raises(families.UNUSABLE_MODEL):
         Ssl(model=folder, layers="all", weights=str(tmp_path / "w.json"))
 
 
@@ -287,7 +288,7 @@ def test_options_of_a_head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     ids=str,
 )
 def test_vocabularies_of_another_head(tmp_path: Path, tokens: object, added: object, problem: str) -> None:
-    with raises(codes.BAD_VOCABULARY, where=str(tmp_path), columns=4, problem=problem):
+    with raises(families.UNUSABLE_MODEL, where=str(tmp_path), columns=4, problem=problem):
         read_head(write_head(tmp_path, tokens, added), None)
 
 
@@ -301,7 +302,7 @@ def test_heads_that_are_not_there(tmp_path: Path) -> None:
     (tmp_path / "vocab.json").unlink()
     with raises(codes.MODEL_FILE_MISSING, file="vocab.json"):
         read_head(folder, None)
-    with raises(codes.MODEL_KEY_MISSING, where="config.json", keys="vocab_size"):
+    with raises(families.UNUSABLE_MODEL, where="config.json", keys="vocab_size"):
         read_head(write_head(tmp_path, vocab_size=None), None)
 
 
@@ -309,7 +310,7 @@ def test_a_head_for_each_language(tmp_path: Path) -> None:
     languages = {"ces": TOKENS, "hun": {"<pad>": 0, "ö": 1}}
     folder = write_head(tmp_path, languages, adapter_attn_dim=16)
     for language, said in ((None, "not set"), ("rus", "rus")):
-        with raises(codes.NO_SUCH_LANGUAGE, language=said, count=2, languages="ces, hun"):
+        with raises(families.UNKNOWN_NAME, language=said, count=2, languages="ces, hun"):
             read_head(folder, language)
     with raises(codes.MODEL_FILE_MISSING, file="adapter.hun.safetensors"):
         read_head(folder, "hun")
@@ -318,7 +319,7 @@ def test_a_head_for_each_language(tmp_path: Path) -> None:
     assert (head.columns, head.adapted) == (("<pad>", "ö"), True)
     assert [path.name for path in head.files] == ["vocab.json", "adapter.hun.safetensors"]
     write_adapter(tmp_path, "hun", 3)
-    with raises(codes.BAD_VOCABULARY, columns=3, problem="column 2 has no name"):
+    with raises(families.UNUSABLE_MODEL, columns=3, problem="column 2 has no name"):
         read_head(folder, "hun")
     for damaged in (b"", b"\xff" * 20, (2).to_bytes(8, "little") + b"{}"):
         (tmp_path / "adapter.hun.safetensors").write_bytes(damaged)
@@ -328,7 +329,7 @@ def test_a_head_for_each_language(tmp_path: Path) -> None:
     head = read_head(write_head(tmp_path, languages), "ces")
     assert (head.columns, head.adapted) == (("<pad>", "|", "a", "tʃ"), False)
     many = {f"l{k:02}": TOKENS for k in range(30)}
-    with raises(codes.NO_SUCH_LANGUAGE, count=30) as caught:
+    with raises(families.UNKNOWN_NAME, count=30) as caught:
         read_head(write_head(tmp_path, many), None)
     assert str(caught.value.values["languages"]).endswith("l19, ...")
 

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import soundfile
 
+from swsdist.core.codes import families
 from swsdist.core.codes import storage as store_codes
 from swsdist.core.errors import AudioError, StoreError
 from swsdist.core.types import DOCUMENTS, FRAMES, STATISTICS
@@ -251,7 +252,7 @@ def test_a_document_that_is_rejected_midway(tmp_path: Path) -> None:
     assert refused[0]["identity"] == "1:2"
     assert store.manifest.counts["rejected"] == 2
     assert list(check(store)) == []
-    with raises(store_codes.NO_SUCH_DOCUMENT, document="bad", channel=1):
+    with raises(families.UNKNOWN_NAME, document="bad", channel=1):
         store.features("bad")
 
 
@@ -292,7 +293,7 @@ def test_no_store(tmp_path: Path) -> None:
 )
 def test_a_damaged_manifest(tmp_path: Path, text: bytes) -> None:
     (tmp_path / "manifest.json").write_bytes(text)
-    with raises(store_codes.DAMAGED_MANIFEST) as caught:
+    with raises(families.DAMAGED_FILE) as caught:
         manifests.load(Folder(str(tmp_path)))
     assert str(tmp_path / "manifest.json") in str(caught.value)
 
@@ -300,7 +301,7 @@ def test_a_damaged_manifest(tmp_path: Path, text: bytes) -> None:
 def test_a_manifest_of_another_version(store: Store) -> None:
     values = json.loads(store.folder.read_bytes("manifest.json"))
     store.folder.write_bytes("manifest.json", json.dumps({**values, "schema": "swsdist-store/2"}).encode())
-    with raises(store_codes.UNKNOWN_STORE_SCHEMA, schema="swsdist-store/2", known="swsdist-store/7"):
+    with raises(families.MISMATCH, schema="swsdist-store/2", known="swsdist-store/7"):
         Store(store.folder)
 
 

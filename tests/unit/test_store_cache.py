@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from swsdist.core.codes import storage as store_codes
+from swsdist.core.codes import families
 from swsdist.core.errors import StoreError
 from swsdist.io.filesystem import Folder
 from swsdist.store.memory import Cache
@@ -152,5 +152,5 @@ def test_a_variable_of_the_node_names_the_folder(tmp_path: Path, monkeypatch: py
     for value in (None, ""):
         if value is not None:
             monkeypatch.setenv("NODE_DISK", value)
-        with raises(store_codes.UNSET_CACHE_VARIABLE, root="$NODE_DISK/c", variable="NODE_DISK"):
+        with raises(families.UNSET_VARIABLE, root="$NODE_DISK/c", variable="NODE_DISK"):
             Cache("$NODE_DISK/c", 1)

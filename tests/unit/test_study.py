@@ -18,6 +18,7 @@ from swsdist.calibrate.steps.by_term import Thresholding
 from swsdist.chains.sweep.reading import SweepPlace, grid_points, read_sweep
 from swsdist.chains.sweep.sweep import sweep_lists
 from swsdist.config.reading import Origin
+from swsdist.core.codes import families
 from swsdist.core.codes import score as calibrate_codes
 from swsdist.core.codes import score as score_codes
 from swsdist.core.types import TRIALS
@@ -183,7 +184,7 @@ def test_an_alpha_at_the_end_of_what_was_tried_is_told() -> None:
 
 
 def test_what_cannot_be_studied_is_told() -> None:
-    with raises(calibrate_codes.NO_SYSTEMS_TO_STUDY):
+    with raises(families.EMPTY_INPUT):
         study([])
     with raises(calibrate_codes.DUPLICATE_SYSTEM_NAME, name="one"):
         study([entry("one", 0), entry("one", 1)])

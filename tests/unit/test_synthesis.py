@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from swsdist.core.codes import testing as codes
+from swsdist.core.codes import families
 from swsdist.features.librosa import library
 from swsdist.testing.synthesis import make_corpus
 from swsdist.testing.synthesis.signal import (
@@ -230,7 +230,7 @@ def test_more_queries_than_fit_into_the_sentences(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "value"), [("seed", -1), ("documents", 1), ("queries", 0), ("voices", 1)])
 def test_too_little_is_refused(tmp_path: Path, name: str, value: int) -> None:
-    with raises(codes.SYNTHETIC_CORPUS_TOO_SMALL) as caught:
+    with raises(families.INVALID_VALUE) as caught:
         make_corpus(tmp_path / "corpus", **{name: value})
     assert caught.value.remedy is not None
     assert not (tmp_path / "corpus").exists()

@@ -11,6 +11,7 @@ import pytest
 
 from swsdist.calibrate.rescoring import Rescoring
 from swsdist.calibrate.steps.by_term import PosteriorSums, Thresholding, checked, kst_threshold
+from swsdist.core.codes import families
 from swsdist.core.codes import score as calibrate_codes
 from swsdist.core.codes import score as score_codes
 from swsdist.core.types import DETECTIONS, TRIALS
@@ -99,7 +100,7 @@ def test_scores_that_are_no_probabilities_name_the_remedy(bad: float) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "values"),
     [
-        (("kts", 10, 1.0), calibrate_codes.UNKNOWN_THRESHOLDING, {"method": "kts"}),
+        (("kts", 10, 1.0), families.UNKNOWN_NAME, {"method": "kts"}),
         (("kst", 0, 1.0), score_codes.VALUE_NOT_POSITIVE, {"name": "trials", "value": 0}),
         (("kst", 10, -1.0), score_codes.VALUE_NOT_POSITIVE, {"name": "beta", "value": -1.0}),
         (("kst", 10, 1.0, math.nan), score_codes.VALUE_NOT_POSITIVE, {"name": "alpha"}),
@@ -146,7 +147,7 @@ def test_a_sweep_needs_what_twv_needs() -> None:
     with raises(calibrate_codes.NOT_PROBABILITIES):
         of_list(aligned(("a", 1.5, True)))
     sweep = of_list(aligned(("a", 0.5, True)))
-    with raises(score_codes.NO_NONTARGET_TRIALS, trials=1):
+    with raises(families.UNDEFINED, trials=1):
         sweep.at("kst", 1.0, 1.0, trials=1)
     with raises(score_codes.VALUE_NOT_POSITIVE, name="alpha"):
         sweep.at("kst", [1.0, 0.0], 1.0, trials=10)

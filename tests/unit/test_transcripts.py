@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from swsdist.core.codes import Code
+from swsdist.core.codes import Code, families
 from swsdist.core.codes import io as io_codes
 from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import UserError
@@ -65,11 +65,11 @@ def test_ctm_a_recording_and_channel_a_lattice(tmp_path: Path) -> None:
     ("line", "code"),
     [
         ("talk1 A 0.75 -1 world", io_codes.BAD_TIME),
-        ("talk1 A nan 1 world", io_codes.BAD_NUMBER),
+        ("talk1 A nan 1 world", families.MALFORMED_LINE),
         ("talk1 A 2e9 1 world", io_codes.BAD_TIME),
-        ("talk1 A 0.75 1 world 1.5", codes.BAD_CONFIDENCE),
-        ("talk1 A 0.75", io_codes.CTM_FIELD_COUNT),
-        ("talk1 ? 0.75 1 world", io_codes.BAD_CHANNEL),
+        ("talk1 A 0.75 1 world 1.5", families.MALFORMED_LINE),
+        ("talk1 A 0.75", families.MALFORMED_LINE),
+        ("talk1 ? 0.75 1 world", families.MALFORMED_LINE),
     ],
 )
 @pytest.mark.parametrize("first", [False, True])
@@ -224,11 +224,11 @@ def test_cues_of_the_same_text(tmp_path: Path, cues: list[tuple[int, int, str]],
 @pytest.mark.parametrize(
     ("cues", "code", "line"),
     [
-        ("1\n00:00:01,000 --> 00:00:02\na\n", codes.BAD_CUE_TIMES, 2),
-        ("1\n00:00:01,000 --> 00:70:02,000\na\n", codes.BAD_CUE_TIMES, 2),
-        ("1\n-00:00:01,000 --> 00:00:02,000\na\n", codes.BAD_CUE_TIMES, 2),
-        ("1\n00:00:01,000 --> 00:00:02,000\na\n2\n00:00:03,000 --> 00:00:4\nb\n", codes.BAD_CUE_TIMES, 5),
-        ("1\n00:00:01,000 --> 00:00:02,000\na\n\nb\n", codes.CUE_WITHOUT_TIMES, 5),
+        ("1\n00:00:01,000 --> 00:00:02\na\n", families.MALFORMED_LINE, 2),
+        ("1\n00:00:01,000 --> 00:70:02,000\na\n", families.MALFORMED_LINE, 2),
+        ("1\n-00:00:01,000 --> 00:00:02,000\na\n", families.MALFORMED_LINE, 2),
+        ("1\n00:00:01,000 --> 00:00:02,000\na\n2\n00:00:03,000 --> 00:00:4\nb\n", families.MALFORMED_LINE, 5),
+        ("1\n00:00:01,000 --> 00:00:02,000\na\n\nb\n", families.MALFORMED_LINE, 5),
         ("1\n00:00:02,000 --> 00:00:01,000\na\n", codes.WORD_ENDS_BEFORE_START, 2),
     ],
 )
@@ -357,17 +357,17 @@ def test_elan_on_the_time_of_its_recording(tmp_path: Path, media: str, start: fl
     ("content", "code"),
     [
         (eaf("ts1=0 ts1=9", ""), codes.UNREADABLE_ANNOTATIONS),
-        (eaf("ts1=0", tier("a", "a1 ts1 ts9 x")), codes.UNALIGNED_ANNOTATION),
-        (eaf("ts1=0 ts2=", tier("a", "a1 ts1 ts2 x")), codes.UNALIGNED_ANNOTATION),
-        (eaf("ts1= ts2=", tier("a", "a1 ts1 ts2 x", "a2 ts2 ts1 x")), codes.UNALIGNED_ANNOTATION),
-        (eaf("", tier("a", "a1 a2 - x", "a2 a1 - x", parent="a")), codes.UNALIGNED_ANNOTATION),
+        (eaf("ts1=0", tier("a", "a1 ts1 ts9 x")), families.MISSING_TIMES),
+        (eaf("ts1=0 ts2=", tier("a", "a1 ts1 ts2 x")), families.MISSING_TIMES),
+        (eaf("ts1= ts2=", tier("a", "a1 ts1 ts2 x", "a2 ts2 ts1 x")), families.MISSING_TIMES),
+        (eaf("", tier("a", "a1 a2 - x", "a2 a1 - x", parent="a")), families.MISSING_TIMES),
         (eaf("ts1=9 ts2=5", tier("a", "a1 ts1 ts2 x")), codes.WORD_ENDS_BEFORE_START),
         (eaf("ts1=-9 ts2=5", tier("a", "a1 ts1 ts2 x")), io_codes.BAD_TIME),
         (eaf("ts1=9 ts2=x", tier("a", "a1 ts1 ts2 x")), io_codes.BAD_TIME),
-        (eaf("ts1=9", tier("a", "a1 ts1 ts1 x")).replace("TIME_SLOT_ID", "ID"), codes.UNALIGNED_ANNOTATION),
-        (eaf("", "")[:300], io_codes.MALFORMED_XML),
+        (eaf("ts1=9", tier("a", "a1 ts1 ts1 x")).replace("TIME_SLOT_ID", "ID"), families.MISSING_TIMES),
+        (eaf("", "")[:300], families.MALFORMED_XML),
         ("<html/>", io_codes.WRONG_ROOT_ELEMENT),
-        ('<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', io_codes.DECLARED_ENTITY),
+        ('<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', families.MALFORMED_XML),
     ],
 )
 def test_wrong_elan_files(tmp_path: Path, content: str, code: Code[Any]) -> None:

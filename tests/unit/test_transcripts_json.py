@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from swsdist.core.codes import Code
+from swsdist.core.codes import Code, families
 from swsdist.core.codes import io as io_codes
 from swsdist.core.codes import lattices as codes
 from swsdist.lattices.lattice import Broken, Lattice
@@ -200,11 +200,11 @@ def manifest(**more: object) -> dict[str, object]:
         ({"text": "hello"}, codes.NO_WORD_TIMES, "line 1"),
         (manifest(), codes.NO_WORD_TIMES, "line 1"),
         ({"audio_filepath": "a.wav", "duration": 3}, codes.NO_WORD_TIMES, "line 1"),
-        (manifest(word=[{"word": "b", "start_offset": 1, "end_offset": 2}]), codes.WORD_WITHOUT_TIMES, "word[0]"),
+        (manifest(word=[{"word": "b", "start_offset": 1, "end_offset": 2}]), families.MISSING_TIMES, "word[0]"),
         (manifest(word=[of("b", 0, 1)], word_confidence=[]), codes.UNKNOWN_JSON, "line 1"),
         (manifest(word=[of("b", 0, 1)], offset=-1), io_codes.BAD_TIME, "line 1"),
         (manifest(word=[of("b", -1, -1)]), io_codes.BAD_TIME, "word[0]"),
-        ({"word_segments": [{"word": "22"}]}, codes.WORD_WITHOUT_TIMES, "word_segments[0]"),
+        ({"word_segments": [{"word": "22"}]}, families.MISSING_TIMES, "word_segments[0]"),
         ({"result": [of("a", 0, 1), of("b", 2, 1)]}, codes.WORD_ENDS_BEFORE_START, "result[1]"),
         ({"result": [of("a", -0.5, 1)]}, io_codes.BAD_TIME, "result[0]"),
         ({"result": [of("a", float("nan"), 1)]}, io_codes.BAD_TIME, "result[0]"),
@@ -212,10 +212,10 @@ def manifest(**more: object) -> dict[str, object]:
         ({"result": [of("a", 0, 10**400)]}, io_codes.BAD_TIME, "result[0]"),
         ({"result": [of("a", "0", 1)]}, io_codes.BAD_TIME, "result[0]"),
         ({"result": [of("a", False, 1)]}, io_codes.BAD_TIME, "result[0]"),
-        ({"result": [of("a", 0, 1, conf=1.1)]}, codes.BAD_CONFIDENCE, "result[0]"),
-        ({"result": [of("a", 0, 1, conf=-0.1)]}, codes.BAD_CONFIDENCE, "result[0]"),
-        ({"result": [of("a", 0, 1, conf=float("nan"))]}, codes.BAD_CONFIDENCE, "result[0]"),
-        ({"result": [of("a", 0, 1, conf="high")]}, codes.BAD_CONFIDENCE, "result[0]"),
+        ({"result": [of("a", 0, 1, conf=1.1)]}, families.MALFORMED_LINE, "result[0]"),
+        ({"result": [of("a", 0, 1, conf=-0.1)]}, families.MALFORMED_LINE, "result[0]"),
+        ({"result": [of("a", 0, 1, conf=float("nan"))]}, families.MALFORMED_LINE, "result[0]"),
+        ({"result": [of("a", 0, 1, conf="high")]}, families.MALFORMED_LINE, "result[0]"),
         ({"result": [{"start": 0, "end": 1}]}, codes.UNKNOWN_JSON, "result[0]"),
         ({"result": ["a"]}, codes.UNKNOWN_JSON, "result[0]"),
         ({"result": {"language": "en"}}, codes.UNKNOWN_JSON, "result"),

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
 from swsdist.features.blocks import in_blocks
 from swsdist.features.extractors import create
@@ -85,11 +86,11 @@ def test_the_model_is_the_corpus_s_mean_and_deviation() -> None:
 def test_what_is_wrong_is_told(tmp_path: Path) -> None:
     with raises(codes.MODEL_NOT_FITTED):
         Warp().apply(np.zeros((1, 1), np.float32))
-    with raises(codes.MODEL_COLUMNS_MISMATCH, expected=2, columns=3):
+    with raises(families.MISMATCH, expected=2, columns=3):
         fitted(tmp_path, [0, 0], [1, 1]).becomes(Shape(("a", "b", "c"), "features"))
     with raises(codes.WRONG_MODEL, wanted="a mean and deviation of columns"):
         fitted(tmp_path, [0, 0], [1, 0]).becomes(Shape(("a", "b"), "features"))
-    with raises(codes.EVEN_WARP_WINDOW):
+    with raises(families.INVALID_VALUE):
         create("mfcc", {}, transforms=[("warp", {"frames": 300})])
 
 

@@ -48,6 +48,7 @@ from swsdist.audio.formats.views import check_extent, check_shape
 from swsdist.audio.streams import KILL_SIGNALS
 from swsdist.core.arrays import Singles
 from swsdist.core.codes import audio as codes
+from swsdist.core.codes import families
 from swsdist.core.errors import CutOffError
 from swsdist.io.failures import transient_messages
 from swsdist.io.local import open_counted, uncounted
@@ -362,7 +363,9 @@ class Decoded:
             raise codes.FFMPEG_CANNOT_READ(where=self.path, detail=self._complaint())
         magic, offset, _, encoding, rate, channels = _HEADER.unpack(data)
         if magic != b".snd" or encoding != _FLOAT or not rate or not channels:
-            raise codes.FFMPEG_OUTPUT(where=self.path)
+            raise families.FFMPEG_FAILED(
+                "ffmpeg wrote no AU stream of 32-bit floats", "install another version of ffmpeg", where=self.path
+            )
         self._take(offset - _HEADER.size)
         return rate, channels
 

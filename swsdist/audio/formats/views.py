@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from typing import BinaryIO, NamedTuple, Protocol, TypeAlias
 
 from swsdist.core.codes import audio as codes
+from swsdist.core.codes import families
 from swsdist.core.errors import CutOffError
 
 #: Bytes given to the decoder: these, or those of the file from the first place to the second.
@@ -136,7 +137,16 @@ def check_extent(path: str, reach: Extent, unread: str = "") -> CutOffError | No
     if unread or reach.rest or reach.foreign:
         more = f"{reach.rest} bytes more than its header counts"
         detail = unread or (more if reach.rest else "its end is numbered wrongly")
-        return codes.UNREAD_REST(where=path, detail=detail, rest=reach.rest or "BYTES")
+        return families.TRUNCATED(
+            "the file goes on after what can be read ({detail})",
+            (
+                "if that is another recording, make it a file of its own, since converters lose it: tail "
+                "-c {rest} INPUT > OUTPUT"
+            ),
+            where=path,
+            detail=detail,
+            rest=reach.rest or "BYTES",
+        )
     if reach.torn is None:
         return None
     return codes.TRUNCATED(where=path, stated=f"{reach.torn[0]} bytes", actual=f"{reach.torn[1]} bytes")

@@ -60,6 +60,7 @@ from pydantic import Field, PositiveFloat
 from swsdist.calibrate.statistics import posterior_sums
 from swsdist.calibrate.steps.interface import Json, Options, Step, Tallies, TwvParameters, of_scores
 from swsdist.core.arrays import Floats
+from swsdist.core.codes import families
 from swsdist.core.codes import score as codes
 from swsdist.core.types import DETECTIONS, with_values
 from swsdist.kernels.coding import coded
@@ -202,7 +203,12 @@ class Thresholding:
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
-            raise codes.UNKNOWN_THRESHOLDING(method=self.method, methods=", ".join(METHODS))
+            raise families.UNKNOWN_NAME(
+                "unknown thresholding method {method!r}",
+                "choose one of: {methods}",
+                method=self.method,
+                methods=", ".join(METHODS),
+            )
         for name in ("trials", "beta", "alpha"):
             if not 0 < getattr(self, name) < math.inf:
                 raise codes.VALUE_NOT_POSITIVE(name=name, value=getattr(self, name))

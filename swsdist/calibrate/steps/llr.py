@@ -45,8 +45,9 @@ from swsdist.calibrate.steps.by_term import checked, sums
 from swsdist.calibrate.steps.interface import Json, Options, Step, Tallies, TwvParameters, number_in, scores_of
 from swsdist.calibrate.steps.norms import moments
 from swsdist.core.arrays import Floats, Ints
+from swsdist.core.codes import families, warning_text
 from swsdist.core.codes import score as codes
-from swsdist.core.codes import warning_text
+from swsdist.core.errors import ConfigError
 from swsdist.kernels.coding import coded
 from swsdist.kernels.regression import Fitted, Labelled, linear, log_odds, logarithm, maximise, prior_weights, total
 from swsdist.registry.entries import Score
@@ -98,7 +99,11 @@ class LlrOptions(Options):
     @classmethod
     def _once(cls, names: tuple[Covariate, ...]) -> tuple[Covariate, ...]:
         if len(set(names)) < len(names):
-            raise codes.DUPLICATE_COVARIATE.invalid(name=next(name for name in names if names.count(name) > 1))
+            raise (
+                families.DUPLICATE_NAME.of(ConfigError)
+                .saying("duplicate covariate {name}", "name it once")
+                .invalid(name=next(name for name in names if names.count(name) > 1))
+            )
         return names
 
 

@@ -59,8 +59,9 @@ from swsdist.calibrate.steps.interface import (
     scores_of,
 )
 from swsdist.core.arrays import Floats
+from swsdist.core.codes import families, warning_text
 from swsdist.core.codes import score as codes
-from swsdist.core.codes import warning_text
+from swsdist.core.errors import ConfigError
 from swsdist.kernels.regression import (
     Fitted,
     Labelled,
@@ -167,7 +168,11 @@ class AtPriorOptions(Options):
     @model_validator(mode="after")
     def _one_of_them(self) -> AtPriorOptions:
         if self.vocabulary is not None and self.prior != "point":
-            raise codes.CONFLICTING_PRIORS.invalid()
+            raise (
+                families.CONFLICTING_OPTIONS.of(ConfigError)
+                .saying("prior and vocabulary both set the prior", "give prior or vocabulary")
+                .invalid()
+            )
         return self
 
 

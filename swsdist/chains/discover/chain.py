@@ -40,6 +40,7 @@ from swsdist.config import Config
 from swsdist.config.search import Search
 from swsdist.core.arrays import Bools, Floats
 from swsdist.core.codes import discovery as codes
+from swsdist.core.codes import families
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.text import counted
 from swsdist.core.types import columns, table_of
@@ -553,7 +554,14 @@ def notices(chain_run: ChainRun) -> list[str]:
     if chain_run.ended("documents") is not None:
         for (name, channel), (other, its) in sorted(inputs.copies.items()):
             where = f"{document_name(name, channel)} of {document_name(other, its)}"
-            left_out.add(codes.COPIES_LEFT_OUT, where=where, count=1)
+            left_out.add(
+                families.LEFT_OUT.saying(
+                    "{count} document{s} left out as copies: channels and recordings with the sound of another",
+                    "what recurs in them is counted in that one",
+                ),
+                where=where,
+                count=1,
+            )
     if chain_run.ended("classes") is not None:
         for where in _excerpts(chain_run, inputs):
             left_out.add(codes.EXCERPT, where=where, count=1)

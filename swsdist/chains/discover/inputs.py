@@ -12,7 +12,7 @@ from swsdist.config.model import Config
 from swsdist.config.search import Search
 from swsdist.config.section import Section
 from swsdist.core.arrays import Bools
-from swsdist.core.codes import discovery as codes
+from swsdist.core.codes import families
 from swsdist.discovery.clusters import Clustering
 from swsdist.discovery.neighbours import Boundaries, Matching, Neighbours, Segments, Stretches
 from swsdist.kernels.arithmetic import MAX_DISTANCE, weighted
@@ -87,11 +87,22 @@ class DiscoverInputs(SearchInputs):
         self._copies: tuple[str, dict[Key, Key]] | None = None
         for key in config.search.changed():
             if key not in _USED:
-                raise codes.UNUSED_BY_DISCOVER(where=f"search.{key}", key=key)
+                raise families.UNUSED_OPTION(
+                    "the chain discover does not use {key}: it takes the distances of frames, no method of search",
+                    "remove it",
+                    where=f"search.{key}",
+                    key=key,
+                )
         self.options = DiscoverOptions.model_validate(checked(CHAINS, "discover", config.options, "options"))  # type: ignore[type-var]
         level, unit = self.options.matching.level, unit_of(config.search)
         if round(level * unit) >= MAX_DISTANCE:  # of frames without speech, which may add to no match
-            raise codes.LEVEL_TOO_HIGH(where="options.matching.level", level=level, most=MAX_DISTANCE / unit)
+            raise families.INVALID_VALUE(
+                "no frames are farther apart than the level {level}: all would add to a match, silence too",
+                "give less than {most:.4g}, the greatest distance",
+                where="options.matching.level",
+                level=level,
+                most=MAX_DISTANCE / unit,
+            )
 
     @property
     def copies(self) -> dict[Key, Key]:
@@ -105,6 +116,10 @@ class DiscoverInputs(SearchInputs):
     def read(self, labels: frozenset[str]) -> None:
         """Read the corpus, and refuse features in which speech is unknown."""
         if not self.from_audio:
-            raise codes.UNMARKED_SPEECH(where="features")
+            raise families.MISSING_INPUT(
+                "frames of other programs do not tell where speech is",
+                "add a track that is made of the recordings to features, such as mfcc",
+                where="features",
+            )
         self.demand_searchable()
         super().read(labels)

@@ -51,9 +51,9 @@ from swsdist.chains.report.publish import FILES, publish_report, scored_of
 from swsdist.chains.report.reporting import build_report, rejected_rows, summary
 from swsdist.config import Config, load_config
 from swsdist.config.loader import FileAssignment
+from swsdist.core.codes import families, line_of
 from swsdist.core.codes import fuse as codes
-from swsdist.core.codes import line_of
-from swsdist.core.errors import SwsdistError
+from swsdist.core.errors import ConfigError, SwsdistError
 from swsdist.core.fingerprint import fingerprint, slot_of, slots_of
 from swsdist.core.numbers import seconds_to_frame
 from swsdist.core.types import DETECTIONS, JOINED, JOINED_TRIALS
@@ -309,7 +309,9 @@ def configs(inputs: FuseInputs) -> dict[str, Config]:
         config = load_config(system.config, sets, corpus=corpus, run=inputs.place(system))
         if not is_chain(CHAINS, config.chain, "searches"):
             fusible = ", ".join(name for name in CHAINS if is_chain(CHAINS, name, "searches"))
-            raise codes.UNFUSIBLE_CHAIN(
+            raise families.WRONG_KIND.of(ConfigError)(
+                "the config of system {system} has the chain {chain}; a fusion takes runs of the chain {fusible}",
+                "name configs of the chain {fusible}",
                 where=f"options.systems: {system.name}: {system.config}",
                 system=system.name,
                 chain=config.chain,
@@ -335,8 +337,12 @@ def demand_configured(inputs: FuseInputs) -> None:
         was = inputs.chain_runs[name].config
         before = settings_of(was)
         if differ := [key for key, value in settings_of(config).items() if before.get(key) != value]:
-            raise codes.CHANGED_SYSTEM_CONFIG(
-                where=f"options.systems: {name} ({config.run})", system=name, keys=", ".join(differ)
+            raise families.CHANGED_INPUT.of(ConfigError)(
+                "the run of system {system} differs from its config in {keys}",
+                "run the fusion again without --only; in a sweep give systems with different configs different names",
+                where=f"options.systems: {name} ({config.run})",
+                system=name,
+                keys=", ".join(differ),
             )
 
 
@@ -786,7 +792,12 @@ def build(config: Config, ledger: Ledger) -> Chain:
     inputs.files.update(files_of(config))
     covariates = required_statistics(config.calibrate)
     if of_candidates := load_statistics(covariates, "candidates"):
-        raise codes.CANDIDATES_OF_A_FUSION(where="calibrate.options", statistics=", ".join(of_candidates))
+        raise families.UNSUPPORTED.of(ConfigError)(
+            "a step asks for {statistics}, and a fusion has no candidates of its own",
+            "leave the covariates mean and deviation out; those of examples and of the list are known",
+            where="calibrate.options",
+            statistics=", ".join(of_candidates),
+        )
     lists = tuple(ExternalTable(inputs.place(system), TABLES[options.scores]) for system in options.systems)
     deciding: list[Step | Stage] = [Step("decide", Decide(), {"detections": "impute-scores:filled"})]
     if options.between_queries:

@@ -13,7 +13,9 @@ from pydantic import Field, PositiveInt, model_validator
 
 from swsdist.config import Config
 from swsdist.config.section import ONE_OR_MORE, IsPath, Section
+from swsdist.core.codes import families
 from swsdist.core.codes import fuse as codes
+from swsdist.core.errors import ConfigError
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import SHARED
 from swsdist.pipeline.chain_run import ChainRun
@@ -43,9 +45,15 @@ class FusedSystem(Section):
     @model_validator(mode="after")
     def _has_run_or_config(self) -> FusedSystem:
         if (self.run is None) == (self.config is None):
-            raise codes.RUN_OR_CONFIG.invalid(system=self.name)
+            raise (
+                families.CONFLICTING_OPTIONS.of(ConfigError)
+                .saying("system {system} needs either a run or a config", "give run or config")
+                .invalid(system=self.name)
+            )
         if self.run is not None and self.set:
-            raise codes.SET_WITHOUT_CONFIG.invalid(system=self.name)
+            raise families.UNUSED_OPTION.saying(
+                "`set` of system {system} has no config to change", "give config instead of run"
+            ).invalid(system=self.name)
         return self
 
 
@@ -87,9 +95,16 @@ class FuseOptions(Section):
         names = [system.name for system in self.systems]
         for name in names:
             if names.count(name) > 1:
-                raise codes.DUPLICATE_SYSTEM.invalid(count=names.count(name), system=name)
+                raise (
+                    families.DUPLICATE_NAME.of(ConfigError)
+                    .saying("{count} systems are named {system}", "give each another name")
+                    .invalid(count=names.count(name), system=name)
+                )
         if names and self.found_by > len(names):
-            raise codes.MAJORITY_TOO_LARGE.invalid(found_by=self.found_by, systems=len(names))
+            raise families.INVALID_VALUE.saying(
+                "found_by asks for {found_by} systems, and there are {systems}",
+                "give at most {systems}, or more systems",
+            ).invalid(found_by=self.found_by, systems=len(names))
         return self
 
 
@@ -125,8 +140,12 @@ class FuseInputs(CorpusInputs):
             chain_run = load_chain_run(Folder(self.place(system), self.config.storage))
             where = f"options.systems: {system.name}"
             if not isinstance(chain_run.chain.inputs, SearchInputs) or chain_run.chain.source("detections") is None:
-                raise codes.NOT_A_SEARCH_RUN(
-                    where=f"{where} ({chain_run.run.path()})", system=system.name, chain=chain_run.config.chain
+                raise families.WRONG_KIND.of(ConfigError)(
+                    "system {system} is a run of the chain {chain}, which has no search of its own",
+                    "name runs of the chain search",
+                    where=f"{where} ({chain_run.run.path()})",
+                    system=system.name,
+                    chain=chain_run.config.chain,
                 )
             if chain_run.ended("scored") is None:
                 raise codes.UNFINISHED_SYSTEM(where=f"{where} ({chain_run.run.path()})", system=system.name)
@@ -149,7 +168,12 @@ class FuseInputs(CorpusInputs):
             return
         for name, chain_run in self.chain_runs.items():
             if chain_run.chain.inputs.corpus.own_places != self.corpus.own_places:
-                raise codes.OWN_PLACES_DIFFER(where=f"options.systems: {name} ({chain_run.run.path()})", system=name)
+                raise families.MISMATCH.of(ConfigError)(
+                    "either system {system} or the fusion leaves out queries' own places, but not both",
+                    "give all the same corpus.own_places and the same kind of trials",
+                    where=f"options.systems: {name} ({chain_run.run.path()})",
+                    system=name,
+                )
             for what, of in _SEARCHED.items():
                 in_corpus, in_system = of(self), of(chain_run.chain.inputs)
                 if in_corpus.equals(in_system):
@@ -203,7 +227,13 @@ def options_of(config: Config) -> FuseOptions:
     """
     options = FuseOptions.model_validate(checked(CHAINS, "fuse", config.options, "options"))  # type: ignore[type-var]
     if not options.systems:
-        raise codes.NO_SYSTEMS(where="options.systems")
+        raise families.EMPTY_INPUT.of(ConfigError)(
+            "no systems to fuse", "name some: {{name, run}} or {{name, config}} each", where="options.systems"
+        )
     if options.missing == "rescore" and options.scores == "final":
-        raise codes.FINAL_SCORES_RESCORED(where="options.missing: rescore")
+        raise families.UNSUPPORTED.of(ConfigError)(
+            "rescored places have normalised scores, not final ones",
+            "set options.scores: normalised, or missing: average",
+            where="options.missing: rescore",
+        )
     return options

@@ -27,9 +27,9 @@ from swsdist.chains.lattices.inputs import LatticeInputs
 from swsdist.chains.lattices.options import Documents, LatticesOptions, Speech
 from swsdist.chains.lattices.recordings import FileSource, FrameSource
 from swsdist.config import Config
+from swsdist.core.codes import families
 from swsdist.core.codes import lattices as lattices_codes
-from swsdist.core.codes import pipeline as codes
-from swsdist.core.errors import DataError, UnusableError
+from swsdist.core.errors import ConfigError, DataError, UnusableError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.needs import LEAST, Needs
 from swsdist.lattices.packed import Recipe
@@ -398,13 +398,23 @@ def build(config: Config, ledger: Ledger) -> Chain:
     takes = ("text", "lattices") if inputs.frames is not None else ("text",)
     methods = [name for name in METHODS if METHODS[name].reads == LATTICE_STORE and METHODS[name].queries in takes]
     if method not in methods:
-        raise codes.NOT_A_LATTICE_METHOD(
-            where="search.method", method=method, source=source, methods=", ".join(methods)
+        raise families.UNSUPPORTED.of(ConfigError)(
+            "the method {method} does not search lattices of the source {source}",
+            "set search.method to one of: {methods}",
+            where="search.method",
+            method=method,
+            source=source,
+            methods=", ".join(methods),
         )
     if inputs.frames is None and config.features != Config.model_fields["features"].default:
         raise lattices_codes.OPTION_OF_OTHER_SOURCE(where="features", key="features", sources="frames", source=source)
     if inputs.options.terms.patterns and METHODS[method].queries == "lattices":
-        raise lattices_codes.PATTERNS_OF_LATTICES(where="options.terms.patterns", method=method)
+        raise families.UNSUPPORTED.of(ConfigError)(
+            "the method {method} aligns whole labels: it searches no patterns",
+            "leave options.terms.patterns out, or set search.method: lattice",
+            where="options.terms.patterns",
+            method=method,
+        )
     chain = assemble(config, ledger, tuple(_steps(config, inputs)), inputs)
     return dataclasses.replace(chain, check=check, stages=chain.steps)
 

@@ -9,7 +9,9 @@ from typing import Annotated, Any, Literal, NamedTuple, Protocol
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from swsdist.config.section import ChainOptions, IsPath, NameIn, Section
+from swsdist.core.codes import families
 from swsdist.core.codes import lattices as codes
+from swsdist.core.errors import ConfigError
 from swsdist.core.needs import LEAST, Needs
 from swsdist.lattices.decoding import Decoding
 from swsdist.lattices.packed import Recipe
@@ -94,7 +96,14 @@ class LatticesOptions(ChainOptions):
                     key=f"options.{key}", source=self.source, sources=" or ".join(sources)
                 )
         if self.texts is not None and RECOGNISERS[self.recogniser.name].holds != "words":
-            raise codes.TEXTS_NEED_WORDS.invalid(name=self.recogniser.name)
+            raise (
+                families.UNSUPPORTED.of(ConfigError)
+                .saying(
+                    "the recogniser {name} hears no words, so it gives a text no times",
+                    "take one of words, such as whisper or pocketsphinx",
+                )
+                .invalid(name=self.recogniser.name)
+            )
         return self
 
     @property

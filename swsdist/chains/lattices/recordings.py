@@ -23,6 +23,7 @@ from swsdist.chains.lattices.options import Labeller, LatticeInput, LatticesOpti
 from swsdist.config import Config
 from swsdist.core.arrays import Singles
 from swsdist.core.codes import corpora as corpora_codes
+from swsdist.core.codes import families
 from swsdist.core.codes import lattices as codes
 from swsdist.core.codes import storage as storage_codes
 from swsdist.core.errors import DataError, SwsdistError, TermError, UserError
@@ -120,11 +121,35 @@ class FileSource(Source):
             if better is None and path.rpartition(".")[2].lower() in ENDINGS:
                 return  # recordings beside their transcripts, see `_recordings`
             if better is None and "://" not in path and not is_readable(path):
-                self._inputs.notices.add(codes.UNREADABLE_LATTICE, where=path, count=1)
+                self._inputs.notices.add(
+                    families.LEFT_OUT.saying(
+                        "{count} file{s} or folder{s} left out: permission denied", "check the permissions (ls -l)"
+                    ),
+                    where=path,
+                    count=1,
+                )
             elif better is None:
-                self._inputs.notices.inform(codes.NOT_A_LATTICE, where=path, count=1)
+                self._inputs.notices.inform(
+                    families.LEFT_OUT.saying(
+                        (
+                            "{count} file{s} left out: of no format of lattices, or of another than "
+                            "options.lattices.format"
+                        ),
+                        "remove the files",
+                    ),
+                    where=path,
+                    count=1,
+                )
             else:
-                self._inputs.notices.inform(codes.BETTER_LATTICE, where=path, count=1, format=better)
+                self._inputs.notices.inform(
+                    families.LEFT_OUT.saying(
+                        "{count} file{s} left out: the same transcript is there as {format}",
+                        "remove the files, or name a format (options.lattices.format)",
+                    ),
+                    where=path,
+                    count=1,
+                    format=better,
+                )
 
         return find_files(self.path, self._options.lattices.format, self._config.storage, skipped)
 
@@ -144,7 +169,14 @@ class FileSource(Source):
         if all(row["unread"] for row in rows.values()):
             fault = "it holds none" if first is None else f"{first.where}: {first.message}"
             advice = "see their format" if first is None else first.remedy
-            raise codes.NO_READABLE_LATTICE(where=self.path, files=len(self.files), first=fault, advice=advice)
+            raise families.EMPTY_INPUT.of(DataError)(
+                "none of the {files} files holds a lattice that can be read; the first: {first}",
+                "{advice}",
+                where=self.path,
+                files=len(self.files),
+                first=fault,
+                advice=advice,
+            )
         return pa.Table.from_pylist([rows[key] for key in sorted(rows)], PLACED if self.segments else CORPUS)
 
     def rows(self) -> tuple[dict[tuple[str, int], dict[str, Any]], SwsdistError | None]:
@@ -188,7 +220,12 @@ class FileSource(Source):
 
     def _segment(self, doc_id: str) -> tuple[str, float, float]:
         if doc_id not in self.segments:
-            raise codes.NO_SEGMENT(where=self._options.lattices.segments, utterance=doc_id)
+            raise families.UNKNOWN_NAME.of(DataError)(
+                "no segment of the utterance {utterance}",
+                "add it, or leave out options.lattices.segments",
+                where=self._options.lattices.segments,
+                utterance=doc_id,
+            )
         return self.segments[doc_id]
 
 
@@ -258,10 +295,18 @@ def read_words(path: str, storage: Mapping[str, Any]) -> dict[int, str]:
             continue
         where = f"{path}:{line}"
         if len(fields) != 2:
-            raise codes.WORDS_LINE(where=where, text=text.strip())
+            raise families.MALFORMED_LINE(
+                "the line is not WORD NUMBER: {text}", "give Kaldi's words.txt", where=where, text=text.strip()
+            )
         number = integer(fields[1], "number", where)
         if number in result:
-            raise codes.DUPLICATE_WORD_NUMBER(where=where, number=number, word=result[number])
+            raise families.DUPLICATE_NAME(
+                "a second word of the number {number}; the first is {word}",
+                "keep one of them",
+                where=where,
+                number=number,
+                word=result[number],
+            )
         result[number] = fields[0]
     return result
 
@@ -502,7 +547,11 @@ def texts_of(doc_ids: Set[str], path: str, storage: Mapping[str, Any]) -> tuple[
         parts[name].append(text)
     texts = {name: " ".join(some).strip() for name, some in parts.items()}
     if not any(texts.values()):
-        raise codes.NO_GIVEN_TEXTS(where=path)
+        raise families.EMPTY_INPUT(
+            "no texts: neither TXT files nor transcripts of any format, or all are empty",
+            "put NAME.txt beside NAME.wav; or name a table of recordings and texts: --text FILE.csv",
+            where=path,
+        )
     stems = {name: _without_ending(name) for name in texts}
     found = {name: name for name in stems if name in doc_ids}
     for name, stem in stems.items():

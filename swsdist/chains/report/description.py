@@ -37,6 +37,7 @@ from swsdist.audio.speech import BINS, HOP, WINDOW, Counts, Listener, Meter, sig
 from swsdist.config import Config
 from swsdist.core.arrays import Ints
 from swsdist.core.codes import discovery as codes
+from swsdist.core.codes import families
 from swsdist.core.errors import AudioError
 from swsdist.core.types import CORPUS
 from swsdist.corpora.documents import ENDINGS, kind_of, part_of
@@ -115,7 +116,11 @@ def queries_of(
     for row, length in zip(rows, lengths, strict=True):
         if isinstance(length, AudioError):
             notices.add(
-                codes.UNUSABLE_EXAMPLE, where=f"{row['query_id']}, example {row['example']}: {length.message}", count=1
+                families.UNUSABLE_INPUT.saying(
+                    "{count} unusable query example{s}; a run rejects them", "correct or remove them"
+                ),
+                where=f"{row['query_id']}, example {row['example']}: {length.message}",
+                count=1,
             )
         by_query.setdefault(row["query_id"], []).append((row, None if isinstance(length, AudioError) else length))
     true: dict[str, list[Mapping[str, Any]]] = {}
@@ -240,7 +245,11 @@ def measure_acoustics(
 def _usable(row: Mapping[str, Any], result: Acoustics | AudioError | None, notices: Notices) -> Acoustics | None:
     if not isinstance(result, AudioError):
         return result
-    notices.add(codes.UNUSABLE_RECORDING, where=f"{result.where or row['path']}: {result.message}", count=1)
+    notices.add(
+        families.UNUSABLE_INPUT.saying("{count} unusable recording{s}; a run rejects them", "correct or remove them"),
+        where=f"{result.where or row['path']}: {result.message}",
+        count=1,
+    )
     return None
 
 

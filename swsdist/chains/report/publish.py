@@ -23,7 +23,8 @@ from swsdist.accounts.journal import cpu_seconds
 from swsdist.chains.report.reporting import build_report, rejected_rows, result_digests
 from swsdist.config import Config, config_from_dict
 from swsdist.config.section import Section
-from swsdist.core.codes import pipeline as codes
+from swsdist.core.codes import families
+from swsdist.core.errors import UserError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import NODES, REJECTED
 from swsdist.evaluation.comparison import ScoredSystem
@@ -234,7 +235,9 @@ def scored_of(name: str, chain_run: ChainRun) -> ScoredSystem:
     path = chain_run.run.path()
     result = chain_run.results("measures", Measured)
     if not result:
-        raise codes.UNSCORED_RUN(where=path)
+        raise families.NOT_FINISHED.of(UserError)(
+            "this run was not scored", "give references (corpus.references) and run it again", where=path
+        )
     measures = result[0].measures
     inputs: CorpusInputs = chain_run.chain.inputs
     return ScoredSystem.of(

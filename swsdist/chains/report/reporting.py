@@ -21,6 +21,7 @@ from swsdist.audio.formats import ffmpeg
 from swsdist.audio.reader import PAGE_RATE, data_uri, probe, read_clip
 from swsdist.calibrate.procedure import queries_without_threshold
 from swsdist.config import dump_config, without_secrets
+from swsdist.core.codes import families
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.codes.score import UNJUDGED_DETECTIONS
 from swsdist.core.errors import AudioError
@@ -90,9 +91,23 @@ def notices(chain_run: ChainRun) -> list[str]:
     for result in chain_run.results("measures", Measured):
         measures, count = result.measures, result.point["true"]
         if measures.get("stwv") == 0:
-            late.add(codes.ALL_MISSED, where=references, count=count)
+            late.add(
+                families.ALL_MISSED.saying(
+                    "{count} of {count} true occurrences missed",
+                    "compare names, channels and times of references and documents",
+                ),
+                where=references,
+                count=count,
+            )
         elif measures.get("pooled_maximum") == 1 and measures.get("mtwv") == 1 and count >= MANY:
-            late.add(codes.ALL_FOUND, where=references, count=count)
+            late.add(
+                families.ALL_FOUND.saying(
+                    "{count} of {count} true occurrences found, and no false alarm",
+                    "check that the queries are not cut from the documents",
+                ),
+                where=references,
+                count=count,
+            )
         if result.left_out:
             late.add(codes.UNSCORED_QUERIES, where=result.left_out[0], count=len(result.left_out))
     if labels := sorted({source.file for source in supervisions(inputs)}):
@@ -123,7 +138,12 @@ def note_store(inputs: CorpusInputs) -> Notices:
     if inputs.store.manifest is not None and not inputs.from_audio:
         paths = inputs.store.open().documents(columns=["path"])["path"].to_pylist()
         if 0 < paths.count("") < len(paths):  # where none has one, the export of clips says so
-            late.add(codes.SOUNDLESS_DOCUMENTS, where=store, count=paths.count(""), of=len(paths))
+            late.add(
+                families.NO_SOUND.saying("{count} of {of} documents without a recording: their hits have no sound"),
+                where=store,
+                count=paths.count(""),
+                of=len(paths),
+            )
     if inputs.store.manifest is not None and (gone := inputs.store.manifest.counts["statistics_gone"]):
         late.add(codes.GONE_RECORDINGS, where=store, count=int(gone), store=store)
     _note_outgrown(inputs.store, late)

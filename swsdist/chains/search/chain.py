@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from swsdist.chains.check import assemble
 from swsdist.config import Config
-from swsdist.core.codes import pipeline as codes
+from swsdist.core.codes import families
+from swsdist.core.errors import ConfigError
 from swsdist.pipeline.chain import Chain
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.registries import METHODS
@@ -18,7 +19,13 @@ def build(config: Config, ledger: Ledger) -> Chain:
     """
     takes = METHODS[config.search.method].queries
     if takes != "spoken":
-        raise codes.METHOD_TAKES_OTHER_QUERIES(where="search.method", method=config.search.method, takes=takes)
+        raise families.UNSUPPORTED.of(ConfigError)(
+            "the method {method} takes {takes} queries, and the chain search spoken ones",
+            "name the chain that belongs to the method (key chain)",
+            where="search.method",
+            method=config.search.method,
+            takes=takes,
+        )
     chain = assemble(config, ledger)
     if not config.options:
         return chain

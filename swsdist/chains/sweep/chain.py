@@ -43,7 +43,7 @@ from swsdist.chains.sweep.planning import RESCORED as RESCORED_MEASURES
 from swsdist.config import Config
 from swsdist.config.model import Calibrate
 from swsdist.core.arrays import Floats, Ints
-from swsdist.core.codes import fuse as codes
+from swsdist.core.codes import families
 from swsdist.core.errors import DataError, LockedError, StorageError, UserError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import TRIALS, columns
@@ -338,7 +338,12 @@ def build(config: Config, ledger: Ledger) -> Chain:
         ConfigError: unknown options.
     """
     if config.options.keys() - {"searched", "queries", "sums", "tolerance", "conventions", "rejects_all", "points"}:
-        raise codes.SWEEP_OPTIONS(where="options", options=", ".join(config.options))
+        raise families.UNUSED_OPTION(
+            "the chain sweep has no options {options}",
+            "leave chain: sweep to `swsdist sweep`, which writes its options",
+            where="options",
+            options=", ".join(config.options),
+        )
     searched = str(config.options.get("searched", ""))
     reads = {"trials": ExternalTable(config.run, "aligned", searched)} if searched else {}
     listed = dict(reads)

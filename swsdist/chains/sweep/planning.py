@@ -26,7 +26,7 @@ from swsdist.config.loader import Assignment, FileAssignment
 from swsdist.config.model import Calibrate, Features
 from swsdist.config.reading import folder_of
 from swsdist.config.template import shown
-from swsdist.core.codes import fuse as codes
+from swsdist.core.codes import families
 from swsdist.core.errors import ConfigError, StoreError, UserError, recast
 from swsdist.core.fingerprint import fingerprint
 from swsdist.corpora.documents import ENDINGS, kind_of
@@ -169,11 +169,21 @@ def plan_sweep(
                 alpha_of(config.calibrate)
             rules, line = scored_by(config), protocol_of(config.score).describe()
         if is_chain(CHAINS, config.chain, "of_points"):
-            raise codes.SWEPT_CHAIN(where=spec.where(number, "chain"), chain=config.chain)
+            raise families.UNSUPPORTED.of(ConfigError)(
+                "points of a sweep cannot have the chain {chain}",
+                "leave chain out",
+                where=spec.where(number, "chain"),
+                chain=config.chain,
+            )
         name = fingerprint(settings_of(config))[:12]
         if name in numbers:
-            raise codes.DUPLICATE_POINTS(
-                where=spec.where(number), first=numbers[name], second=number, keys=keys_text(keys)
+            raise families.DUPLICATE_NAME.of(ConfigError)(
+                "points {first} and {second} are the same: {keys}",
+                "leave one of them out",
+                where=spec.where(number),
+                first=numbers[name],
+                second=number,
+                keys=keys_text(keys),
             )
         numbers[name] = number
         config = _with_store(config, beside, spec.where(number))
@@ -185,7 +195,12 @@ def plan_sweep(
             groups.setdefault(shared, PointGroup(shared, _searched(config, method))).points.append(points[-1])
     if spec.file.oracle_kst:
         if not any(group.by_term for group in groups.values()):
-            raise codes.ORACLE_WITHOUT_KST(where=spec.at("oracle_kst"), measures=", ".join(RESCORED))
+            raise families.CONFLICTING_OPTIONS.of(ConfigError)(
+                "oracle_kst needs points that end in kst or sto and measure only ATWV",
+                "set measures: [{measures}], or leave oracle_kst out",
+                where=spec.at("oracle_kst"),
+                measures=", ".join(RESCORED),
+            )
         for group in groups.values():
             points += _oracles(group, len(points)) if group.by_term else []
     return Plans(tuple(points), {point.name: point for point in points if point.method is None}, groups)
@@ -313,7 +328,13 @@ def _of_point(spec: SweepSpec, number: int, of: str = "") -> Iterator[None]:
 def of_point(error: UserError | StoreError, where: str) -> ConfigError:
     """An error of a point's config, with the point's place in the sweep's file."""
     if isinstance(error, StoreError):
-        return codes.UNUSABLE_STORE_OF_POINT(where=where, detail=error.message, fix=error.remedy or "")
+        return families.MISMATCH.of(ConfigError)(
+            "the store of a point cannot be used: {detail}",
+            "{fix}",
+            where=where,
+            detail=error.message,
+            fix=error.remedy or "",
+        )
     return recast(error, ConfigError, where=where)
 
 
@@ -338,7 +359,11 @@ def _with_store(config: Config, numbers: dict[str, object], where: str) -> Confi
         config = config.model_copy(update={"options": {**config.options, "store": place}})
     if config.index.store is not None:
         if numbers.setdefault(config.index.store, features) != features:
-            raise codes.SHARED_STORE_FEATURES(where=f"{where}: index.store {config.index.store}")
+            raise families.CONFLICTING_OPTIONS.of(ConfigError)(
+                "points with different features cannot share a store",
+                "leave index.store out: each kind of features then has a store in the run folder",
+                where=f"{where}: index.store {config.index.store}",
+            )
         return config
     if "" not in numbers:
         numbers[""] = _run_features(config)
@@ -417,7 +442,9 @@ def alpha_of(settings: Calibrate) -> float:
     """
     spec = settings.options.get(settings.steps[-1], {}).get("alpha", settings.alpha)
     if not isinstance(spec, int | float) or isinstance(spec, bool) or not spec > 0:
-        raise codes.NOT_POSITIVE(where="calibrate.options", key="alpha", value=shown(spec))
+        raise families.INVALID_VALUE(
+            "{key} is {value}", "give a number above 0", where="calibrate.options", key="alpha", value=shown(spec)
+        )
     return float(spec)
 
 

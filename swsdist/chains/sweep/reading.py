@@ -43,7 +43,9 @@ from swsdist.config.reading import Draft, Origin, absolute, folder_of, read, tex
 from swsdist.config.section import Section
 from swsdist.config.template import Place, dotted, shown
 from swsdist.core.codes import config as config_codes
+from swsdist.core.codes import families
 from swsdist.core.codes import fuse as codes
+from swsdist.core.errors import ConfigError
 from swsdist.core.fingerprint import stable_hash
 from swsdist.core.text import suggestion
 from swsdist.registry.registries import quantities
@@ -99,11 +101,19 @@ def grid_points(keys: Mapping[str, object], where: SweepPlace) -> Iterator[Keys]
         ConfigError: a key has no values, or a range is invalid.
     """
     if not keys:
-        raise codes.EMPTY_GRID(where=str(where))
+        raise families.EMPTY_INPUT.of(ConfigError)(
+            "the grid is empty", "name at least one key with its values", where=str(where)
+        )
     several = [_values(values, where.below(name)) for name, values in keys.items()]
     size = math.prod(len(values) for values in several)
     if size > MOST_POINTS:
-        raise codes.LARGE_GRID(where=str(where), count=size, limit=MOST_POINTS)
+        raise families.TOO_LARGE.of(ConfigError)(
+            "the grid has {count} points, more than {limit}",
+            "take coarser steps, or draw points at random (points.random)",
+            where=str(where),
+            count=size,
+            limit=MOST_POINTS,
+        )
     for values in product(*several):
         yield dict(zip(keys, values, strict=True))
 
@@ -115,10 +125,17 @@ def list_points(rows: Sequence[object], where: SweepPlace) -> Iterator[Keys]:
         ConfigError: a point is not a mapping of keys to values, or the list is empty.
     """
     if not rows:
-        raise codes.EMPTY_LIST(where=str(where))
+        raise families.EMPTY_INPUT.of(ConfigError)(
+            "the list is empty", "name at least one point, {{key: value}}", where=str(where)
+        )
     for k, row in enumerate(rows):
         if not isinstance(row, Mapping):
-            raise codes.NOT_A_POINT(where=str(where.below(k)), value=shown(row, 60))
+            raise families.INVALID_VALUE(
+                "{value} is not a point",
+                "write it as {{key: value, ...}}",
+                where=str(where.below(k)),
+                value=shown(row, 60),
+            )
         yield {str(name): value for name, value in row.items()}
 
 
@@ -135,7 +152,9 @@ def draw_points(draws: int, seed: int, keys: Mapping[str, object], where: SweepP
         ConfigError: an invalid distribution.
     """
     if not keys:
-        raise codes.EMPTY_DRAW(where=str(where))
+        raise families.EMPTY_INPUT.of(ConfigError)(
+            "no keys to draw", "name at least one key with its distribution", where=str(where)
+        )
     by_key = {name: _distribution(value, where.below(name)) for name, value in keys.items()}
     for k in range(draws):
         yield {
@@ -152,9 +171,16 @@ def _values(value: object, where: SweepPlace) -> list[object]:
     elif isinstance(value, Mapping) and "from" in value:
         results = _range(value, where)
     else:
-        raise codes.NOT_GRID_VALUES(where=str(where), value=shown(value, 60))
+        raise families.INVALID_VALUE(
+            "{value} is neither a list nor a range of values",
+            "give a list, {{from: 1, to: 3, step: 0.1}}, {{from: 1, to: 9, count: 3}}, or {{subsets: [a, b]}}",
+            where=str(where),
+            value=shown(value, 60),
+        )
     if not results:
-        raise codes.NO_GRID_VALUES(where=str(where))
+        raise families.EMPTY_INPUT.of(ConfigError)(
+            "this key has no values", "give at least one value", where=str(where)
+        )
     return results
 
 
@@ -162,39 +188,65 @@ def _subsets(value: Mapping[str, object], where: SweepPlace) -> list[object]:
     _refuse_unknown_keys(value, _SUBSETS, where)
     members = value["subsets"]
     if not isinstance(members, list | tuple):
-        raise codes.SUBSETS_OF_LIST(where=str(where))
+        raise families.INVALID_VALUE("subsets needs a list", "write {{subsets: [a, b, c]}}", where=str(where))
     least, most = value.get("least", 1), value.get("most", len(members))
     if not (isinstance(least, int) and isinstance(most, int) and 0 <= least <= most <= len(members)):
-        raise codes.SUBSET_SIZES(where=str(where), least=shown(least), most=shown(most), members=len(members))
+        raise families.INVALID_VALUE(
+            "{members} members have no subsets of {least} to {most} members",
+            "give least and most between 0 and the number of members",
+            where=str(where),
+            least=shown(least),
+            most=shown(most),
+            members=len(members),
+        )
     many = sum(math.comb(len(members), size) for size in range(least, most + 1))
     if many > MOST_POINTS:
-        raise codes.MANY_SUBSETS(where=str(where), count=many, limit=MOST_POINTS)
+        raise families.TOO_LARGE.of(ConfigError)(
+            "{count} subsets, more than {limit}",
+            "name fewer members, or set least and most closer together",
+            where=str(where),
+            count=many,
+            limit=MOST_POINTS,
+        )
     return [list(some) for size in range(least, most + 1) for some in combinations(members, size)]
 
 
 def _range(given: Mapping[str, object], where: SweepPlace) -> list[object]:
     _refuse_unknown_keys(given, _RANGE, where)
     if "to" not in given:
-        raise codes.RANGE_WITHOUT_END(where=str(where))
+        raise families.MISSING_INPUT.of(ConfigError)("a range needs `to`", "give to", where=str(where))
     first, last = _number(given.get("from"), where, "from"), _number(given.get("to"), where, "to")
     scale = given.get("scale", "linear")
     if scale not in ("linear", "log"):
-        raise codes.RANGE_SCALE(where=str(where), value=shown(scale))
+        raise families.INVALID_VALUE(
+            "scale is {value}", "set scale to linear or log", where=str(where), value=shown(scale)
+        )
     if ("step" in given) == ("count" in given):
-        raise codes.STEP_OR_COUNT(where=str(where))
+        raise families.CONFLICTING_OPTIONS.of(ConfigError)(
+            "a range needs either step or count", "give step, or count", where=str(where)
+        )
     if "step" in given:
         step = _number(given["step"], where, "step")
         many = int((Decimal(str(last)) - Decimal(str(first))) / Decimal(str(step))) + 1 if step > 0 else 0
         if scale == "log" or not 0 < many <= MOST_POINTS or last < first:
-            raise codes.EMPTY_RANGE(where=str(where), first=first, last=last, step=step)
+            raise families.INVALID_VALUE(
+                "no values from {first:g} to {last:g} by {step:g}",
+                "give from below to, and a step above 0; scale: log goes with count",
+                where=str(where),
+                first=first,
+                last=last,
+                step=step,
+            )
         exact = [Decimal(str(first)) + k * Decimal(str(step)) for k in range(many)]
         integral = all(isinstance(given[name], int) for name in ("from", "to", "step"))
         return [int(value) if integral else float(value) for value in exact]
     count = given["count"]
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST_POINTS:
-        raise codes.RANGE_COUNT(where=str(where), value=shown(count))
+        raise families.INVALID_VALUE(
+            "count is {value}", "give the number of values, 1 or more", where=str(where), value=shown(count)
+        )
     if scale == "log" and not 0 < first <= last:
-        raise codes.LOG_OF_ZERO(where=str(where))
+        raise families.INVALID_VALUE("scale: log needs numbers above 0", "give from and to above 0", where=str(where))
     values = np.geomspace(first, last, count) if scale == "log" else np.linspace(first, last, count)
     # Twelve digits, so that values equal those in the table, on every machine.
     return [float(f"{value:.12g}") for value in values]
@@ -203,24 +255,56 @@ def _range(given: Mapping[str, object], where: SweepPlace) -> list[object]:
 def _distribution(value: object, where: SweepPlace) -> Callable[[np.random.Generator], object]:
     kinds = ("uniform", "log-uniform", "integer", "choice")
     if not isinstance(value, Mapping) or len(value) != 1:
-        raise codes.NOT_A_DISTRIBUTION(where=str(where), value=shown(value, 60))
+        raise families.INVALID_VALUE(
+            "{value} is not a distribution",
+            (
+                "give {{uniform: [LOW, HIGH]}}, {{log-uniform: [LOW, HIGH]}}, {{integer: [LOW, HIGH]}} "
+                "or {{choice: [...]}}"
+            ),
+            where=str(where),
+            value=shown(value, 60),
+        )
     ((kind, bounds),) = value.items()
     if kind not in kinds:
-        raise codes.UNKNOWN_DISTRIBUTION(
-            where=str(where), name=kind, meant=suggestion(str(kind), kinds), known=", ".join(kinds)
+        raise families.UNKNOWN_NAME.of(ConfigError)(
+            "unknown distribution {name!r}{meant}",
+            "distributions are {known}",
+            where=str(where),
+            name=kind,
+            meant=suggestion(str(kind), kinds),
+            known=", ".join(kinds),
         )
     if not isinstance(bounds, list | tuple) or not bounds or (kind != "choice" and len(bounds) != 2):
-        raise codes.DISTRIBUTION_BOUNDS(where=str(where), name=kind, value=shown(bounds, 60))
+        raise families.INVALID_VALUE(
+            "the bounds of {name} are {value}",
+            "write {{{name}: [LOW, HIGH]}}",
+            where=str(where),
+            name=kind,
+            value=shown(bounds, 60),
+        )
     if kind == "choice":
         choices = list(bounds)
         return lambda random: choices[int(random.integers(len(choices)))]
     low, high = (_number(bound, where, kind) for bound in bounds)
     if low > high or (kind == "log-uniform" and low <= 0):
-        error = codes.NOT_ABOVE_ZERO if kind == "log-uniform" else codes.EMPTY_DISTRIBUTION
+        error = (
+            families.INVALID_VALUE.saying(
+                "{name} from {low:g} to {high:g} has no values", "give the lower bound first, above 0"
+            )
+            if kind == "log-uniform"
+            else families.INVALID_VALUE.saying(
+                "{name} from {low:g} to {high:g} has no values", "give the lower bound first"
+            )
+        )
         raise error(where=str(where), name=kind, low=low, high=high)
     if kind == "integer":
         if not (low.is_integer() and high.is_integer()):
-            raise codes.FRACTIONAL_BOUNDS(where=str(where), value=shown(bounds, 60))
+            raise families.INVALID_VALUE(
+                "the bounds of integer are {value}",
+                "give whole numbers, or take uniform",
+                where=str(where),
+                value=shown(bounds, 60),
+            )
         return lambda random: int(random.integers(int(low), int(high), endpoint=True))
     if kind == "uniform":
         return lambda random: float(f"{random.uniform(low, high):.12g}")
@@ -229,13 +313,17 @@ def _distribution(value: object, where: SweepPlace) -> Callable[[np.random.Gener
 
 def _number(value: object, where: SweepPlace, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise codes.NOT_FINITE_BOUND(where=str(where), name=name, value=shown(value))
+        raise families.INVALID_VALUE(
+            "{name} is {value}, not a finite number", "give a number", where=str(where), name=name, value=shown(value)
+        )
     return float(value)
 
 
 def _refuse_unknown_keys(value: Mapping[str, object], allowed: set[str], where: SweepPlace) -> None:
     if others := sorted(set(value) - allowed):
-        raise codes.UNKNOWN_SWEEP_KEY(
+        raise families.UNKNOWN_KEY(
+            "unknown key {key}{meant}",
+            "keys are {known}",
             where=str(where),
             key=others[0],
             meant=suggestion(others[0], sorted(allowed)),
@@ -399,15 +487,26 @@ def read_sweep(path: str | Path) -> SweepSpec:
         measure_names((item,), str(lines.below("measures", k)))
     measure_names((file.objective.measure,), str(lines.below("objective")))
     if file.objective.best is None and not quantities()[file.objective.measure].best:
-        raise codes.UNRANKED_OBJECTIVE(where=str(lines.below("objective")), measure=file.objective.measure)
+        raise families.UNSUPPORTED.of(ConfigError)(
+            "neither the highest nor the lowest {measure} is best",
+            "name a measure of quality, or set best: objective: {{measure: ..., best: highest}}",
+            where=str(lines.below("objective")),
+            measure=file.objective.measure,
+        )
     if file.measures != "all" and file.objective.measure not in file.measures:
-        raise codes.UNMEASURED_OBJECTIVE(
+        raise families.UNKNOWN_NAME.of(ConfigError)(
+            "the objective {measure} is not among the measures",
+            "add it to measures, or name another: {measures}",
             where=str(lines.below("objective" if "objective" in file.model_fields_set else "measures")),
             measure=file.objective.measure,
             measures=", ".join(file.measures),
         )
     if file.report_alpha is not None and file.report != "kst":
-        raise codes.UNUSED_REPORT_ALPHA(where=str(lines.below("report_alpha")))
+        raise families.UNUSED_OPTION(
+            "report_alpha has no effect without report: kst",
+            "set report: kst, or leave report_alpha out",
+            where=str(lines.below("report_alpha")),
+        )
     spec = _points(file, lines.below("points"), name)
     _demand_configs(spec)
     _refuse_unused(spec, file.set, lambda key: spec.at("set", key))
@@ -426,9 +525,19 @@ def _demand_configs(spec: SweepSpec) -> None:
         if file.lists is None and file.config is None and CONFIG not in keys:
             raise codes.CONFIG_OR_LISTS(where=spec.where(number) if some else spec.lines.line)
         if file.lists is None and file.config is not None and CONFIG in keys:
-            raise codes.TWO_CONFIGS(where=spec.where(number, CONFIG), config=shown(file.config, 60))
+            raise families.CONFLICTING_OPTIONS.of(ConfigError)(
+                "the point has a config, and so has the sweep: {config}",
+                "leave out one of them",
+                where=spec.where(number, CONFIG),
+                config=shown(file.config, 60),
+            )
         if CONFIG in keys and not isinstance(keys[CONFIG], str | dict):
-            raise codes.NOT_A_CONFIG(where=spec.where(number, CONFIG), value=shown(keys[CONFIG], 60))
+            raise families.INVALID_VALUE(
+                "{value} is not a config",
+                "give a path, or the keys of a config",
+                where=spec.where(number, CONFIG),
+                value=shown(keys[CONFIG], 60),
+            )
     if file.run is None and some:
         raise codes.NO_RESULT_FOLDER(where=spec.lines.line)
 
@@ -451,7 +560,17 @@ def _refuse_unused(spec: SweepSpec, keys: Iterable[str], show: Callable[[str], s
         if None in prefixes:
             continue
         first = str(prefixes[0])
-        raise codes.UNUSED_SETTING(where=show(key), key=key, point_key=first, first=spec.places[0].below(first).line)
+        raise families.UNUSED_OPTION(
+            (
+                "{key} is set for all points and has no effect: every point sets {point_key} itself, the "
+                "first in {first}"
+            ),
+            "leave it out here, or leave {point_key} out of the points",
+            where=show(key),
+            key=key,
+            point_key=first,
+            first=spec.places[0].below(first).line,
+        )
 
 
 def _validated(values: object, draft: Draft) -> SweepFile | None:
@@ -535,10 +654,15 @@ def _points(file: SweepFile, where: SweepPlace, name: str) -> SweepSpec:
                 results.append(point)
                 places.append(place)
     if not results:
-        raise codes.NO_POINTS(where=str(where))
+        raise families.EMPTY_INPUT.of(ConfigError)("no points", "give grid, list or random", where=str(where))
     made = SweepSpec(name, file, tuple(results), tuple(places), SweepPlace(where.origins), repeated)
     for number, point in enumerate(results, 1):
         for key in point:
             if any(key == prefixes or key.startswith(f"{prefixes}.") for prefixes in NOT_OF_POINTS):
-                raise codes.FIXED_KEY(where=made.where(number, key), key=key)
+                raise families.CONFLICTING_OPTIONS.of(ConfigError)(
+                    "{key} cannot differ between points, which share a run folder and its executor",
+                    "set it for all: by the key set, in the config, or by --set",
+                    where=made.where(number, key),
+                    key=key,
+                )
     return made

@@ -56,8 +56,9 @@ from swsdist.config import Config
 from swsdist.config.loader import section_from, section_values
 from swsdist.config.model import Calibrate, Score
 from swsdist.config.template import shown
+from swsdist.core.codes import families
 from swsdist.core.codes import fuse as codes
-from swsdist.core.errors import UserError
+from swsdist.core.errors import ConfigError, UserError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.text import counted, suggestion
 from swsdist.evaluation.calibration import CalibrationRequest, as_text, calibrate, list_procedure, score_undecided
@@ -457,7 +458,11 @@ def alphas_of(spec: SweepSpec, plans: Plans) -> list[float]:
     groups = [group for group in plans.groups.values() if group.by_term]
     values = {alpha_of(point.config.calibrate) for group in groups for point in group.points}
     if not values:
-        raise codes.REPORT_WITHOUT_KST(where=spec.at("report"))
+        raise families.CONFLICTING_OPTIONS.of(ConfigError)(
+            "report: kst needs points that end in kst or sto and measure only ATWV",
+            "see configs/sweeps/kst_alpha.yaml",
+            where=spec.at("report"),
+        )
     return sorted(values)
 
 
@@ -538,7 +543,13 @@ def sweep_lists(spec: SweepSpec, notices: Notices) -> tuple[list[PointResult], l
     """
     assert spec.file.lists is not None
     if others := sorted(set(measure_names(spec.file.measures)) - set(RESCORED)):
-        raise codes.LIST_MEASURE(where=spec.at("measures"), known=", ".join(RESCORED), measure=others[0])
+        raise families.UNKNOWN_NAME.of(ConfigError)(
+            "a sweep over lists has the measures {known}, not {measure}",
+            "set measures: [{known}]",
+            where=spec.at("measures"),
+            known=", ".join(RESCORED),
+            measure=others[0],
+        )
     list_points = [_list_point(spec, number, keys) for number, keys in enumerate(spec.points, 1)]
     systems = list(_lists(spec, notices))
     results: list[PointResult] = []
@@ -594,9 +605,21 @@ def _list_point(spec: SweepSpec, number: int, keys: Keys) -> _ListPoint:
     for key in (every := {**spec.file.set, **keys}):
         if not key.startswith(_KEYS):
             known = ", ".join(_KEYS)
-            raise codes.LIST_KEY(where=spec.where(number, key), key=key, meant=suggestion(key, _KEYS), known=known)
+            raise families.UNUSED_OPTION(
+                "lists do not depend on {key}{meant}",
+                "use keys of lists: {known}; other keys belong to a config",
+                where=spec.where(number, key),
+                key=key,
+                meant=suggestion(key, _KEYS),
+                known=known,
+            )
     if "calibrate.steps" not in every:
-        raise codes.LIST_STEPS(where=spec.where(number, "calibrate.steps"), known=", ".join(CALIBRATION))
+        raise families.MISSING_INPUT.of(ConfigError)(
+            "there is no calibrate.steps",
+            "give steps, such as [kst], in points or in set; steps are {known}",
+            where=spec.where(number, "calibrate.steps"),
+            known=", ".join(CALIBRATION),
+        )
     settings: dict[str, list[str]] = {"calibrate": [], "score": []}
     for key, value in every.items():
         settings[key.partition(".")[0]].append(f"{key}={shown(value)}")
@@ -721,7 +744,11 @@ def _name_of(spec: SweepSpec, config: Config | None) -> str:
 
 def _folder_of_lists(spec: SweepSpec, corpus: str | None, run: str | None, sets: tuple[str, ...]) -> Folder:
     if corpus is not None or sets:
-        raise codes.LISTS_WITHOUT_CONFIG(where=spec.at("lists"))
+        raise families.UNUSED_OPTION(
+            "a sweep over lists has no config, so --corpus and --set have no effect",
+            "write what is the same for all points below set, in the file",
+            where=spec.at("lists"),
+        )
     place = run or spec.file.run
     if place is None:
         raise codes.NO_RESULT_FOLDER(where=spec.at("run"))

@@ -1,7 +1,11 @@
-"""Codes: each error, notice and rejection has a stable name, a message and a remedy. One file for each room.
+"""Codes: each error, notice and rejection has a stable name, a message and a remedy.
 
     raise codes.NO_SUCH_CHANNEL(where=path, channel=3, channels=2)
     notices.add(codes.DUPLICATE_ROWS, where=path, count=4)
+    raise families.UNKNOWN_NAME("no track {track!r}", "there are {tracks}", where=path, track=name, tracks=known)
+
+What someone would look up, count or test for has a code of its own, in the file of its room, with its message. Mistakes
+that occur everywhere, such as unknown names, share one (`swsdist.core.codes.families`), and each call brings its message.
 
 `swsdist explain CODE` and docs/reference/codes.md are made from them. Tests assert codes and values, not English.
 """
@@ -18,7 +22,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic
 
-from swsdist.core.errors import E, OddError, SwsdistError, UnusableError
+from swsdist.core.errors import E, F, OddError, SwsdistError, UnusableError
 
 if TYPE_CHECKING:
     from pydantic_core import PydanticCustomError
@@ -34,22 +38,33 @@ class Code(Generic[E]):
         message: what is wrong, as a format string. A notice's message begins with `{count}`; `{s}` is the plural's ending;
             `{x!q}` is quoted for a shell.
         remedy: what to do about it, likewise.
+        family: whether it has its name from a family (`swsdist.core.codes.families`), and only its texts are its own.
     """
 
     name: str
     error: type[E]
     message: str
     remedy: str = ""
+    family: bool = False
 
-    def __call__(self, *, where: str | None = None, **values: object) -> E:
+    def __call__(self, *texts: str, where: str | None = None, **values: object) -> E:
         """The error, to be raised.
 
         Args:
+            texts: message, or message and remedy, in place of the code's; see `saying`.
             where: file, line, row or query.
             values: of the fields of message and remedy; tests/arch/test_codes.py checks that none is missing.
         """
-        message, remedy = self.text(**values)
+        message, remedy = (self.saying(*texts) if texts else self).text(**values)
         return self.error(message, where=where, remedy=remedy or None, code=self.name, values=values)
+
+    def saying(self, message: str, remedy: str = "") -> Code[E]:
+        """The code of this family with another message and remedy."""
+        return Code(self.name, self.error, message, remedy, family=True)
+
+    def of(self, error: type[F]) -> Code[F]:
+        """The code of this family with another class of error."""
+        return Code(self.name, error, self.message, self.remedy, family=True)
 
     def text(self, **values: object) -> tuple[str, str]:
         """Message and remedy with their values."""
@@ -58,7 +73,7 @@ class Code(Generic[E]):
 
     def invalid(self, **values: object) -> PydanticCustomError:
         """The same for pydantic's validators, which know the place: the loader of configs adds it."""
-        return pydantic_error(self.name, *self.text(**values), values)
+        return pydantic_error(self.name, *self.text(**values), values, self.error)
 
     @property
     def kind(self) -> str:
@@ -119,12 +134,16 @@ def error_of(problem: Mapping[str, Any], where: str | None, place: str = "") -> 
     context = problem.get("ctx", {})
     if "parts" not in context:
         return None  # by name too: `missing` is one of both
-    (message, remedy), name = context["parts"], problem["type"]
-    code = every_code(built_in=True).get(name) or every_code()[name]
-    return code.error(f"{place}{message}", where=where, remedy=remedy or None, code=code.name, values=context["values"])
+    message, remedy = context["parts"]
+    error: type[SwsdistError] = context["error"]
+    return error(
+        f"{place}{message}", where=where, remedy=remedy or None, code=problem["type"], values=context["values"]
+    )
 
 
-def pydantic_error(name: str, message: str, remedy: str, values: Mapping[str, object]) -> PydanticCustomError:
+def pydantic_error(
+    name: str, message: str, remedy: str, values: Mapping[str, object], error: type[SwsdistError]
+) -> PydanticCustomError:
     """An error of a code, by its parts, for pydantic's validators; `error_of` reads it."""
     from pydantic_core import PydanticCustomError
 
@@ -132,6 +151,7 @@ def pydantic_error(name: str, message: str, remedy: str, values: Mapping[str, ob
         "message": f"{message}; {remedy}" if remedy else message,
         "parts": (message, remedy),
         "values": dict(values),
+        "error": error,
     }
     return PydanticCustomError(name, "{message}", context)
 
@@ -158,5 +178,5 @@ def every_code(*, built_in: bool = False) -> dict[str, Code[SwsdistError]]:
 
 
 def codes_of(values: Iterable[object]) -> list[Code[SwsdistError]]:
-    """The codes among some values."""
-    return [value for value in values if isinstance(value, Code)]
+    """The codes among some values, without those of a family."""
+    return [value for value in values if isinstance(value, Code) and not value.family]

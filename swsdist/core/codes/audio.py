@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from swsdist.core.codes import Code
-from swsdist.core.errors import AudioError, CutOffError, DataError, ForeignError, TermError, TransientError, UserError
+from swsdist.core.codes import Code, families
+from swsdist.core.errors import AudioError, DataError, ForeignError, TermError, TransientError, UserError
 
 _PAIR = "give a pair of float samples of shape (n,), full scale 1, and their rate in Hz: (samples, 16000)"
 _COPY = "copy the file again from its source"
@@ -13,38 +13,21 @@ _INSTALL = f"install ffmpeg as a package of the system, or pip install imageio-f
 
 # Samples in memory
 
-NOT_A_RECORDING = Code("not-a-recording", UserError, "{type} is not a recording", _PAIR)
-RAGGED_SAMPLES = Code("ragged-samples", UserError, "the samples are not an array ({error})", _PAIR)
-BAD_SAMPLE_RATE = Code("bad-sample-rate", UserError, "{rate!r} is not a sampling rate", _PAIR)
-SAMPLES_NOT_FLOAT = Code(
-    "samples-not-float", UserError, "the samples have the type {dtype}", f"{_PAIR}; divide 16-bit integers by 32768"
+NOT_A_RECORDING = families.INVALID_VALUE.of(UserError).saying("{type} is not a recording", _PAIR)
+RAGGED_SAMPLES = families.INVALID_VALUE.of(UserError).saying("the samples are not an array ({error})", _PAIR)
+BAD_SAMPLE_RATE = families.INVALID_VALUE.of(UserError).saying("{rate!r} is not a sampling rate", _PAIR)
+SAMPLES_NOT_FLOAT = families.INVALID_VALUE.of(UserError).saying(
+    "the samples have the type {dtype}", f"{_PAIR}; divide 16-bit integers by 32768"
 )
-SAMPLES_NOT_MONO = Code(
-    "samples-not-mono", UserError, "the samples have the shape {shape}", f"{_PAIR}; select one of several channels"
+SAMPLES_NOT_MONO = families.INVALID_VALUE.of(UserError).saying(
+    "the samples have the shape {shape}", f"{_PAIR}; select one of several channels"
 )
-NON_FINITE_SAMPLES = Code("non-finite-samples", UserError, "sample {index} is {value}", _PAIR)
-SAMPLES_TOO_LARGE = Code("samples-too-large", UserError, "a sample is {peak:g}, and full scale is 1", _PAIR)
+NON_FINITE_SAMPLES = families.INVALID_VALUE.of(UserError).saying("sample {index} is {value}", _PAIR)
+SAMPLES_TOO_LARGE = families.INVALID_VALUE.of(UserError).saying("a sample is {peak:g}, and full scale is 1", _PAIR)
 
 # Speech synthesis
 
-NO_SUCH_SYNTHESISER = Code(
-    "no-such-synthesiser",
-    UserError,
-    "there is no such synthesiser; there are {choices}",
-    "write SYNTHESISER:VOICE, as espeak-ng:en-us{near}",
-)
-NO_SYNTHESISER = Code(
-    "no-synthesiser",
-    UserError,
-    "the program {program} is not installed",
-    "install it as a package of the system: apt install {program}",
-)
-NO_SUCH_VOICE = Code(
-    "no-such-voice", UserError, "{program} has no voice {name!r}", "choose one of `{program} {listing}`{near}"
-)
-SYNTHESISER_FAILED = Code(
-    "synthesiser-failed",
-    UserError,
+SYNTHESISER_FAILED = families.PROGRAM_FAILED.saying(
     "{program} does not speak the text ({ending}): {stderr}",
     "choose another voice; look whether `{program} hello` speaks",
 )
@@ -68,20 +51,18 @@ COMMAND_NOT_ALLOWED = Code(
     "read what the command does; --allow-commands runs it with your rights. Or write its output to a file, and name the "
     "file",
 )
-COMMAND_NOT_FILE = Code(
-    "command-not-file",
-    DataError,
+COMMAND_NOT_FILE = families.WRONG_KIND.of(DataError).saying(
     "{name!r} is a command, and {source} names files",
     "name a file; only a Kaldi wav.scp holds commands, which run with --allow-commands",
 )
 _BY_HAND = "run the command by hand; correct it, or remove its line from the list"
-COMMAND_FAILED = Code(
-    "command-failed", AudioError, "the command ended with {ending}; its standard error: {stderr}", _BY_HAND
+COMMAND_FAILED = families.COMMAND_FAILED.saying(
+    "the command ended with {ending}; its standard error: {stderr}", _BY_HAND
 )
-COMMAND_WITHOUT_OUTPUT = Code(
-    "command-without-output", AudioError, "the command wrote no output; its standard error: {stderr}", _BY_HAND
+COMMAND_WITHOUT_OUTPUT = families.COMMAND_FAILED.saying(
+    "the command wrote no output; its standard error: {stderr}", _BY_HAND
 )
-COMMAND_TIMEOUT = Code("command-timeout", AudioError, "the command took longer than {seconds:.0f} s", _BY_HAND)
+COMMAND_TIMEOUT = families.COMMAND_FAILED.saying("the command took longer than {seconds:.0f} s", _BY_HAND)
 _MEMORY = "check the memory of the machine (dmesg); run again: results so far are kept"
 COMMAND_KILLED = Code(
     "command-killed",
@@ -92,10 +73,9 @@ COMMAND_KILLED = Code(
 
 # Files
 
-MISSING_RECORDING = Code(
-    "missing-recording", AudioError, "there is no such file", "check the path, and what it is relative to"
+MISSING_RECORDING = families.MISSING_RECORDING.saying(
+    "there is no such file", "check the path, and what it is relative to"
 )
-UNREADABLE_RECORDING = Code("unreadable-recording", AudioError, "the file cannot be read: {detail}", "{fix}")
 RECORDING_IS_FOLDER = Code("recording-is-folder", AudioError, "the path names a folder", "name a file in the folder")
 RECORDING_IS_DEVICE = Code(
     "recording-is-device", AudioError, "the path names a pipe or a device", "remove it: a recording is a file"
@@ -134,46 +114,33 @@ SPHERE_COMPRESSION = Code(
     "convert it: sph2pipe -f wav INPUT OUTPUT.wav (sox does not read this compression)",
 )
 DAMAGED_HEADER = Code("damaged-header", AudioError, "the header is damaged ({detail})", _ELSEWHERE)
-IMPOSSIBLE_RATE = Code(
-    "impossible-rate", AudioError, "the header states {rate} Hz; {low} to {high} Hz are possible", _ELSEWHERE
+IMPOSSIBLE_RATE = families.IMPOSSIBLE_HEADER.saying(
+    "the header states {rate} Hz; {low} to {high} Hz are possible", _ELSEWHERE
 )
-IMPOSSIBLE_CHANNELS = Code(
-    "impossible-channels",
-    AudioError,
-    "the header states {channels} channels; at most {highest} are possible",
-    _ELSEWHERE,
+IMPOSSIBLE_CHANNELS = families.IMPOSSIBLE_HEADER.saying(
+    "the header states {channels} channels; at most {highest} are possible", _ELSEWHERE
 )
-IMPOSSIBLE_LENGTH = Code(
-    "impossible-length", AudioError, "the header states {hours:.1f} hours, too many for {size} bytes", _ELSEWHERE
+IMPOSSIBLE_LENGTH = families.IMPOSSIBLE_HEADER.saying(
+    "the header states {hours:.1f} hours, too many for {size} bytes", _ELSEWHERE
 )
 
 # Truncation and damage
 
-TRUNCATED = Code("truncated", CutOffError, "the header states {stated}, the recording has {actual}", _COPY)
+TRUNCATED = families.TRUNCATED.saying("the header states {stated}, the recording has {actual}", _COPY)
 TRUNCATED_HEADER = Code("truncated-header", AudioError, "the header is cut off ({detail})", _COPY)
-TRUNCATED_OGG = Code("truncated-ogg", CutOffError, "the last page is not the end of the Ogg stream", _COPY)
-TRUNCATED_STREAM = Code(
-    "truncated-stream", CutOffError, "ffmpeg reports that the file ends early, or is damaged ({detail})", _COPY
-)
+TRUNCATED_OGG = families.TRUNCATED.saying("the last page is not the end of the Ogg stream", _COPY)
+TRUNCATED_STREAM = families.TRUNCATED.saying("ffmpeg reports that the file ends early, or is damaged ({detail})", _COPY)
 DAMAGED_STREAM = Code(
     "damaged-stream",
     AudioError,
     "the stream is damaged or cut off ({detail})",
     f"{_COPY}; or skip the damage: ffmpeg -i INPUT OUTPUT.flac",
 )
-UNREAD_REST = Code(
-    "unread-rest",
-    CutOffError,
-    "the file goes on after what can be read ({detail})",
-    "if that is another recording, make it a file of its own, since converters lose it: tail -c {rest} INPUT > OUTPUT",
-)
 UNREADABLE_PLACE = Code("unreadable-place", AudioError, "nothing can be read at {time:.3f} s ({detail})", _COPY)
 
 # ffmpeg
 
-FFMPEG_NOT_STARTED = Code(
-    "ffmpeg-not-started", AudioError, "ffmpeg does not start ({error})", "check {program}, or " + _CONVERT
-)
+FFMPEG_NOT_STARTED = families.FFMPEG_FAILED.saying("ffmpeg does not start ({error})", "check {program}, or " + _CONVERT)
 FFMPEG_CANNOT_READ = Code(
     "ffmpeg-cannot-read",
     AudioError,
@@ -185,9 +152,6 @@ FFMPEG_TIMEOUT = Code(
     AudioError,
     "ffmpeg wrote nothing for {seconds:g} s and was stopped",
     "try it by hand: ffmpeg -i INPUT OUTPUT.flac; remove the file from the corpus if that hangs, too",
-)
-FFMPEG_OUTPUT = Code(
-    "ffmpeg-output", AudioError, "ffmpeg wrote no AU stream of 32-bit floats", "install another version of ffmpeg"
 )
 NO_AUDIO_TRACK = Code("no-audio-track", AudioError, "the file has no audio track", "remove it from the corpus")
 FFMPEG_KILLED = Code("ffmpeg-killed", TransientError, "ffmpeg was ended by signal {signal}", _MEMORY)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from swsdist.core.codes import Code
+from swsdist.core.codes import Code, families
 from swsdist.core.errors import (
-    AudioError,
     FramesError,
     IncompleteError,
     StorageError,
@@ -20,7 +19,9 @@ _CREDENTIALS = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or `storage: {{
 
 # File systems
 
-MISSING_FILE = Code("missing-file", StorageError, "no such file or folder{detail}", "name a file or folder that exists")
+MISSING_FILE = families.MISSING_FILE.of(StorageError).saying(
+    "no such file or folder{detail}", "name a file or folder that exists"
+)
 DISK_FULL = Code(
     "disk-full",
     TransientError,
@@ -143,10 +144,6 @@ S3_THROTTLED = Code(
 NO_SUCH_BUCKET = Code(
     "no-such-bucket", StorageError, "no such bucket{detail}", "create it, or check its spelling and the endpoint"
 )
-INVALID_BUCKET_NAME = Code(
-    "invalid-bucket-name", StorageError, "this cannot be the name of a bucket{detail}", "check its spelling"
-)
-INVALID_S3_NAME = Code("invalid-s3-name", StorageError, "S3 does not take this name{detail}", "check bucket and key")
 WRONG_S3_REGION = Code(
     "wrong-s3-region",
     StorageError,
@@ -191,38 +188,19 @@ OBJECT_CHANGED = Code(
 
 # Stores
 
-UNSET_CACHE_VARIABLE = Code(
-    "unset-cache-variable",
-    UserError,
-    "{root} names a variable that is not set on this node: {variable}",
-    "set it where Ray is started on the node, or name a folder",
+
+MISSING_STORE_FILE = families.DAMAGED_FILE.saying("the file is missing", "run again: missing files are made again")
+
+
+INTERRUPTED_INDEX = families.NOT_FINISHED.of(UserError).saying(
+    "the index was interrupted: {progress}", "go on with `swsdist index CONFIG` first"
 )
 
-MISSING_STORE_FILE = Code(
-    "missing-store-file", StoreError, "the file is missing", "run again: missing files are made again"
+FORGETS_ALL = families.INVALID_VALUE.of(UserError).saying(
+    "these are all documents of the store", "remove the folder: a store without documents cannot be searched"
 )
 
-QUERY_STORE = Code(
-    "query-store",
-    UserError,
-    "this is a run's store of queries, which only the run writes to",
-    "name the store of the documents; the store of queries is removed with its run",
-)
-
-INTERRUPTED_INDEX = Code(
-    "interrupted-index", UserError, "the index was interrupted: {progress}", "go on with `swsdist index CONFIG` first"
-)
-
-FORGETS_ALL = Code(
-    "forgets-all",
-    UserError,
-    "these are all documents of the store",
-    "remove the folder: a store without documents cannot be searched",
-)
-
-UNKNOWN_DOCUMENT = Code(
-    "unknown-document",
-    UserError,
+UNKNOWN_DOCUMENT = families.UNKNOWN_NAME.saying(
     "nothing here is called {document!r}{close}",
     "name documents or recordings as `swsdist store info STORE --documents` lists them; what was forgotten is unknown, too",
 )
@@ -234,31 +212,12 @@ STORE_IS_READ = Code(
     "wait until it has ended, or end it: `swsdist serve`, a run or a search",
 )
 
-NO_SUCH_STORE_TRACK = Code(
-    "no-such-store-track", StoreError, "the store has no track {track!r}", "its tracks are: {tracks}"
+NO_SUCH_STORE_TRACK = families.UNKNOWN_NAME.of(StoreError).saying(
+    "the store has no track {track!r}", "its tracks are: {tracks}"
 )
 
-UNKNOWN_STORE_SCHEMA = Code(
-    "unknown-store-schema",
-    StoreError,
-    "the store has schema {schema}, and this version reads {known}",
-    "use the version of swsdist that wrote it; or remove {folder} and run `swsdist index` again",
-)
 
-DAMAGED_MANIFEST = Code(
-    "damaged-manifest", StoreError, "the manifest is damaged ({error})", "remove it and index again: no shard is lost"
-)
-
-STORE_STATE_GONE = Code(
-    "store-state-gone",
-    StoreError,
-    "this state of the store is gone: the store was compacted, or has changed since",
-    "run the config again, on the store as it is now",
-)
-
-UNFINISHED_STORE = Code(
-    "unfinished-store",
-    StoreError,
+UNFINISHED_STORE = families.NOT_FINISHED.saying(
     "indexing was killed before the store could be searched: {done} of its tasks are done",
     "go on with `swsdist index CONFIG`: what was computed is kept",
 )
@@ -284,45 +243,6 @@ CONSTANT = Code(
     "check the program that wrote them",
 )
 
-NO_FRAMES = Code(
-    "no-frames",
-    FramesError,
-    "there are no frames of {key!r}",
-    "add them; the key of a document is DOC_ID (of one of several channels DOC_ID-CHANNEL), of a query "
-    "QUERY_ID-EXAMPLE",
-)
-
-TRACK_WITHOUT_SHARD = Code(
-    "track-without-shard", StoreError, "track {track} has no frames of this shard", "index again"
-)
-
-MISALIGNED_TRACKS = Code(
-    "misaligned-tracks",
-    StoreError,
-    "the tracks {tracks} do not hold the same documents in the same rows",
-    "index again",
-)
-
-NO_SUCH_DOCUMENT = Code(
-    "no-such-document",
-    StoreError,
-    "no document {document!r}, channel {channel}, in the store",
-    "`swsdist store info --documents` lists them",
-)
-
-COMMAND_MISSING_ON_WORKER = Code(
-    "command-missing-on-worker",
-    UserError,
-    "this worker ({host}) cannot run a command whose program was there when the work was planned: {error}",
-    "install it on all nodes, where their PATH has it",
-)
-
-FFMPEG_MISSING_ON_WORKER = Code(
-    "ffmpeg-missing-on-worker",
-    UserError,
-    "this worker ({host}) has no ffmpeg, although there was one when the work was planned",
-    "install it on all nodes (pip install imageio-ffmpeg, or a package of the system)",
-)
 
 MISSING_FRAMES_FILE = Code(
     "missing-frames-file",
@@ -333,8 +253,6 @@ MISSING_FRAMES_FILE = Code(
 UNREADABLE_FRAMES_FILE = Code(
     "unreadable-frames-file", FramesError, "frames of {key!r}: the file may not be read", "check its permissions"
 )
-MISSING = Code("missing", AudioError, "there is no such file", "check the path, and what it is relative to")
-UNREADABLE = Code("unreadable", AudioError, "the file is {identity}", "{advice}")
 
 STORED_FRAMES_DAMAGED = Code(
     "stored-frames-damaged",
@@ -345,31 +263,14 @@ STORED_FRAMES_DAMAGED = Code(
 
 # Names in stores and runs
 
-OUTSIDE_NAME = Code(
-    "outside-name",
-    StoreError,
-    "{key} leads out of the folder, or is not the name of a file: {name!r}",
-    "no version of swsdist writes this: find out who changed it, and do not use the files there",
-)
-FOREIGN_LINK = Code(
-    "foreign-link",
-    StoreError,
-    "this is a link of another user that leads out of the folder",
-    "copy its target into the folder, or make the link yourself if you trust it",
-)
 
 # Stores of other things than frames
 
-NO_WORDS_IN_STORE = Code(
-    "no-words-in-store",
-    StoreError,
-    "this store holds no words",
-    "index transcripts, or recordings for a recogniser: swsdist index FOLDER --text",
+NO_WORDS_IN_STORE = families.WRONG_KIND.of(StoreError).saying(
+    "this store holds no words", "index transcripts, or recordings for a recogniser: swsdist index FOLDER --text"
 )
 
-NO_FRAMES_IN_STORE = Code(
-    "no-frames-in-store",
-    StoreError,
+NO_FRAMES_IN_STORE = families.WRONG_KIND.of(StoreError).saying(
     "this store holds {kind}, not frames",
     "search it by text (swsdist search STORE --text TEXT); what is done with frames cannot be done with it",
 )

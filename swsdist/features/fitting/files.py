@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.core.arrays import Floats, Ints
-from swsdist.core.codes import features as codes
+from swsdist.core.codes import families
 from swsdist.core.codes import io as io_codes
 from swsdist.features.fitting.interface import Document, Totals, added
 from swsdist.features.interface import Framed
@@ -205,4 +205,9 @@ def identity_of(path: str) -> str:
         return _sha256(str(file), status.st_size, status.st_mtime_ns)
     except OSError as error:
         where = f"features.transforms: labels: {path}"
-        raise codes.UNREADABLE_LABELS(where=where, detail=as_file_fault(error, where).message) from error
+        raise families.UNREADABLE_FILE(
+            "the labels cannot be read: {detail}",
+            "name a CTM or a master label file, here or as corpus.alignments.phones",
+            where=where,
+            detail=as_file_fault(error, where).message,
+        ) from error

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.core.arrays import Ints, Singles
+from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError, DataError, recast
 from swsdist.io.failures import as_file_fault
@@ -108,7 +109,13 @@ def load_model(folder: Folder, name: str, expected: str | None = None) -> Model:
         raise codes.MISSING_MODEL(where=where) from None
     except OSError as error:
         fault = as_file_fault(error, where)
-        raise codes.UNREADABLE_MODEL(where=where, detail=fault.message, fix=fault.remedy or "") from error
+        raise families.UNUSABLE_MODEL.of(DataError)(
+            "the model file cannot be read: {detail}",
+            "{fix}",
+            where=where,
+            detail=fault.message,
+            fix=fault.remedy or "",
+        ) from error
     try:
         arrays = bounded_arrays(io.BytesIO(data))
         header = json.loads(arrays.pop(_SETTINGS).tobytes())
@@ -116,7 +123,11 @@ def load_model(folder: Folder, name: str, expected: str | None = None) -> Model:
     except (ValueError, KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise codes.NOT_A_MODEL(where=where, error=error) from None
     if expected is not None and model.fingerprint != expected:
-        raise codes.OTHER_MODEL(where=where)
+        raise families.CHANGED_INPUT.of(DataError)(
+            "the model differs from the one that was used",
+            "restore the right file, or fit the model again",
+            where=where,
+        )
     return model
 
 
@@ -140,7 +151,9 @@ def read_model(path: str, where: str, read: Callable[[Model], T]) -> T:
     except DataError as error:
         if error.code == codes.MISSING_MODEL.name:
             raise codes.NO_MODEL_OBJECT(where=where) from None
-        raise codes.UNUSABLE_MODEL(where=where, detail=error.message, fix=error.remedy or "") from None
+        raise families.UNUSABLE_MODEL(
+            "{detail}", "{fix}", where=where, detail=error.message, fix=error.remedy or ""
+        ) from None
 
 
 def _little_endian(array: NDArray[np.generic]) -> NDArray[np.generic]:
@@ -274,7 +287,7 @@ def fit(rounds: Rounds, documents: Sequence[Document]) -> Model:
         ConfigError: see `Rounds.go_on`.
     """
     if not any(map(len, (block for document in documents for block in document.blocks))):
-        raise codes.NO_FRAMES_TO_FIT()
+        raise families.NOTHING_TO_FIT.of(DataError)("there are no frames to fit a model to", "add documents")
     model: Model | None = None
     while True:
         totals: Totals = {}

@@ -45,7 +45,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.core.arrays import Floats, Ints, Singles
-from swsdist.core.codes import features as codes
+from swsdist.core.codes import families
+from swsdist.core.errors import ConfigError
 from swsdist.features.fitting.interface import FEWER, Document, Model, Step, Totals
 from swsdist.features.fitting.moments import Sums, labelled, no_labels
 
@@ -104,7 +105,12 @@ class Mixture:
             ConfigError: it has another number of them.
         """
         if self.components != components:
-            raise codes.OTHER_COMPONENTS(count=self.components, components=components)
+            raise families.MISMATCH.of(ConfigError)(
+                "the model has {count} component{s}, and the option components is {components}",
+                "set components: {count}, or name another model",
+                count=self.components,
+                components=components,
+            )
         return self
 
     def model(self, settings: dict[str, object]) -> Model:
@@ -216,7 +222,13 @@ class MixtureRounds:
             sums = Sums.of_totals(totals)
             enough = max(1, int(sums.frames / _FEWEST))
             if enough < self.components and self._chosen:
-                raise codes.TOO_FEW_FRAMES(where="components", frames=sums.frames, components=self.components)
+                raise families.NOTHING_TO_FIT.of(ConfigError)(
+                    "{frames} frames are too few for {components} components",
+                    "use fewer components, or fit to more documents (hours)",
+                    where="components",
+                    frames=sums.frames,
+                    components=self.components,
+                )
             mean, deviation = sums.mean_and_deviation()
             unit = np.ones((1, len(mean)))
             first = Mixture(mean, deviation, np.ones(1), 0 * unit, unit)

@@ -28,8 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.core.arrays import Bools, Floats, Ints, Singles
+from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
-from swsdist.core.errors import DataError
+from swsdist.core.errors import ConfigError, DataError
 from swsdist.features.fitting.interface import Document, Model, Step, Totals
 from swsdist.features.statistics import Statistics
 from swsdist.features.transforms.project import directed, projection
@@ -298,8 +299,12 @@ class OfClasses:
         columns, classes = len(mean), len(self.names)
         of_products = classes if self.heteroscedastic else 1
         if of_products * columns**2 > _MOST:
-            raise codes.COVARIANCES_TOO_LARGE(
-                where=f"features.transforms: {self.transform}", classes=classes, columns=columns
+            raise families.TOO_LARGE.of(ConfigError)(
+                "covariances of {classes} classes and {columns} columns are too large",
+                "put pca before it, or splice fewer frames",
+                where=f"features.transforms: {self.transform}",
+                classes=classes,
+                columns=columns,
             )
         sums, counts = np.zeros((classes, columns), np.int64), np.bincount(labels, minlength=classes).astype(np.int64)
         matrices = np.zeros((of_products, columns, columns), np.int64)
@@ -345,7 +350,11 @@ def labelled(document: Document) -> tuple[Singles, Ints]:
 
 def no_labels(transform: str) -> DataError:
     """The error for a corpus without a labelled frame."""
-    return codes.UNLABELLED_FRAMES(where=f"features.transforms: {transform}")
+    return families.NOTHING_TO_FIT.of(DataError)(
+        "no frame of the training documents has a label",
+        "check the labels: their document names must be those of the corpus",
+        where=f"features.transforms: {transform}",
+    )
 
 
 def _classes(totals: Totals, heteroscedastic: bool) -> Classes:
@@ -379,7 +388,9 @@ def lda(classes: Classes, columns: int, transform: str = "lda") -> Floats:
     (within,) = classes.covariances
     most = min(len(classes.counts) - 1, len(within))
     if columns > most:
-        raise codes.TOO_MANY_DISCRIMINANTS(
+        raise families.INVALID_VALUE(
+            "{wanted} discriminants are more than {classes} classes and {dimension} columns allow",
+            "set columns to {available} at most",
             where=f"features.transforms: {transform}, columns",
             wanted=columns,
             classes=len(classes.counts),
@@ -389,7 +400,11 @@ def lda(classes: Classes, columns: int, transform: str = "lda") -> Floats:
     try:
         _, axes = eigh(classes.between, within)
     except LinAlgError:
-        raise codes.SINGULAR_COVARIANCE(where=f"features.transforms: {transform}") from None
+        raise families.NOTHING_TO_FIT.of(ConfigError)(
+            "the covariance within classes is singular: columns are sums of each other",
+            "put pca before it",
+            where=f"features.transforms: {transform}",
+        ) from None
     return np.asarray(axes[:, ::-1][:, :columns], np.float64)
 
 

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from swsdist.config.section import IsPath
 from swsdist.core.arrays import Floats, Singles
+from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import Model, Rounds, read_model
 from swsdist.features.fitting.moments import OfMean
@@ -73,7 +74,9 @@ class Phnrec(BaseModel):
         if self.model is not None and not self.corpus_frames:
             raise codes.MODEL_WITHOUT_USE.invalid(option="corpus_frames", value=0, other="300")
         if self.non_speech != "keep" and not 0 < len(quiet & set(phones)) < len(phones):
-            raise codes.NO_NON_SPEECH_PHONES(
+            raise families.UNUSABLE_MODEL(
+                "the non-speech phones of {folder} are {phones}: some must be, and not all",
+                "name some of: {known}; or set non_speech: keep",
                 where="features.options.non_speech_phones",
                 folder=self.weights,
                 phones=", ".join(sorted(quiet & set(phones))) or "none",

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from swsdist.core.arrays import Floats, Singles
+from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError
 from swsdist.io.failures import as_file_fault
@@ -126,7 +127,12 @@ class Recogniser:
             net = _readbinary_file(binary) if binary.is_file() else _read_text(self.folder, name)
             expected = (2 * outputs if name == "merger" else inputs, outputs)
             if (actual := (net.first.shape[1], len(net.second))) != expected:
-                raise codes.WRONG_NETWORK_SIZE(
+                raise families.UNUSABLE_MODEL(
+                    (
+                        "the network has {inputs} inputs and {outputs} outputs, not {expected_inputs} and "
+                        "{expected_outputs} for {bands} bands and {phones} phones"
+                    ),
+                    "take config, dicts/phonemes and weights of one recogniser",
                     where=str(binary),
                     inputs=actual[0],
                     outputs=actual[1],
@@ -177,7 +183,13 @@ def read_recogniser(folder: str) -> Recogniser:
         )
     phones = tuple(_read(place / "dicts" / "phonemes").decode("latin-1").split())
     if not phones or len(set(phones)) < len(phones):
-        raise codes.BAD_PHONE_LIST(where=str(place / "dicts/phonemes"), count=len(phones), distinct=len(set(phones)))
+        raise families.UNUSABLE_MODEL(
+            "the list has {count} phone{s}, {distinct} distinct",
+            "list a phone a line, each once",
+            where=str(place / "dicts/phonemes"),
+            count=len(phones),
+            distinct=len(set(phones)),
+        )
     recogniser = Recogniser(place, banks, subtract, phones, penalty)
     for path in recogniser.files:
         if not path.is_file():
@@ -207,7 +219,9 @@ def _read(path: Path) -> bytes:
 
 
 def _damaged(path: Path, detail: str) -> ConfigError:
-    return codes.NOT_RECOGNISER_WEIGHTS(where=str(path), detail=detail)
+    return families.UNUSABLE_MODEL(
+        "the file holds no weights of a recogniser: {detail}", "copy it again", where=str(path), detail=detail
+    )
 
 
 def _readbinary_file(path: Path) -> Weights:

@@ -24,7 +24,9 @@ from pydantic import Field, FiniteFloat, NonNegativeInt, PositiveFloat, field_va
 
 from swsdist.config.section import IsPath
 from swsdist.core.arrays import Singles
+from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
+from swsdist.core.errors import ConfigError
 from swsdist.core.fingerprint import parse_json
 from swsdist.core.needs import Needs
 from swsdist.features.interface import Kind
@@ -96,13 +98,24 @@ class Ssl(Options):
                 raise codes.SSL_NOT_INSTALLED(where="features.name: ssl", library=library)
         last = self.encoder.layers
         if [self.layer, self.layers, self.head].count(None) != 2:
-            raise codes.LAYER_OR_LAYERS.invalid(last=last, middle=round(last / 2))
+            raise (
+                families.CONFLICTING_OPTIONS.of(ConfigError)
+                .saying(
+                    "exactly one of layer, layers and head must be set; the layers are 0 to {last}",
+                    "begin with one in the middle, layer: {middle}",
+                )
+                .invalid(last=last, middle=round(last / 2))
+            )
         if self.ctc is None and self.language is not None:
             raise codes.LANGUAGE_WITHOUT_CHOICE.invalid(
                 language=self.language, reason="layers have none: only a head does"
             )
         if max(self.chosen, default=0) > last:
-            raise codes.NO_SUCH_LAYER.invalid(layer=max(self.chosen), last=last)
+            raise (
+                families.UNKNOWN_NAME.of(ConfigError)
+                .saying("the model has no layer {layer}", "name layers from 0 to {last}")
+                .invalid(layer=max(self.chosen), last=last)
+            )
         if len(set(self.chosen)) < len(self.chosen):
             raise codes.DUPLICATE_LAYER.invalid()
         if self.weights is not None and (self.layers is None or len(self._weights) != len(self.chosen)):
@@ -113,7 +126,9 @@ class Ssl(Options):
             seconds = getattr(self, key)
             if most is not None and self._frames(seconds) > most:
                 longest = most * self.hop / self.sample_rate
-                raise codes.CHUNK_TOO_LONG.invalid(key=key, seconds=seconds, kind=self.encoder.kind, longest=longest)
+                raise families.INVALID_VALUE.saying(
+                    "{key} is {seconds:g}, and {kind} takes at most {longest:g} s", "lower {key}"
+                ).invalid(key=key, seconds=seconds, kind=self.encoder.kind, longest=longest)
         if self.short_seconds > self.window_seconds:
             raise codes.SHORT_TOO_LONG.invalid()
         if self.chunk_frames <= 2 * self.overlap_frames:
@@ -162,7 +177,11 @@ class Ssl(Options):
             isinstance(item, int | float) and not isinstance(item, bool) and np.isfinite(item) for item in result
         )
         if not numbers:
-            raise codes.BAD_LAYER_WEIGHTS(where=f"{_WHERE}.weights: {self.weights}")
+            raise families.UNUSABLE_MODEL(
+                "the file holds no list of numbers",
+                "give one number a layer, as JSON",
+                where=f"{_WHERE}.weights: {self.weights}",
+            )
         return tuple(map(float, result))
 
     @property
@@ -304,7 +323,12 @@ def settings_of(models: Sequence[str], search: bool) -> list[str]:
     names = [Path(model).absolute().name for model in models]  # the hub's folders are named after a revision
     for model, name in zip(models, names, strict=True):
         if names.count(name) > 1:
-            raise codes.DUPLICATE_MODEL_NAME(where=f"--model {model}", name=name)
+            raise families.DUPLICATE_NAME.of(ConfigError)(
+                "another model is called {name}, too",
+                "leave it out, or name a folder otherwise",
+                where=f"--model {model}",
+                name=name,
+            )
         folder = Path(folder_of(model)).absolute()
         if not folder.is_dir():
             raise codes.NO_MODEL_FOLDER(where=f"--model {model}", fix=way_to(model, ENCODER_FILES))

@@ -24,6 +24,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError, SwsdistError
 from swsdist.core.fingerprint import parse_json
@@ -126,7 +127,13 @@ class _Values(NamedTuple):
         raise self._lacks((name,), "a list of positive integers")
 
     def _lacks(self, names: tuple[str, ...], type: str) -> ConfigError:
-        return codes.MODEL_KEY_MISSING(where=str(self.path), keys=" or ".join(names), type=type)
+        return families.UNUSABLE_MODEL(
+            "{keys} is missing, or is not {type}",
+            "save the model again with save_pretrained of transformers, which writes every key",
+            where=str(self.path),
+            keys=" or ".join(names),
+            type=type,
+        )
 
 
 class _Shape(NamedTuple):
@@ -187,14 +194,28 @@ def read_encoder(folder: str) -> Encoder:
     if shape is None:
         takes_samples = {"conv_kernel", "conv_stride"} <= config.values.keys()
         if not takes_samples or config.values.get("is_encoder_decoder") or "squeeze_factor" in config.values:
-            raise codes.NOT_A_SPEECH_ENCODER(where=str(config.path), kind=kind, others=", ".join(_SHAPES))
+            raise families.UNUSABLE_MODEL(
+                "the model type {kind} is not a speech encoder with layers of one frame rate",
+                (
+                    "name one that takes samples (wav2vec2, hubert, wavlm, data2vec-audio, unispeech, "
+                    "unispeech-sat, wav2vec2-conformer), or one of: {others}"
+                ),
+                where=str(config.path),
+                kind=kind,
+                others=", ".join(_SHAPES),
+            )
         shape = _convolutions
     frame_length, hop, most = shape(config, front)
     weights = _weights(place, "AutoModelForCTC" if _is_ctc(config) else "AutoModel")
     of_whisper = ("num_mel_bins", "encoder_attention_heads", "encoder_ffn_dim") if kind == WHISPER else ()
     width = config.integer("hidden_size", "d_model")
     if of_whisper and width % config.integer("encoder_attention_heads"):
-        raise codes.HEADS_DO_NOT_DIVIDE(where=str(config.path), width=width)
+        raise families.UNUSABLE_MODEL(
+            "encoder_attention_heads does not divide the width {width}",
+            "copy the model's own config.json",
+            where=str(config.path),
+            width=width,
+        )
     return Encoder(
         kind,
         front.integer("sampling_rate"),
@@ -231,8 +252,13 @@ def read_head(folder: str, language: str | None) -> Head:
     if languages:
         if language not in languages:
             listed = ", ".join(sorted(languages)[:_LISTED]) + (", ..." if len(languages) > _LISTED else "")
-            raise codes.NO_SUCH_LANGUAGE(
-                where=str(vocabulary.path), language=language or "not set", count=len(languages), languages=listed
+            raise families.UNKNOWN_NAME.of(ConfigError)(
+                "language is {language}, and the model has vocabularies of {count} language{s}: {languages}",
+                "set language to one of them",
+                where=str(vocabulary.path),
+                language=language or "not set",
+                count=len(languages),
+                languages=listed,
             )
         tokens = languages[language]
     elif language is not None:
@@ -284,7 +310,13 @@ def _named_columns(path: Path, tokens: Mapping[str, object], size: int) -> dict[
 
 
 def _bad_vocabulary(path: Path, columns: int, problem: str) -> ConfigError:
-    return codes.BAD_VOCABULARY(where=str(path), columns=columns, problem=problem)
+    return families.UNUSABLE_MODEL(
+        "the vocabulary does not name the {columns} columns of the CTC head: {problem}",
+        "copy config.json, vocab.json and added_tokens.json of one model",
+        where=str(path),
+        columns=columns,
+        problem=problem,
+    )
 
 
 def _head_rows(path: Path) -> int:
@@ -346,7 +378,16 @@ def _weights(place: Path, auto: str) -> list[Path]:
         path.name for pattern in ("*.bin", "*.pt", "*.ckpt", "*.h5", "*.msgpack") for path in place.glob(pattern)
     ]
     if pickled:
-        raise codes.PICKLED_WEIGHTS(
-            where=f"{_WHERE}: {place}", file=sorted(pickled)[0], wanted=WEIGHTS, auto=auto, folder=place
+        raise families.UNUSABLE_MODEL(
+            "the weights are only in {file}, and reading a pickle runs its code; weights are read from {wanted}",
+            (
+                'if you trust the file, convert it once: python -c "from transformers import {auto}; '
+                "{auto}.from_pretrained('{folder}').save_pretrained('{folder}')\""
+            ),
+            where=f"{_WHERE}: {place}",
+            file=sorted(pickled)[0],
+            wanted=WEIGHTS,
+            auto=auto,
+            folder=place,
         )
     raise codes.MODEL_FILE_MISSING(where=f"{_WHERE}: {place}", file=WEIGHTS, command=_GET)

@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from swsdist.core.arrays import Singles
+from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
+from swsdist.core.errors import DataError
 from swsdist.features.ssl.folder import Encoder, Head
 
 #: Parameters used in training only, which a checkpoint may lack.
@@ -72,8 +74,11 @@ class Network:
                 if self._head and self._head.adapted:
                     model.load_adapter(self._language, local_files_only=True, use_safetensors=True)
         except Exception as error:  # transformers raises many types
-            raise codes.TRANSFORMERS_CANNOT_LOAD(
-                where=self._folder, error=f"{type(error).__name__}: {error}"
+            raise families.UNUSABLE_MODEL.of(DataError)(
+                "transformers cannot load the model ({error})",
+                "copy it again, or install the version of transformers that saved it",
+                where=self._folder,
+                error=f"{type(error).__name__}: {error}",
             ) from error
         have = {name for name, _ in model.named_parameters()}
         missing = {str(name) for name in report["missing_keys"]} | {str(item[0]) for item in report["mismatched_keys"]}
@@ -117,8 +122,13 @@ class Network:
             outputs = [state[0, :frames].float().cpu().numpy().copy() for state in chosen]
         for output in outputs:
             if output.shape != (frames, width):
-                raise codes.WRONG_LAYER_SHAPE(
-                    where=self._folder, samples=len(samples), shape=output.shape, expected=(frames, width)
+                raise families.EXTENSION.of(DataError)(
+                    "{samples} samples give an output of shape {shape}, not {expected}",
+                    "name another model: config.json does not describe this one",
+                    where=self._folder,
+                    samples=len(samples),
+                    shape=output.shape,
+                    expected=(frames, width),
                 )
         return outputs
 

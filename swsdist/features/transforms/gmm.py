@@ -24,6 +24,7 @@ from pydantic import Field
 
 from swsdist.config.section import IsPath
 from swsdist.core.arrays import Singles
+from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import FEWER, Model, Rounds
 from swsdist.features.fitting.mixture import NAMES, Estimator, Mixture, MixtureRounds, PhoneRounds
@@ -52,7 +53,12 @@ class Gmm(FittedTransform[Mixture]):
     def read(self, model: Model) -> Mixture:
         """The mixture."""
         if (model.name, model.version) != ("gmm", 1) or not set(NAMES) <= set(model.arrays):
-            raise codes.WRONG_MIXTURE(name=model.name, version=model.version)
+            raise families.UNUSABLE_MODEL(
+                "the model {name!r} of version {version} is not a mixture of version 1",
+                "create it with swsdist.features.fitting.mixture.mixture_model, or fit it",
+                name=model.name,
+                version=model.version,
+            )
         mixture = Mixture.of(model)
         return mixture if model.settings.get(FEWER) == self.components else mixture.demand(self.components)
 

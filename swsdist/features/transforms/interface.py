@@ -24,7 +24,9 @@ from pydantic import Field, PrivateAttr, model_validator
 
 from swsdist.config.section import IsPath
 from swsdist.core.arrays import Ints, Singles
+from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
+from swsdist.core.errors import ConfigError, DataError
 from swsdist.features.fitting.interface import Model, read_model
 from swsdist.features.interface import (
     SHARED_FRAMES,
@@ -140,7 +142,12 @@ class Transformed:
 
     def __init__(self, inner: Framed, transforms: Sequence[Transform], dtype: Dtype = "float32") -> None:
         if transforms and len(tracks_of(inner)) > 1:
-            raise codes.SEVERAL_TRACKS(where="features.transforms", name=inner.name)
+            raise families.UNSUPPORTED.of(ConfigError)(
+                "{name} yields several tracks, and transforms take one",
+                "remove the transforms",
+                where="features.transforms",
+                name=inner.name,
+            )
         self.inner: Framed = inner
         self.transforms = tuple(transforms)
         self.stored_as = dtype
@@ -148,7 +155,12 @@ class Transformed:
         for transform in transforms:
             shape = transform.becomes(shape)
             if len(set(shape.columns)) < len(shape.columns):
-                raise codes.AMBIGUOUS_COLUMNS(where="features.transforms", name=transform.name)
+                raise families.DUPLICATE_NAME.of(ConfigError)(
+                    "transform {name} gives two columns the same name",
+                    "correct the transform: names of columns must differ",
+                    where="features.transforms",
+                    name=transform.name,
+                )
         self.columns, self.kind = shape
         contexts = [item for item in map(context_of, transforms) if item is not None]
         self.reach = sum(contexts) if len(contexts) == len(transforms) else None
@@ -287,7 +299,9 @@ class FittedTransform(TransformOptions, Generic[Loaded]):
     @model_validator(mode="after")
     def _no_labels_of_a_model(self) -> Self:
         if self.model is not None and getattr(self, "labels", None) is not None:
-            raise codes.LABELS_WITH_MODEL.invalid()
+            raise families.UNUSED_OPTION.saying(
+                "labels have no effect on a fitted model", "remove labels, or model"
+            ).invalid()
         return self
 
     @abstractmethod
@@ -368,7 +382,13 @@ def check_columns(shape: Shape, columns: int, where: str) -> None:
         ConfigError: the numbers differ.
     """
     if columns != len(shape.columns):
-        raise codes.MODEL_COLUMNS_MISMATCH(where=where, expected=columns, columns=len(shape.columns))
+        raise families.MISMATCH.of(ConfigError)(
+            "the model takes {expected} columns, the features have {columns}",
+            "name the model of these features",
+            where=where,
+            expected=columns,
+            columns=len(shape.columns),
+        )
 
 
 class Columns(TransformOptions):
@@ -386,14 +406,18 @@ class Columns(TransformOptions):
         places = [shape.columns.index(name) if name in shape.columns else name for name in self.keep]
         for place in places:
             if isinstance(place, str) or place >= len(shape.columns):
-                raise codes.NO_SUCH_FEATURE_COLUMN(
+                raise families.UNKNOWN_NAME.of(ConfigError)(
+                    "the features have no column {column!r}",
+                    "name one of: {columns}, or 0 to {last}",
                     where="features.transforms: columns, keep",
                     column=place,
                     columns=", ".join(shape.columns),
                     last=len(shape.columns) - 1,
                 )
         if len(set(places)) < len(places):
-            raise codes.DUPLICATE_FEATURE_COLUMN(where="features.transforms: columns, keep")
+            raise families.DUPLICATE_NAME.of(ConfigError)(
+                "a column occurs twice", "name each column once", where="features.transforms: columns, keep"
+            )
         self._places[:] = [place for place in places if isinstance(place, int)]
         return Shape(tuple(shape.columns[place] for place in self._places), "features")
 
@@ -417,7 +441,12 @@ class Log(TransformOptions):
     def apply(self, frames: Singles) -> Singles:
         """Float32 (frames, columns); a number below 0 is an error."""
         if len(frames) and float(frames.min()) < 0:
-            raise codes.NEGATIVE_LOGARITHM(where="features.transforms: log", value=float(frames.min()))
+            raise families.UNDEFINED.of(DataError)(
+                "the logarithm of {value:g} is not defined",
+                "remove the transform",
+                where="features.transforms: log",
+                value=float(frames.min()),
+            )
         logarithms: Singles = np.log(frames.astype(np.float64) + self.floor).astype(np.float32)
         return logarithms
 

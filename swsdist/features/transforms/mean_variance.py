@@ -37,7 +37,7 @@ import numpy as np
 from pydantic import Field, field_validator
 
 from swsdist.core.arrays import Floats, Singles
-from swsdist.core.codes import features as codes
+from swsdist.core.codes import families
 from swsdist.features.fitting.interface import Model, Rounds
 from swsdist.features.fitting.moments import OfMean, moments_of
 from swsdist.features.transforms.interface import FittedTransform, Hours, Shape
@@ -117,7 +117,9 @@ class Warp(_OfMoments):
     @classmethod
     def _odd(cls, frames: int) -> int:
         if frames % 2 == 0:
-            raise codes.EVEN_WARP_WINDOW.invalid(frames=frames)
+            raise families.INVALID_VALUE.saying(
+                "{frames} frames is not odd", "use a frame and equally many on either side"
+            ).invalid(frames=frames)
         return frames
 
     @property

@@ -20,7 +20,9 @@ from pydantic import Field
 
 from swsdist.config.section import IsPath
 from swsdist.core.arrays import Floats, Singles
+from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
+from swsdist.core.errors import DataError
 from swsdist.features.fitting.interface import FEWER, Model, read_model
 from swsdist.features.transforms.interface import FittedTransform, Shape, TransformOptions, check_columns, model_place
 from swsdist.io.filesystem import local_file
@@ -56,7 +58,11 @@ class Projection(NamedTuple):
         lacking = [name for name in ("mean", "deviation", "projection") if name not in model.arrays]
         if (model.name, model.version) != ("projection", 1) or lacking:
             other = f"it is {model.name!r} of version {model.version}"
-            raise codes.NOT_A_PROJECTION(problem=f"it has no {lacking[0]}" if lacking else other)
+            raise families.UNUSABLE_MODEL(
+                "the model is not a projection of version 1: {problem}",
+                "create it with swsdist.features.transforms.project.projection",
+                problem=f"it has no {lacking[0]}" if lacking else other,
+            )
         mean, deviation, matrix = (
             np.asarray(model.arrays[name], np.float64) for name in ("mean", "deviation", "projection")
         )
@@ -99,7 +105,13 @@ class Projection(NamedTuple):
         np.rint(integers, out=integers)
         if len(integers) and max(integers.max(), -integers.min()) > _CUT:
             column = int(np.abs(integers).max(axis=0).argmax())
-            raise codes.FAR_FROM_MEAN(where=where, column=column, limit=_CUT // _STEPS)
+            raise families.MISMATCH.of(DataError)(
+                "a frame's column {column} is more than {limit} deviations from the mean",
+                "create the model with the deviations of these features",
+                where=where,
+                column=column,
+                limit=_CUT // _STEPS,
+            )
         made: Singles = (integers @ self.matrix[:, :columns] * self.step).astype(np.float32)
         return made
 

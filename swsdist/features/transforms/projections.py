@@ -29,7 +29,8 @@ import numpy as np
 from pydantic import Field
 
 from swsdist.config.section import IsPath
-from swsdist.core.codes import features as codes
+from swsdist.core.codes import families
+from swsdist.core.errors import ConfigError
 from swsdist.features.fitting.interface import FEWER, Model, Rounds
 from swsdist.features.fitting.moments import Moments, OfClasses, OfCovariance
 from swsdist.features.transforms.interface import Hours
@@ -59,7 +60,11 @@ class Pca(FittedProjection):
         """
         covariance = moments.covariance
         if self.positions and moments.at_positions is None:
-            raise codes.NO_POSITIONS(where="features.transforms: pca, positions")
+            raise families.UNSUPPORTED.of(ConfigError)(
+                "these frames are the same wherever in a recording they stand",
+                "leave out positions: it is for encoders that read a stretch at once",
+                where="features.transforms: pca, positions",
+            )
         if moments.at_positions is not None and len(moments.at_positions):
             spread, directions = np.linalg.eigh(moments.at_positions.T @ moments.at_positions)
             # Of few positions there are fewer directions.

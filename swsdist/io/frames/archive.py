@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
+from swsdist.core.codes import families
 from swsdist.core.codes import io as codes
 from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder, Info, identify, is_remote, locate
@@ -65,7 +66,13 @@ def find_items(path: str, form: Form = "auto", storage: Mapping[str, object] | N
             items = entry.find(file, info.identity, info.size, options)
         for each, item in items:
             if each in result:
-                raise codes.DUPLICATE_FRAMES(where=item.file, key=each, file=result[each].file)
+                raise families.DUPLICATE_NAME(
+                    "duplicate frames of {key!r}: {file} has some, too",
+                    "take one out, or name one of the files",
+                    where=item.file,
+                    key=each,
+                    file=result[each].file,
+                )
             result[each] = item
     return result
 
@@ -111,7 +118,9 @@ def _files(path: str, form: Form, storage: Mapping[str, object]) -> Iterator[tup
         if format_name is None and not is_remote(path) and not Path(path).exists():
             raise _nothing(path)
         if format_name is None:
-            raise codes.UNKNOWN_FRAMES_ENDING(where=path, endings=_endings())
+            raise families.UNKNOWN_NAME(
+                "the file ends in none of {endings}", "say the format (form)", where=path, endings=_endings()
+            )
         stem = path.rpartition("/")[2].rpartition(".")[0]
         yield format_name, path, stem, _info(path, storage)
         return
@@ -126,13 +135,23 @@ def _files(path: str, form: Form, storage: Mapping[str, object]) -> Iterator[tup
         forms = {name: form for name in listed if name.lower().endswith(FORMATS[form].endings)}
     several = {form for form in forms.values() if form is not None}
     if form != "auto" and not several:
-        raise codes.NO_FILES_OF_FORMAT(
-            where=folder.path(), form=form, endings=" or ".join(FORMATS[form].endings), found=_endings_text(listed)
+        raise families.EMPTY_INPUT(
+            "the format is {form}, and no file in this folder ends in {endings}",
+            "{found}; say their format (form), or auto: by the ending",
+            where=folder.path(),
+            form=form,
+            endings=" or ".join(FORMATS[form].endings),
+            found=_endings_text(listed),
         )
     if len(several) != 1:
         what = f"files of several formats: {', '.join(sorted(several))}" if several else "no files of frames"
-        raise codes.NO_SINGLE_FORMAT(
-            where=folder.path(), what=what, endings=_endings(), found="" if several else f"; {_endings_text(listed)}"
+        raise families.AMBIGUOUS(
+            "there are {what} in this folder",
+            "name a file, or the format; {endings}{found}",
+            where=folder.path(),
+            what=what,
+            endings=_endings(),
+            found="" if several else f"; {_endings_text(listed)}",
         )
     lists = any(name.lower().endswith(".scp") for name in forms)
     for name, item in forms.items():

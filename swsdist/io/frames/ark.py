@@ -20,8 +20,9 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
+from swsdist.core.codes import families
 from swsdist.core.codes import io as codes
-from swsdist.core.errors import StorageError
+from swsdist.core.errors import DataError, StorageError
 from swsdist.io import failures
 from swsdist.io.filesystem import identify, is_remote, locate
 from swsdist.io.frames.item import MISSING, UNREADABLE, Format, Item, RawFrames, damage_errors, damaged, open_file
@@ -83,7 +84,12 @@ def _header(file: BinaryIO, path: str) -> _Header | None:
         return None
     kind = _token(file)
     if kind not in _PLAIN and kind not in _COMPRESSED:
-        raise codes.NOT_A_MATRIX(where=path, kind=kind.decode("ascii", "replace"))
+        raise families.WRONG_KIND.of(DataError)(
+            "the archive holds {kind!r}, not a matrix (FM, DM, CM, CM2, CM3)",
+            "write matrices, a row a frame, for example with copy-feats",
+            where=path,
+            kind=kind.decode("ascii", "replace"),
+        )
     least, span = struct.unpack("<ff", _exactly(file, 8)) if kind in _COMPRESSED else (0.0, 0.0)
     rows, columns = struct.unpack("<ii", _exactly(file, 8)) if kind in _COMPRESSED else _sizes(file)
     if rows < 0 or columns < 0:
@@ -227,7 +233,12 @@ def _listed(path: str, storage: Mapping[str, object]) -> Iterator[tuple[str, Ite
                 continue
             (key, rest), where = [*line.split(None, 1), ""][:2], f"{path}, line {number}"
             if rest.endswith("|") or rest.startswith("|"):
-                raise codes.FRAMES_FROM_COMMAND(where=where, key=key)
+                raise families.COMMAND_REFUSED(
+                    "the frames of {key!r} come from a command, which is not run",
+                    "run it yourself, and name the archive that it writes (copy-feats ... ark,scp:x.ark,x.scp)",
+                    where=where,
+                    key=key,
+                )
             place = _PLACE.fullmatch(rest)
             if place is None:
                 raise codes.MALFORMED_SCP_LINE(where=where)

@@ -22,7 +22,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.core.codes import families
 from swsdist.core.codes import io as codes
+from swsdist.core.errors import DataError
 from swsdist.io.frames.item import Format, RawFrames, damage_errors, damaged, read_all
 
 _HEADER = struct.Struct(">iihh")
@@ -60,7 +62,12 @@ def header(path: str, data: bytes) -> Header:
         raise damaged(path, f"{frames} frames of {width} bytes: it is not HTK, which is big-endian")
     base = _NOT_VECTORS.get(kind & 0o77)
     if base is not None or kind & _QUANTISED:
-        raise codes.NOT_HTK_VECTORS(where=path, kind=base or "vectors with a codebook (_V)")
+        raise families.WRONG_KIND.of(DataError)(
+            "the file holds {kind}, not vectors of numbers",
+            "convert it with HCopy, for example with TARGETKIND = MFCC",
+            where=path,
+            kind=base or "vectors with a codebook (_V)",
+        )
     return Header(frames, period * 1e-7, width, kind)
 
 
@@ -99,7 +106,13 @@ def write_parameters(frames: NDArray[np.floating], shift: float, out: Path, kind
         DataError: the format does not allow as many columns.
     """
     if frames.shape[1] > _FLOATS:
-        raise codes.TOO_MANY_HTK_COLUMNS(where=str(out), columns=frames.shape[1], most=_FLOATS)
+        raise families.TOO_LARGE.of(DataError)(
+            "{columns} columns; a frame of HTK has at most {most}",
+            "write fewer columns, or another format",
+            where=str(out),
+            columns=frames.shape[1],
+            most=_FLOATS,
+        )
     header = _HEADER.pack(len(frames), round(shift * 1e7), 4 * frames.shape[1], kind)
     out.write_bytes(header + frames.astype(">f4").tobytes())
 
@@ -157,7 +170,9 @@ def write_mlf(labels: Mapping[str, Sequence[TimedLabel]], out: Path) -> None:
     lines = [f"{_FIRST}\n"]
     for name, items in labels.items():
         if '"' in name or not name.isprintable() or any(not item.label or " " in item.label for item in items):
-            raise codes.INVALID_MLF_NAME(where=str(out), name=name)
+            raise families.UNWRITABLE_NAME.of(DataError)(
+                "{name!r}, or a label of it, cannot be written to an MLF", "rename it", where=str(out), name=name
+            )
         lines += [f'"{name}"\n', *label_lines(items), ".\n"]
     out.write_text("".join(lines), encoding="utf-8")
 
@@ -170,7 +185,9 @@ def read_mlf(path: Path) -> dict[str, list[TimedLabel]]:
     """
     lines = path.read_text(encoding="utf-8").splitlines()
     if not lines or lines[0].strip() != _FIRST:
-        raise codes.NOT_AN_MLF(where=str(path), first=_FIRST)
+        raise families.MALFORMED_FILE(
+            "the file does not begin with {first}", "name a master label file", where=str(path), first=_FIRST
+        )
     labels: dict[str, list[TimedLabel]] = {}
     name: str | None = None
     for number, line in enumerate(lines[1:], 2):
@@ -189,5 +206,7 @@ def read_mlf(path: Path) -> dict[str, list[TimedLabel]]:
                 times = int(start) / _TICK, int(end) / _TICK
                 labels[name].append(TimedLabel(*times, label, float(score[0]) if score else 0.0))
             except ValueError:
-                raise codes.NOT_AN_MLF_LABEL(where=f"{path}, line {number}", line=line) from None
+                raise families.MALFORMED_LINE(
+                    "{line!r} is not a label", "write: start end label score", where=f"{path}, line {number}", line=line
+                ) from None
     return labels

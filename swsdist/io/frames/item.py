@@ -9,8 +9,9 @@ from typing import BinaryIO, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.core.codes import families
 from swsdist.core.codes import io as codes
-from swsdist.core.errors import ConfigError, DataError
+from swsdist.core.errors import ConfigError, DataError, UserError
 from swsdist.io.filesystem import open_path
 
 #: Frames as stored: an array of any shape and type, checked by the caller.
@@ -81,7 +82,13 @@ class Format(NamedTuple):
 
 def missing_library(library: str, extra: str, where: str) -> ConfigError:
     """The error for a missing optional library."""
-    return codes.MISSING_FRAMES_LIBRARY(where=where, library=library, extra=extra)
+    return families.NOT_INSTALLED(
+        "the library {library} is not installed",
+        "pip install 'swsdist[{extra}]'",
+        where=where,
+        library=library,
+        extra=extra,
+    )
 
 
 @contextmanager
@@ -92,7 +99,9 @@ def damage_errors(path: str, *kinds: type[Exception]) -> Iterator[None]:
     except FileNotFoundError as error:
         raise codes.NO_SUCH_FILE(where=path, what="file") from error
     except PermissionError as error:
-        raise codes.UNREADABLE_FILE(where=path) from error
+        raise families.UNREADABLE_FILE.of(UserError)(
+            "the file may not be read", "check its permissions", where=path
+        ) from error
     except kinds as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
@@ -102,7 +111,13 @@ def damage_errors(path: str, *kinds: type[Exception]) -> Iterator[None]:
 def damaged(path: str, error: object, key: str | None = None) -> DataError:
     """The error of a damaged file, or of a key in it."""
     subject = f"the frames of {key!r} are" if key else "the file is"
-    return codes.DAMAGED_FRAMES_FILE(where=path, subject=subject, error=error)
+    return families.DAMAGED_FILE.of(DataError)(
+        "{subject} damaged or cut off ({error})",
+        "write it, or copy it, again",
+        where=path,
+        subject=subject,
+        error=error,
+    )
 
 
 def read_all(path: str, storage: Mapping[str, object]) -> bytes:

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from swsdist.core.codes import families
 from swsdist.core.codes import io as codes
 from swsdist.io.frames.item import Format, Item, RawFrames, damage_errors, damaged, open_file
 
@@ -79,7 +80,9 @@ def _find(path: str, identity: str, size: int, storage: Mapping[str, object]) ->
     several = {doc_id for doc_id, n in Counter(doc_id for doc_id, _ in dict.fromkeys(keys)).items() if n > 1}
     for (doc_id, channel), at in zip(keys, places, strict=True):
         if doc_id is None:
-            raise codes.ROW_WITHOUT_ID(where=f"{path}, row group {at.replace(':', ', row ')}")
+            raise families.BAD_CELL(
+                "a row has no doc_id", "give it one", where=f"{path}, row group {at.replace(':', ', row ')}"
+            )
         key = f"{doc_id}-{channel}" if doc_id in several else str(doc_id)
         yield key, Item("parquet", path, at, f"{identity}@{at}", size // max(1, len(keys)))
 
@@ -87,14 +90,25 @@ def _find(path: str, identity: str, size: int, storage: Mapping[str, object]) ->
 def _check(schema: Any, path: str) -> None:
     for name in ("doc_id", "frames"):
         if name not in schema.names:
-            raise codes.NO_FRAMES_COLUMN(where=path, column=name, columns=", ".join(schema.names))
+            raise families.MISSING_COLUMN(
+                "there is no column {column}; there are {columns}",
+                "a row a document: doc_id, frames, maybe channel",
+                where=path,
+                column=name,
+                columns=", ".join(schema.names),
+            )
     for name, expected in (("doc_id", "text"), ("channel", "whole numbers")):
         if name in schema.names and not _names(schema.field(name).type, text_allowed=name == "doc_id"):
             raise codes.COLUMN_TYPE(where=path, column=name, type=schema.field(name).type, expected=expected)
     kind = schema.field("frames").type
     binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
     if not binary and not (_is_list(kind) and _is_list(kind.value_type)):
-        raise codes.BAD_FRAMES_TYPE(where=path, type=kind)
+        raise families.BAD_CELL(
+            "the column frames has the type {type}",
+            "a list of lists of numbers, or binary: little-endian float32, frame after frame",
+            where=path,
+            type=kind,
+        )
 
 
 def _names(kind: Any, *, text_allowed: bool) -> bool:

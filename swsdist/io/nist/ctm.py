@@ -21,7 +21,9 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from swsdist.core.codes import families
 from swsdist.core.codes import io as codes
+from swsdist.core.errors import DataError
 from swsdist.core.types import LEXEMES
 from swsdist.io.compressed import lines
 from swsdist.io.fields import batches, decimal, fits, number, split, time
@@ -101,8 +103,12 @@ def ctm_word(fields: list[str], where: str) -> CtmWord:
     if len(fields) >= _LEAST and fields[4].upper() in _ALTERNATION:
         raise codes.CTM_ALTERNATION(where=where)
     if not _LEAST <= len(fields) <= len(_NAMES):
-        raise codes.CTM_FIELD_COUNT(
-            where=where, fields=len(fields), names=f"{' '.join(_NAMES[:_LEAST])} [{' '.join(_NAMES[_LEAST:])}]"
+        raise families.MALFORMED_LINE(
+            "the line has {fields} fields",
+            "give 5 to 8: {names}",
+            where=where,
+            fields=len(fields),
+            names=f"{' '.join(_NAMES[:_LEAST])} [{' '.join(_NAMES[_LEAST:])}]",
         )
     begin, duration = time(fields[2], "begin", where), time(fields[3], "duration", where)
     rest = [None if field in _NOT_GIVEN else field for field in fields[_LEAST:]] + [None] * (len(_NAMES) - len(fields))
@@ -116,10 +122,24 @@ def ctm_line(row: Mapping[str, Any], where: str) -> str:
     kind, speaker = row["kind"], row["speaker"]
     for name, value in (("file", row["doc_id"]), ("word", row["word"]), ("type", kind), ("speaker", speaker)):
         if value is not None and (fault := _fault(name, value)):
-            raise codes.INVALID_CTM_NAME(where=where, name=name, value=value, fault=fault)
+            raise families.UNWRITABLE_NAME.of(DataError)(
+                "{name} {value!r} cannot be written to a CTM: it {fault}",
+                "rename it",
+                where=where,
+                name=name,
+                value=value,
+                fault=fault,
+            )
     for name, seconds in (("start", row["start"]), ("duration", row["duration"])):
         if not 0 <= seconds < math.inf:
-            raise codes.INVALID_CTM_TIME(where=where, name=name, word=row["word"], value=seconds)
+            raise families.INVALID_TIMES(
+                "{name} of {word!r} is {value}",
+                "give seconds, from 0",
+                where=where,
+                name=name,
+                word=row["word"],
+                value=seconds,
+            )
     fields = [row["doc_id"], str(row["channel"]), decimal(row["start"]), decimal(row["duration"]), row["word"]]
     confidence = "NA" if row.get("confidence") is None else f"{row['confidence']:.6g}"
     if speaker is not None:

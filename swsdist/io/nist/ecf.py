@@ -13,7 +13,9 @@ from xml.sax.saxutils import quoteattr
 
 import pyarrow as pa
 
+from swsdist.core.codes import families
 from swsdist.core.codes import io as codes
+from swsdist.core.errors import DataError
 from swsdist.core.types import EXCERPTS
 from swsdist.io.compressed import short
 from swsdist.io.nist.xml import Element, Fields, elements, note_channels
@@ -63,7 +65,9 @@ def read_ecf(path: str, storage: Mapping[str, object] | None = None, *, notices:
                 }
             )
     if not rows:
-        raise codes.EMPTY_ECF(where=path)
+        raise families.EMPTY_INPUT.of(DataError)(
+            "the ECF holds no excerpt", "an ECF lists what was searched: <excerpt .../>", where=path
+        )
     note_channels(channels, path, notices)
     return pa.Table.from_pylist(rows, EXCERPTS)
 

@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from swsdist.core.codes import io as codes
+from swsdist.core.codes import families
+from swsdist.core.errors import DataError
 from swsdist.core.types import LEXEMES, REFERENCES, columns
 from swsdist.io.compressed import LONGEST_LINE, lines, opened, short
 from swsdist.io.fields import LATEST
@@ -146,8 +147,13 @@ def _read_lines(path: str, storage: Mapping[str, object] | None, fields: int | N
         count = len(line.split(";;", 1)[0].split()) if fields else len(values)
         if (fields is not None and count != fields) or (kind in kept and count < _LEAST - (kind == "SPEAKER")):
             required = f"{fields}" if fields else f"at least {_LEAST - (kind == 'SPEAKER')}"
-            raise codes.RTTM_FIELD_COUNT(
-                where=f"{path}, line {number}", type=short(kind), fields=count, expected=required
+            raise families.MALFORMED_LINE(
+                "a {type} line has {fields} fields",
+                "give {expected}: type file channel begin duration token sub-type speaker confidence",
+                where=f"{path}, line {number}",
+                type=short(kind),
+                fields=count,
+                expected=required,
             )
         if kind not in kept:
             continue
@@ -193,7 +199,9 @@ def _lines(kind: str, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
             names = [row["doc_id"], token, row["kind"] or "<NA>", row["speaker"] or "<NA>"]
             for name in names:
                 if not name or ";;" in name or len(name.split()) != 1:
-                    raise codes.INVALID_RTTM_NAME(name=name)
+                    raise families.UNWRITABLE_NAME.of(DataError)(
+                        "{name!r} cannot be written to an RTTM", "take out blanks and ;;", name=name
+                    )
             file, token, sub, speaker = names
             yield f"{kind} {file} {row['channel']} {row['start']!r} {row['duration']!r} {token} {sub} {speaker} <NA>\n"
 
@@ -221,7 +229,9 @@ def read_speech(path: str, storage: Mapping[str, object] | None = None) -> pa.Ta
         return read_table(path, SPEECH, storage=storage)
     turns = read_rttm(path, storage).speakers
     if not turns.num_rows:
-        raise codes.NO_SPEAKER_RECORDS(where=path)
+        raise families.EMPTY_INPUT.of(DataError)(
+            "the RTTM has no SPEAKER records", "give an RTTM with SPEAKER records for the speech", where=path
+        )
     ends = np.array([round(end, 4) for end in (turns["start"].to_numpy() + turns["duration"].to_numpy()).tolist()])
     columns = [turns["doc_id"].cast(pa.string()), turns["channel"], turns["start"], pa.array(ends, pa.float64())]
     return pa.table(columns, schema=SPEECH)
@@ -250,7 +260,9 @@ def read_query_documents(path: str, storage: Mapping[str, object] | None = None)
             continue
         fields = line.split(" ")
         if len(fields) != _NINE or "" in fields:
-            raise codes.QUESST_FIELD_COUNT(
+            raise families.MALFORMED_LINE(
+                "the line has {fields} fields{separators}",
+                "give nine, separated by one blank: LEXEME document 1 begin duration query-id lex speaker <NA>",
                 where=f"{path}, line {number}",
                 fields=len(line.split()),
                 separators=", not separated by single blanks" if "" in fields else "",

@@ -49,8 +49,9 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from swsdist.core.arrays import Bools, Ints
+from swsdist.core.codes import families
 from swsdist.core.codes import io as codes
-from swsdist.core.errors import SwsdistError, UserError
+from swsdist.core.errors import DataError, SwsdistError, UserError
 from swsdist.io.compressed import LONGEST_LINE, opened, short
 from swsdist.io.fields import LATEST, ROWS, decimals
 from swsdist.io.fields import decimal as fields_decimal
@@ -380,7 +381,13 @@ def _read_elements(path: str, storage: Mapping[str, object] | None) -> RawList:
         elif element.name == dialect.item:
             fields = Fields(path, element)
             if not lists:
-                raise codes.DETECTION_OUTSIDE_LIST(where=fields.where, item=dialect.item, group=dialect.group)
+                raise families.MALFORMED_XML(
+                    "a <{item}> is in no <{group}>",
+                    "put each detection in its query's <{group}>",
+                    where=fields.where,
+                    item=dialect.item,
+                    group=dialect.group,
+                )
             files.append(fields.text("file"))
             fields.channel()
             channels.append(fields.text("channel"))
@@ -389,7 +396,7 @@ def _read_elements(path: str, storage: Mapping[str, object] | None) -> RawList:
             scores.append(fields.number("score"))
             decisions.append(fields.text("decision"))
     if dialect is None:
-        raise codes.EMPTY_SYSTEM_LIST(where=path)
+        raise families.EMPTY_INPUT.of(DataError)("the system list is empty", "name a STDLIST or KWSLIST", where=path)
     columns = [pa.array(files, pa.string()).dictionary_encode(), pa.array(channels, pa.string()).dictionary_encode()]
     columns += [pa.array(values, pa.float64()) for values in (starts, durations, scores)]
     columns.append(pa.array(decisions, pa.string()).dictionary_encode())
@@ -415,10 +422,18 @@ def _check_limits(attributes: Mapping[str, str], path: str) -> None:
         return
     where = f"{path}: <{KWSLIST.root}>"
     if len(limits) == 1:
-        raise codes.LONE_SCORE_LIMIT(where=where, limit=limits[0], limits=" and ".join(names))
+        raise families.MALFORMED_XML(
+            "the list has {limit} alone",
+            "give both {limits}, or neither",
+            where=where,
+            limit=limits[0],
+            limits=" and ".join(names),
+        )
     low, high = (decimal(attributes[name], name, where) for name in names)
     if low > high:
-        raise codes.SCORE_LIMITS_EXCHANGED(where=where, low=low, high=high)
+        raise families.INVALID_VALUE.of(DataError)(
+            "min_score {low} is above max_score {high}", "exchange them", where=where, low=low, high=high
+        )
 
 
 def _queries(raw: RawList, path: str, notices: Notices | None) -> tuple[list[str | None], dict[str, str]]:
@@ -431,7 +446,7 @@ def _queries(raw: RawList, path: str, notices: Notices | None) -> tuple[list[str
         if query in last:
             where = attributes.get("where", path) + f": {short(query)}"
             if notices is None:
-                raise codes.DUPLICATE_QUERY_LIST(where=where)
+                raise families.DUPLICATE_NAME("a query has two lists", "put its detections into one list", where=where)
             notices.add(codes.REPEATED_QUERY_LIST, where=where, count=1)
             owner[last[query]] = None
         last[query] = k
@@ -457,7 +472,7 @@ def _table(raw: RawList, owner: list[str | None], path: str, notices: Notices | 
         group = int(np.searchsorted(first, rows[0], side="right")) - 1
         where = f"{path}: {short(word)!r}, of a detection of {short(raw.lists[group][raw.dialect.query])}"
         if notices is None:
-            raise codes.BAD_DECISION(where=where)
+            raise families.MALFORMED_LINE("a decision is neither YES nor NO", "write YES or NO", where=where)
         notices.add(codes.DECISION_COUNTED_AS_NO, where=where, count=len(rows))
     numbers = channel.combine_chunks()
     note_channels(numbers.dictionary.to_pylist(), path, notices)
@@ -533,7 +548,12 @@ class ListWriter(NamedTuple):
             for query, first, last in _runs(queries):
                 if query != current:
                     if query in done:
-                        raise codes.SCATTERED_DETECTIONS(where=self.where, query=query)
+                        raise families.MALFORMED_FILE(
+                            "the detections of query {query!r} are not consecutive",
+                            "sort the detections by query_id",
+                            where=self.where,
+                            query=query,
+                        )
                     done.add(query)
                     yield (("" if current is None else self._end) + self._begin(query)).encode()
                     current = query
@@ -567,7 +587,14 @@ class ListWriter(NamedTuple):
         for name, document in zip(names.to_pylist(), known.to_pylist(), strict=True):
             other = first.setdefault(name, document)
             if other != document:
-                raise codes.AMBIGUOUS_NIST_DOCUMENTS(first=other, second=document, name=name, list=self.dialect.root)
+                raise families.UNWRITABLE_NAME(
+                    "the NIST programs call both documents {first!r} and {second!r} {name!r}",
+                    "give them different last names, or leave {list} out of report.exports",
+                    first=other,
+                    second=document,
+                    name=name,
+                    list=self.dialect.root,
+                )
 
     @property
     def _end(self) -> str:
@@ -591,7 +618,14 @@ class ListWriter(NamedTuple):
         row = pc.index(pc.is_finite(batch.column("score")), False).as_py()
         if 0 <= row <= rows:
             query, document, score = (batch.column(name)[row].as_py() for name in ("query_id", "doc_id", "score"))
-            return row, codes.NON_FINITE_SCORE(where=self.where, query=query, score=score, document=document)
+            return row, families.INVALID_VALUE.of(DataError)(
+                "query {query!r} has the score {score} in document {document!r}",
+                "run the normalisation again; scores must be finite",
+                where=self.where,
+                query=query,
+                score=score,
+                document=document,
+            )
         return rows, error
 
     def _fault(self, name: str, fault: str | None) -> str | None:
@@ -602,7 +636,14 @@ class ListWriter(NamedTuple):
         return f"holds {special[0]!r}" if special else fault
 
     def _invalid(self, kind: str, name: str, fault: str) -> UserError:
-        return codes.INVALID_NIST_NAME(list=self.dialect.root, kind=kind, name=name, fault=fault)
+        return families.UNWRITABLE_NAME(
+            "the NIST program that reads a {list} cannot work with {kind} {name!r}: its id {fault}",
+            "rename it, or leave {list} out of report.exports",
+            list=self.dialect.root,
+            kind=kind,
+            name=name,
+            fault=fault,
+        )
 
     def _lines(self, batch: pa.RecordBatch, encoded: pa.DictionaryArray) -> tuple[memoryview, list[int]]:
         """The elements of a batch's rows, as bytes, and where each begins and the last ends."""

@@ -18,7 +18,9 @@ from xml.sax.saxutils import escape, quoteattr
 
 import pyarrow as pa
 
+from swsdist.core.codes import families
 from swsdist.core.codes import io as codes
+from swsdist.core.errors import DataError
 from swsdist.core.types import TERMS
 from swsdist.io.compressed import short
 from swsdist.io.nist.xml import Element, elements
@@ -73,12 +75,16 @@ def read_termlist(
     for row, where in _terms(stream, dialect, path, notices):
         if row["query_id"] in rows:
             if notices is None or not duplicates:
-                raise codes.DUPLICATE_TERM(where=where, term=short(row["query_id"]))
+                raise families.DUPLICATE_NAME(
+                    "duplicate term {term!r}", "drop or rename one", where=where, term=short(row["query_id"])
+                )
             notices.add(codes.REPEATED_TERM, where=f"{where}: {short(row['query_id'])}", count=1)
             del rows[row["query_id"]]
         rows[row["query_id"]] = row
     if not rows:
-        raise codes.EMPTY_TERM_LIST(where=path)
+        raise families.EMPTY_INPUT.of(DataError)(
+            "the term list holds no term", "a term list names what was looked for", where=path
+        )
     extra = dict.fromkeys(name for row in rows.values() for name in row if name not in TERMS.names)
     schema = pa.schema([*TERMS, *(pa.field(name, pa.string()) for name in extra)])
     lowercase = dialect is _TLIST or root.get("compareNormalize", "") == "lowercase"
@@ -103,7 +109,13 @@ def _terms(
         key = "term" if element.name == dialect.text else name if is_attribute else ""
         if key in row:
             what = f"value of {short(name)}" if is_attribute else f"<{element.name}>"
-            raise codes.TERM_WITH_TWO_VALUES(where=where, term=short(row["query_id"]), what=what)
+            raise families.DUPLICATE_NAME(
+                "term {term!r} has a second {what}",
+                "keep one, or make it another term",
+                where=where,
+                term=short(row["query_id"]),
+                what=what,
+            )
         if key:
             row[key] = element.text.strip() if is_attribute else " ".join(element.text.split())
         if key == "term" and notices is not None and element.decoded:
@@ -112,7 +124,13 @@ def _terms(
             name = element.text.strip()
         if element.name == dialect.term:
             if not row.get("term"):
-                raise codes.TERM_WITHOUT_TEXT(where=where, term=short(row["query_id"]), element=dialect.text)
+                raise families.MALFORMED_XML(
+                    "term {term!r} has no text",
+                    "give <{element}>",
+                    where=where,
+                    term=short(row["query_id"]),
+                    element=dialect.text,
+                )
             yield row, where
 
 
@@ -165,5 +183,11 @@ def _dialect(element: Element, where: str) -> _Dialect:
 def _id(element: Element, dialect: _Dialect, where: str) -> str:
     value = (element.attributes or {}).get(dialect.id, "")
     if not value:
-        raise codes.TERM_WITHOUT_ID(where=where, element=dialect.term, attribute=dialect.id)
+        raise families.MALFORMED_XML(
+            "<{element}> has no {attribute}",
+            "give {attribute}=...",
+            where=where,
+            element=dialect.term,
+            attribute=dialect.id,
+        )
     return value

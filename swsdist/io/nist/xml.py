@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 from xml.parsers import expat
 
-from swsdist.core.codes import Code
+from swsdist.core.codes import Code, families
 from swsdist.core.codes import io as codes
 from swsdist.core.errors import DataError
 from swsdist.io.compressed import opened, short
@@ -94,20 +94,37 @@ class _Reader:
         try:
             self._parser.Parse(block, not block)
         except expat.ExpatError as error:
-            raise codes.MALFORMED_XML(
-                where=f"{self._path}, line {error.lineno}", error=expat.ErrorString(error.code), column=error.offset + 1
+            raise families.MALFORMED_XML(
+                "the file is not well-formed XML ({error}, column {column})",
+                "write well-formed XML there, or write the list again",
+                where=f"{self._path}, line {error.lineno}",
+                error=expat.ErrorString(error.code),
+                column=error.offset + 1,
             ) from error
         except (LookupError, ValueError) as error:
-            raise self._fault(codes.UNKNOWN_XML_ENCODING, error=short(str(error))) from error
+            raise self._fault(
+                families.MALFORMED_XML.saying(
+                    "the encoding cannot be read ({error})", "write the list in UTF-8, and say so in its first line"
+                ),
+                error=short(str(error)),
+            ) from error
         self._unread = 0 if self._has_events else self._unread + len(block)
         if self._unread > _MOST_UNREAD:
-            raise self._fault(codes.UNENDING_TAG, size=_MOST_UNREAD >> 20)
+            raise self._fault(
+                families.MALFORMED_XML.saying(
+                    "no tag or comment ends within {size} MiB", "check that the file is a list"
+                ),
+                size=_MOST_UNREAD >> 20,
+            )
         return self._elements
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._has_events = True
         if len(self._texts) == _DEEPEST:
-            raise self._fault(codes.DEEP_NESTING, most=_DEEPEST)
+            raise self._fault(
+                families.MALFORMED_XML.saying("more than {most} nested elements", "check that the file is a list"),
+                most=_DEEPEST,
+            )
         if self._has_doctype:
             self._check_tag()
         self._texts.append([])
@@ -129,7 +146,12 @@ class _Reader:
             return  # else the blanks between elements would accumulate in the enclosing element
         self._lengths[-1] += len(data)
         if self._lengths[-1] > _LONGEST_TEXT:
-            raise self._fault(codes.LONG_XML_TEXT, most=_LONGEST_TEXT)
+            raise self._fault(
+                families.MALFORMED_XML.saying(
+                    "an element has more than {most} characters of text", "check that the file is a list"
+                ),
+                most=_LONGEST_TEXT,
+            )
         texts.append(data)
         if len(data) == 1 and not data.isspace() and self._raw(2).lstrip(b"\0").startswith(b"&"):
             self._decoded[-1] = True
@@ -139,13 +161,27 @@ class _Reader:
 
     def _attribute_declared(self, element: str, name: str, kind: str, default: str | None, required: bool) -> None:
         if default is not None:
-            raise self._fault(codes.DEFAULT_ATTRIBUTE, name=short(name))
+            raise self._fault(
+                families.MALFORMED_XML.saying(
+                    "the document type declares a default for attribute {name!r}",
+                    "write the attribute itself in each element",
+                ),
+                name=short(name),
+            )
 
     def _entity_declared(self, name: str, *_: object) -> None:
-        raise self._fault(codes.DECLARED_ENTITY, name=short(name))
+        raise self._fault(
+            families.MALFORMED_XML.saying(
+                "the document type declares an entity ({name!r})",
+                "write the text itself; entities are not read, since they can be an attack",
+            ),
+            name=short(name),
+        )
 
     def _skipped(self, name: str, *_: object) -> None:
-        raise self._fault(codes.UNDECLARED_ENTITY, name=short(name))
+        raise self._fault(
+            families.MALFORMED_XML.saying("entity {name!r} is not declared", "write the text itself"), name=short(name)
+        )
 
     def _check_tag(self) -> None:
         raw = self._raw()
@@ -156,7 +192,11 @@ class _Reader:
             text = raw.decode("latin-1")
         tag = _TAG.match(text)
         if tag is None:
-            raise self._fault(codes.UNREADABLE_TAG)
+            raise self._fault(
+                families.MALFORMED_XML.saying(
+                    "a tag cannot be separated from the text after it", "take out the <!DOCTYPE ...>"
+                )
+            )
         if reference := _REFERENCE.search(tag[0]):
             self._skipped(reference[1])
 
@@ -192,7 +232,14 @@ class Fields:
         value = self._values.get(name, "")
         if not value:
             attributes = short(", ".join(self._values), 200) or "none"
-            raise codes.MISSING_ATTRIBUTE(where=self.where, element=self._name, attribute=name, attributes=attributes)
+            raise families.MALFORMED_XML(
+                "<{element}> has no attribute {attribute!r}",
+                "add {attribute}=...; its attributes are: {attributes}",
+                where=self.where,
+                element=self._name,
+                attribute=name,
+                attributes=attributes,
+            )
         return value
 
     def number(self, name: str) -> float:
@@ -248,7 +295,9 @@ def channel_number(text: str, where: str) -> int:
         return int(text)
     if text.upper() in _LETTERS:
         return _LETTERS[text.upper()]
-    raise codes.BAD_CHANNEL(where=where, text=short(text))
+    raise families.MALFORMED_LINE(
+        "channel is {text!r}", "give a channel as 1, 2, ... (or A, B, ...)", where=where, text=short(text)
+    )
 
 
 def note_channels(texts: Iterable[str], path: str, notices: Notices | None) -> None:

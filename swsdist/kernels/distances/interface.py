@@ -42,6 +42,7 @@ import numba
 import numpy as np
 
 from swsdist.core.arrays import Floats, Ints, Singles
+from swsdist.core.codes import families
 from swsdist.core.codes import methods as codes
 from swsdist.core.errors import DataError
 from swsdist.kernels.arithmetic import Value, weighted
@@ -233,7 +234,15 @@ def single(
         UserError: features of that dimension do not fit: a sum of products could pass 2^24.
     """
     if bound > LARGEST_SUM:
-        raise codes.DIMENSION_TOO_LARGE(dimension=dimension, name=name)
+        raise families.TOO_LARGE(
+            "{dimension} dimensions are too many for exact sums in the distance {name}",
+            (
+                "split the features into streams, each with its own distance, or raise the floor where "
+                "the distance has one"
+            ),
+            dimension=dimension,
+            name=name,
+        )
     stream = Stream(0, columns, from_dot, 1, bound, fine)
     return Distance(name, dimension, unit, columns, (stream,), 0, fill)
 

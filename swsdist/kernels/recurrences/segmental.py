@@ -29,7 +29,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.core.codes import methods as codes
+from swsdist.core.codes import families
 from swsdist.kernels.arithmetic import MAX_DISTANCE, Packing, State, Value, choose, least
 from swsdist.kernels.recurrences.interface import (
     BEGIN,
@@ -68,7 +68,13 @@ def packing(n: int, band: int) -> Packing:
         UserError: the query is too long.
     """
     if n + band > LONGEST_SUM:
-        raise codes.QUERY_AND_BAND_TOO_LONG(frames=n, band=band, longest=LONGEST_SUM)
+        raise families.TOO_LARGE(
+            "a query of {frames} frames and a band of {band} are too long for the recurrence segmental",
+            "cut it into shorter queries: frames and band together are at most {longest}",
+            frames=n,
+            band=band,
+            longest=LONGEST_SUM,
+        )
     longest = 2 * n + band
     bits = longest.bit_length()
     infinity = (MAX_DISTANCE * (longest + 2) << bits) + 1

@@ -18,6 +18,7 @@ from itertools import chain
 
 import numpy as np
 
+from swsdist.core.codes import families
 from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import DataError
 from swsdist.io.compressed import lines
@@ -67,7 +68,12 @@ def read(origin: Origin) -> Lattices:
         networks = _records(origin.path, origin)
         first = next(networks, None)
         if not folder.exists(name):
-            raise codes.NO_TIMES_OF_BINS(where=origin.path, times=timing)
+            raise families.MISSING_FILE.of(DataError)(
+                "there is no file {times} with the times of the bins",
+                "have lattice-mbr-decode write them (its fourth output), and name that file so",
+                where=origin.path,
+                times=timing,
+            )
         times = dict[str, tuple[list[str], str]]()
         for fields, where in _records(timing, origin):
             if fields[0] in times:

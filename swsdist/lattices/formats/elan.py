@@ -22,6 +22,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 from urllib.parse import unquote
 
+from swsdist.core.codes import families
 from swsdist.core.codes import io as io_codes
 from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import DataError
@@ -202,7 +203,13 @@ def _tiers(
                 where = f"{path}, line {row.line}, tier {short(name)!r}"
                 start, end = span or _span(row.reference, spans, referred)
                 if start is None or end is None:
-                    raise codes.UNALIGNED_ANNOTATION(where=where, annotation=short(row.key), tier=short(name))
+                    raise families.MISSING_TIMES(
+                        "annotation {annotation} of tier {tier!r} depends on none that has times",
+                        "open it in ELAN, and align it",
+                        where=where,
+                        annotation=short(row.key),
+                        tier=short(name),
+                    )
                 timed.append(Annotation(start / 1000, end / 1000, row.text, where).checked())
         timed.sort(key=lambda item: item.start)
         tiers.append(Annotations(name, any(row.slots for row in rows), timed))

@@ -40,6 +40,7 @@ from typing import NamedTuple
 import numpy as np
 
 from swsdist.core.arrays import Floats, Ints
+from swsdist.core.codes import families
 from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import DataError
 from swsdist.core.fingerprint import unique
@@ -217,11 +218,20 @@ def parse(origin: Origin) -> Slf:
         else:
             header = unique((*header.items(), *fields.items()), partial(_twice, where))
     if not {"N", "L"} <= header.keys():
-        raise codes.NO_SLF_COUNTS(where=origin.path)
+        raise families.DAMAGED_LATTICE(
+            "there is no line N= L= in the header", "write, or copy, it again", where=origin.path
+        )
     for kind, name, count in (("nodes", "N", len(nodes)), ("links", "L", len(links))):
         expected = integer(header[name], name, origin.path)
         if expected != count:
-            raise codes.SLF_COUNTS(where=origin.path, expected=expected, kind=kind, count=count)
+            raise families.DAMAGED_LATTICE(
+                "the header says {expected} {kind}, and there are {count}",
+                "the file is cut off, or not what its header says: write, or copy, it again",
+                where=origin.path,
+                expected=expected,
+                kind=kind,
+                count=count,
+            )
     for node, (_, where) in nodes.items():
         if node >= len(nodes):
             raise codes.MALFORMED_LINE(form=_FIELDS, where=where, fault=f"is node {node} of {len(nodes)}")
@@ -283,7 +293,12 @@ def _ends(links: list[tuple[Fields, str]], name: str, nodes: int) -> Ints:
 
 def _ticks(fields: Fields, where: str) -> int:
     if "t" not in fields:
-        raise codes.NODE_WITHOUT_TIME(where=where, node=fields["I"])
+        raise families.MISSING_TIMES(
+            "node {node} has no time",
+            "write the lattice with times of nodes (HTK: -q with t)",
+            where=where,
+            node=fields["I"],
+        )
     return round(time(fields["t"], "t", where) / TICK)
 
 
@@ -299,7 +314,14 @@ def _terminal(header: Mapping[str, str], name: str, others: Ints, nodes: int, wh
     alone = np.setdiff1d(np.arange(nodes), others)
     if len(alone) != 1:
         direction = "into them" if name == "start" else "out of them"
-        raise codes.AMBIGUOUS_END(where=where, count=len(alone), direction=direction, name=name)
+        raise families.DAMAGED_LATTICE(
+            "{count} nodes have no link {direction}, and the header has no {name}=",
+            "add {name}=NODE to the header",
+            where=where,
+            count=len(alone),
+            direction=direction,
+            name=name,
+        )
     return int(alone[0])
 
 
@@ -340,7 +362,12 @@ def _slf(origin: Origin) -> Lattice:
             raise codes.MALFORMED_LINE(form=_SPHINX, where=where, fault="has no posterior p from 0 to 1")
     leaving = np.bincount(slf.source, p, minlength=len(slf.times))
     if slf.start != slf.end and abs(leaving[slf.start] - 1) > _SLACK:
-        raise codes.NO_LINK_POSTERIORS(where=origin.path, total=float(leaving[slf.start]))
+        raise families.DAMAGED_LATTICE(
+            "the posteriors of the links that leave the start add up to {total:.3g}, not 1",
+            "call get_prob() before write_htk(): it computes them",
+            where=origin.path,
+            total=float(leaving[slf.start]),
+        )
     chance = np.divide(p, leaving[slf.source], out=np.zeros(len(p)), where=p > 0)
     words = ["" if word in _FILLERS else word for word in slf.words]
     nodes = _Nodes(slf.times, words, slf.start, slf.end, int(slf.times.max(initial=0)))

@@ -48,6 +48,7 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 
 from swsdist.core.arrays import Floats, Ints
+from swsdist.core.codes import families
 from swsdist.core.codes import io as io_codes
 from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import DataError, SwsdistError
@@ -195,7 +196,14 @@ def _times(raw: Raw, where: str) -> tuple[Ints, int]:
     times, wrong, second = state_times(raw.start, raw.target, raw.frames, *grouped(raw.source, states))
     if wrong >= 0:
         first = int(times[wrong])
-        raise codes.STATE_AT_TWO_TIMES(where=where, state=int(raw.numbers[wrong]), first=first, second=second)
+        raise families.DAMAGED_LATTICE(
+            "paths reach state {state} at frames {first} and {second}",
+            "paths to a state must have as many frames; write the lattice again without removing ids",
+            where=where,
+            state=int(raw.numbers[wrong]),
+            first=first,
+            second=second,
+        )
     ends = (times >= 0) & np.isfinite(raw.final_graph)
     length = max(int(times.max()), int((times + raw.final_frames)[ends].max(initial=0)))
     return np.maximum(times, 0), length
@@ -271,8 +279,15 @@ def of_text(block: bytes, name: str, first: int) -> Raw:
             return _raw(rows, pattern is _LATTICE, name, first)
     each = block.splitlines()
     reach = [next(k for k, line in enumerate(each) if not pattern.match(line)) for pattern in (_COMPACT, _LATTICE)]
-    raise codes.MALFORMED_LATTICE_LINE(
-        where=f"{name}, line {first + max(reach)}", text=short(repr(each[max(reach)])[1:])
+    raise families.DAMAGED_LATTICE(
+        "this is no line of a lattice: {text}",
+        (
+            "a line is an arc (source, target, word, graph,acoustic,ids; or source, target, id, "
+            "word, graph,acoustic) or a final state (state, graph,acoustic), and an empty line ends "
+            "the lattice"
+        ),
+        where=f"{name}, line {first + max(reach)}",
+        text=short(repr(each[max(reach)])[1:]),
     )
 
 
@@ -486,7 +501,14 @@ def _listed(origin: Origin) -> Lattices:
         if not rest:
             yield Broken(key, io_codes.MALFORMED_SCP_LINE(where=where))
         elif rest.startswith("|") or rest.endswith("|"):
-            yield Broken(key, codes.LATTICE_FROM_COMMAND(where=where))
+            yield Broken(
+                key,
+                families.COMMAND_REFUSED(
+                    "the lattice comes from a command, which is not run",
+                    "run it yourself, and name the archive that it writes (lattice-copy ... ark,scp:x.ark,x.scp)",
+                    where=where,
+                ),
+            )
         else:
             file, offset = _split(rest)
             path = file if file.startswith("/") or is_remote(file) else folder.path(file)

@@ -30,6 +30,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from swsdist.core.codes import families
 from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import DataError
 from swsdist.core.fingerprint import unique
@@ -189,7 +190,12 @@ def _timed(entries: Any, where: str, left_out: LeftOut, start: object = None, en
         with left_out:
             times = [time for time in (low, high) if time is not None]
             if not times:
-                raise codes.WORD_WITHOUT_TIMES(where=place, text=short(_text(entry)))
+                raise families.MISSING_TIMES(
+                    "{text!r} has no times, and neither have its neighbours or its segment",
+                    "give start and end in seconds (NeMo: timestamps=True)",
+                    where=place,
+                    text=short(_text(entry)),
+                )
             low, high = times[0], times[-1]
             if first is None or last is None:
                 low, high = min(times), max(times)

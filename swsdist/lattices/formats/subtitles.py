@@ -28,7 +28,7 @@ from functools import partial
 from itertools import chain, groupby, pairwise
 from typing import NamedTuple
 
-from swsdist.core.codes import lattices as codes
+from swsdist.core.codes import families
 from swsdist.io.compressed import lines, short
 from swsdist.lattices.lattice import Lattices, LeftOut, Origin, Word
 from swsdist.lattices.words import demand_span, key_of, transcribed, words_of
@@ -111,7 +111,15 @@ def _cues(rows: list[tuple[int, str]], web: bool, path: str, left_out: LeftOut) 
             continue
         if not arrows or (arrows[0] > 1 and not (web and _is_header(k, block))):
             with left_out:
-                raise codes.CUE_WITHOUT_TIMES(where=f"{path}, line {block[0][0]}", line=short(block[0][1]))
+                raise families.MALFORMED_LINE(
+                    "{line!r} begins no cue: neither it nor the next line has times",
+                    (
+                        "write START --> END above a cue's text (00:00:01.500 --> 00:00:02.000), and no blank "
+                        "line in the text"
+                    ),
+                    where=f"{path}, line {block[0][0]}",
+                    line=short(block[0][1]),
+                )
         for at, after in pairwise([*arrows, len(block)]):
             number, line = block[at]
             where = f"{path}, line {number}"
@@ -120,7 +128,12 @@ def _cues(rows: list[tuple[int, str]], web: bool, path: str, left_out: LeftOut) 
                 text.pop()  # the number of a cue before which no line is empty
             with left_out:
                 if (times := _TIMES.fullmatch(line)) is None:
-                    raise codes.BAD_CUE_TIMES(where=where, line=short(line))
+                    raise families.MALFORMED_LINE(
+                        "{line!r} does not have a cue's times",
+                        "write them as 00:00:01.500 --> 00:00:02.000, above the cue's text",
+                        where=where,
+                        line=short(line),
+                    )
                 start, end = _seconds(times.groups()[:4]), _seconds(times.groups()[4:8])
                 demand_span(" ".join(text), start, end, where)
                 yield _Cue(start, end, text, where)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from swsdist.config.search import Search
 from swsdist.core.arrays import Singles
-from swsdist.core.codes import methods as codes
+from swsdist.core.codes import families
 from swsdist.core.fingerprint import fingerprint
 from swsdist.methods.method import Result, Unit, tracks_read
 from swsdist.methods.query.example import Example, in_parts
@@ -40,7 +40,12 @@ class Dtw:
 
     def __init__(self, settings: Search) -> None:
         if settings.method_options:
-            raise codes.DTW_OPTIONS(where="search.method_options", options=", ".join(settings.method_options))
+            raise families.UNKNOWN_KEY(
+                "the method dtw has no {options} in search.method_options",
+                "set its options in the section search",
+                where="search.method_options",
+                options=", ".join(settings.method_options),
+            )
         self._settings = settings
 
     @property

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.core.arrays import Bools, Ints, Singles
-from swsdist.core.codes import methods as codes
+from swsdist.core.codes import families
 from swsdist.kernels.distances.interface import create as create_distance
 from swsdist.kernels.recurrences.interface import create as create_recurrence
 from swsdist.kernels.scan import COLUMNS
@@ -180,7 +180,12 @@ def _pieces(documents: Iterable[tuple[int, Iterable[Singles]]], work: Work) -> I
     for index, blocks in documents:
         for piece in cut(index, blocks, size, before, settings.window):
             if longest is not None and len(piece.frames) > longest:
-                raise codes.DOCUMENT_TOO_LONG(
+                raise families.TOO_LARGE(
+                    "a document of {frames} frames is too long for the recurrence {recurrence}",
+                    (
+                        "cut it into documents of at most {longest} frames, or search with another recurrence "
+                        "(search.recurrence)"
+                    ),
                     where=f"document {index}",
                     frames=len(piece.frames),
                     recurrence=settings.recurrence,

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from swsdist.audio.speech import unpack_marks
 from swsdist.config.search import DistanceTerm, Search
 from swsdist.core.arrays import Bools, Floats, Ints, Singles
-from swsdist.core.codes import methods as codes
-from swsdist.core.errors import UserError, recast
+from swsdist.core.codes import families
+from swsdist.core.errors import StoreError, UserError, recast
 from swsdist.core.fingerprint import SLOTS, slot_of
 from swsdist.core.threads import in_threads
 from swsdist.core.types import CANDIDATES
@@ -352,7 +352,12 @@ def _spoken_frames(documents: pa.Table, store: Store) -> list[Ints]:
     spoken = []
     for row in documents.select(["doc_id", "frames", "speech"]).to_pylist():
         if row["speech"] is None:
-            raise codes.UNKNOWN_SPEECH(where=store.folder.path(), doc_id=row["doc_id"])
+            raise families.MISSING_INPUT.of(StoreError)(
+                "the store has no speech marks of document {doc_id}",
+                "search all frames (search.skip_silence: false); features of other programs have no speech marks",
+                where=store.folder.path(),
+                doc_id=row["doc_id"],
+            )
         spoken.append(np.flatnonzero(unpack_marks(row["speech"], row["frames"])))
     return spoken
 

@@ -25,7 +25,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.core.arrays import Ints, Singles
-from swsdist.core.codes import methods as codes
+from swsdist.core.codes import families
+from swsdist.core.errors import StoreError
 from swsdist.core.threads import in_threads
 from swsdist.core.types import columns
 from swsdist.kernels.lookup import CHUNK, DISTANCES, GROUP, ROWS, Scan, interleave, mark_gaps, scanner
@@ -177,7 +178,11 @@ def index_of(tables_of: list[pa.Table], lengths: Ints, size: int, where: str) ->
     # Compiled code reads there without bounds checks.
     sizes = np.array([len(blob) for blob in blobs], np.int64)
     if not np.array_equal(joined["frames"].to_numpy(), lengths) or not np.array_equal(sizes, groups * GROUP * size):
-        raise codes.OTHER_INDEX(where=where)
+        raise families.MISMATCH.of(StoreError)(
+            "the index of the first pass is of other documents",
+            "check the store (`swsdist store check`), and index again",
+            where=where,
+        )
     starts = np.cumsum(groups) - groups
     gap = np.empty(int(groups.sum()) * GROUP, np.uint8)
     mark_gaps(starts, np.ascontiguousarray(lengths), gap)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.core.arrays import Bools, Floats, Ints
-from swsdist.core.codes import lattices as codes
+from swsdist.core.codes import families
 from swsdist.core.errors import UserError
 from swsdist.kernels.lattice_search import BITS
 from swsdist.lattices.lattice import BREAK
@@ -198,7 +198,12 @@ def _machine(sequences: tuple[_Numbered, ...], other: int) -> _Machine:
     node(frozenset((k, 0) for k in range(len(sequences))))
     while len(rows) < len(members):
         if len(members) * (other + 2) > _LARGEST:
-            raise codes.TOO_MANY_PATTERNS(where="queries", count=len(sequences))
+            raise families.TOO_LARGE(
+                "the patterns of {count} terms and alternatives together are too many to be searched at once",
+                "search fewer at a time, or with fewer lone * and ?",
+                where="queries",
+                count=len(sequences),
+            )
         specific: dict[int, list[tuple[int, int]]] = {}
         constant: list[tuple[int, int]] = []
         for k, place in members[len(rows)]:

@@ -18,7 +18,8 @@ from pydantic import NonNegativeFloat, PositiveFloat
 from swsdist.config.search import Search
 from swsdist.config.section import IsPath
 from swsdist.core.arrays import Floats, Ints
-from swsdist.core.codes import methods as codes
+from swsdist.core.codes import families
+from swsdist.core.errors import DataError
 from swsdist.core.types import CANDIDATES
 from swsdist.io.compressed import lines
 from swsdist.io.fields import number, split
@@ -92,7 +93,12 @@ class LatticeEdits:
         labels = {document: None for _, document in self._confusions}
         shards = store.manifest.shards
         if labels and not any(postings_of(store.folder, shard.files, labels).numbers for shard in shards):
-            raise codes.CONFUSIONS_OF_OTHER_LABELS(where=self._options.confusions, label=next(iter(labels)))
+            raise families.MISMATCH(
+                "no document has a label by which a line substitutes another; the first is {label}",
+                "write the labels of the documents, in their case",
+                where=self._options.confusions,
+                label=next(iter(labels)),
+            )
         return shard_units(store)
 
     def weight(self, queries: int, examples: int, frames: int) -> int:
@@ -241,13 +247,30 @@ def _read_confusions(path: str) -> dict[tuple[str, str], float]:
         if not fields or fields[0].startswith("#"):
             continue
         if len(fields) != 3:
-            raise codes.CONFUSIONS_LINE(where=where, text=text.strip())
+            raise families.MALFORMED_LINE(
+                "the line is not QUERY-LABEL DOCUMENT-LABEL COST: {text}",
+                "give these three",
+                where=where,
+                text=text.strip(),
+            )
         cost = number(fields[2], "cost", where)
         if cost < 0:
-            raise codes.NEGATIVE_CONFUSION(where=where, cost=cost)
+            raise families.INVALID_VALUE.of(DataError)(
+                "the cost of a substitution is {cost:g}", "give a cost of 0 or more", where=where, cost=cost
+            )
         if (fields[0], fields[1]) in result:
-            raise codes.REPEATED_CONFUSION(where=where, query=fields[0], document=fields[1])
+            raise families.DUPLICATE_NAME(
+                "the substitution of {query} by {document} has a cost in an earlier line",
+                "keep one of the lines",
+                where=where,
+                query=fields[0],
+                document=fields[1],
+            )
         result[fields[0], fields[1]] = cost
     if not result:
-        raise codes.NO_CONFUSION(where=path)
+        raise families.EMPTY_INPUT.of(DataError)(
+            "the file has no substitution",
+            "write lines QUERY-LABEL DOCUMENT-LABEL COST, or leave out search.method_options.confusions",
+            where=path,
+        )
     return result

@@ -28,6 +28,7 @@ from swsdist.audio.reader import probe, read_blocks
 from swsdist.audio.speech import bandwidth_of
 from swsdist.config.search import Dropping, Search
 from swsdist.core.arrays import Floats, Singles
+from swsdist.core.codes import families
 from swsdist.core.codes import methods as codes
 from swsdist.core.errors import AudioError, CutOffError
 from swsdist.core.fingerprint import stable_hash
@@ -269,7 +270,15 @@ def bounded(frames: Singles, row: dict[str, Any], search: Search, average: bool)
     if average and longest > LONGEST_AVERAGED:
         longest, use, fix = LONGEST_AVERAGED, "averaged (search.examples: template)", "cut it into shorter queries"
     if len(frames) > longest:
-        raise codes.TOO_LONG(where=row["path"], frames=len(frames), longest=longest, use=use, fix=fix)
+        raise families.TOO_LONG(
+            "the query has {frames} frames; at most {longest} can be {use}",
+            "{fix}",
+            where=row["path"],
+            frames=len(frames),
+            longest=longest,
+            use=use,
+            fix=fix,
+        )
     return frames
 
 

@@ -20,6 +20,7 @@ from swsdist.audio.reader import read_blocks
 from swsdist.audio.speech import find_speech
 from swsdist.config.search import Dropping
 from swsdist.core.arrays import Bools, Floats, Singles
+from swsdist.core.codes import families
 from swsdist.core.codes import methods as codes
 from swsdist.core.types import EXAMPLES
 from swsdist.features.interface import Extractor, Precomputed, upper_edge_of
@@ -66,11 +67,21 @@ def trim_to_speech(row: Mapping[str, Any], rate: int, storage: Mapping[str, obje
         return TrimmedPlace(start, end, seconds, 0.0, 0.0)
     place = find_speech(samples, rate)
     if place is None:
-        raise codes.NO_SPEECH(where=row["path"])
+        raise families.NO_SPEECH(
+            "the query contains no speech, only silence, hum, noise, a tone or clicks",
+            "record it again, name the place (start, end), or do not trim it (queries.trim: none, --no-trim)",
+            where=row["path"],
+        )
     before = place.start if start is None else 0.0
     after = place.duration - place.end if end is None else 0.0
     if place.end - place.start > _LONGEST_SPOKEN or before + after > _LONGEST_AROUND:
-        raise codes.PHRASE_TOO_LONG(where=row["path"], seconds=seconds, phrase=place.end - place.start)
+        raise families.TOO_LONG(
+            "the recording lasts {seconds:.0f} s, one phrase of it {phrase:.0f} s, too long for a query",
+            "mark a place: FILE:START-END (in a table: start, end); or do not trim it: queries.trim: none, --no-trim",
+            where=row["path"],
+            seconds=seconds,
+            phrase=place.end - place.start,
+        )
     # An end that is not trimmed stays: it may lie beyond the examined part.
     kept = before if before else start, place.end + (start or 0.0) if after else end
     return TrimmedPlace(*kept, seconds - before - after, before, after)

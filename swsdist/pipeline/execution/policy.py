@@ -42,7 +42,7 @@ from math import inf
 from statistics import median
 from typing import Any, Generic
 
-from swsdist.core.codes import pipeline as codes
+from swsdist.core.codes import families
 from swsdist.core.errors import UserError
 from swsdist.core.needs import LEAST, Needs
 from swsdist.io.failures import NODE_FAULTS, explain
@@ -431,7 +431,12 @@ def nothing_fits(nodes: Iterable[Mapping[str, float]], needs: Needs) -> UserErro
     # The resources of a single node count, not their sum.
     have = max(nodes, key=lambda node: (node.get("CPU", 0), node.get("memory", 0)), default={})
     wants, has = (f"{needs.gpus:g} GPUs, ", f"{have.get('GPU', 0):g} GPUs, ") if needs.gpus else ("", "")
-    return codes.NO_FITTING_NODE(
+    return families.NO_WORKER(
+        "no worker fits: it needs {needs}, the largest node has {node}",
+        (
+            "lower executor.cpus_per_worker or executor.memory_per_worker_gb, {gpu}or add nodes (of "
+            "Dask: workers with a GPU say `--resources GPU=1`)"
+        ),
         where="executor",
         needs=f"{wants}{needs.cpus} CPUs and {needs.memory_gb:g} GB",
         node=f"{has}{have.get('CPU', 0):g} CPUs and {have.get('memory', 0) / 1e9:.1f} GB",

@@ -35,6 +35,7 @@ from ray.exceptions import ActorUnschedulableError, RayError, RayTaskError
 from swsdist.accounts.hardware import versions
 from swsdist.accounts.journal import DriverJournal, last_part
 from swsdist.config.model import Executor as Settings
+from swsdist.core.codes import families
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import StorageError, UserError
 from swsdist.core.needs import Needs
@@ -444,7 +445,12 @@ class RayExecutor:
             if not slot.up and not slot.reason_unused and time.monotonic() - slot.started > _READY_WITHIN
         ]
         if late and not any(slot.up for slot in self._slots):
-            raise codes.WORKER_START_TIMEOUT(where="executor", seconds=_READY_WITHIN)
+            raise families.NO_WORKER(
+                "no worker started within {seconds:.0f} s",
+                "see `ray status`: the cluster may be full",
+                where="executor",
+                seconds=_READY_WITHIN,
+            )
 
     def _hold(self, slot: Slot, why: str, seconds: float) -> None:
         """Do not use an actor for some seconds."""
@@ -489,7 +495,12 @@ class RayExecutor:
             self._head.wait()
         ray.kill(slot.handle)  # if only its answer was lost, it must release its CPUs
         if isinstance(error, ActorUnschedulableError):
-            raise codes.UNSCHEDULABLE_WORKER(where="executor", detail=error)
+            raise families.NO_WORKER(
+                "Ray cannot place a worker: {detail}",
+                "lower the resources of a worker, or add nodes",
+                where="executor",
+                detail=error,
+            )
         taken = bool(getattr(error, "preempted", False))  # its node was drained
         if gone := taken or (bool(slot.node) and slot.node not in alive_nodes()):
             self._caches.gone(slot.node)

@@ -32,7 +32,7 @@ from ray.exceptions import RayError
 
 from swsdist.accounts.hardware import versions
 from swsdist.accounts.journal import Journal
-from swsdist.core.codes import pipeline as codes
+from swsdist.core.codes import families
 from swsdist.core.errors import UserError
 from swsdist.core.needs import Needs
 from swsdist.pipeline.chain import Context
@@ -97,7 +97,12 @@ class Head:
             now = time.monotonic()
             self._silent_since = self._silent_since or now
             if now - self._silent_since > self._patience:
-                raise codes.RAY_HEAD_LOST(where=f"executor.address: {self._address}", detail=error) from None
+                raise families.NO_CLUSTER(
+                    "the head of the Ray cluster is gone ({detail})",
+                    "restart it, and run again: computed results are kept",
+                    where=f"executor.address: {self._address}",
+                    detail=error,
+                ) from None
             return False
         self._silent_since = None
         return True
@@ -185,7 +190,12 @@ def connect(address: str | None, cpus: int) -> Instance:
             with _own_sigterm():
                 ray.init(address=address, **quiet)
         except (OSError, RuntimeError, ValueError, RayError) as error:
-            raise codes.NO_RAY_CLUSTER(where=f"executor.address: {address}", detail=error) from None
+            raise families.NO_CLUSTER(
+                "no Ray cluster answers ({detail})",
+                "start it (`ray start --head`), correct the address, or leave it out for a private local one",
+                where=f"executor.address: {address}",
+                detail=error,
+            ) from None
         return Instance()
     folder = _private_folder()
     instance = Instance(guard.start(folder))
@@ -202,7 +212,12 @@ def connect(address: str | None, cpus: int) -> Instance:
     except BaseException as error:
         disconnect(instance)
         if isinstance(error, Exception):  # Ray raises nothing narrower when a node starts too slowly
-            raise codes.RAY_NOT_STARTED(where="executor.kind: ray", detail=str(error).split("\n")[0]) from error
+            raise families.NO_CLUSTER(
+                "Ray does not start on this machine ({detail})",
+                "run without it: --set executor.kind=serial; or try again when the machine is less busy",
+                where="executor.kind: ray",
+                detail=str(error).split("\n")[0],
+            ) from error
         raise
     return instance
 
@@ -258,7 +273,16 @@ def _demand_same(address: str | None) -> None:
     if address is None or address == "auto" or address.rpartition("://")[2] == present:
         return
     requested = "a private instance of Ray" if address == "local" else f"the Ray at {address}"
-    raise codes.OTHER_RAY_CONNECTION(where="executor.address", requested=requested, address=present)
+    raise families.CONFLICTING_OPTIONS(
+        "{requested} is requested, but this process is connected to the Ray at {address}",
+        (
+            "call ray.shutdown() first, start another process (`swsdist run`), or leave the address "
+            "out (RAY_ADDRESS too) to use the present connection"
+        ),
+        where="executor.address",
+        requested=requested,
+        address=present,
+    )
 
 
 @contextmanager

@@ -29,7 +29,8 @@ from pydantic.dataclasses import dataclass as checked
 
 from swsdist.accounts.records import records
 from swsdist.core.arrays import Floats
-from swsdist.core.codes import pipeline as codes
+from swsdist.core.codes import families
+from swsdist.core.errors import UserError
 from swsdist.core.needs import LEAST, Needs
 from swsdist.pipeline.chain import Growth, Step
 from swsdist.pipeline.chain_run import ChainRun
@@ -116,8 +117,16 @@ def cluster_of(values: Mapping[str, Any], where: str) -> Cluster:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))
         if first["type"] == "unexpected_keyword_argument":
-            raise codes.UNKNOWN_CLUSTER_KEY(where=where, key=key) from None
-        raise codes.INVALID_CLUSTER_VALUE(where=where, key=key, detail=first["msg"]) from None
+            raise families.UNKNOWN_KEY.of(UserError)(
+                "{key} is not a key of a cluster", "see swsdist help benchmark-a-cluster", where=where, key=key
+            ) from None
+        raise families.INVALID_VALUE.of(UserError)(
+            "{key} is not valid: {detail}",
+            "see swsdist help benchmark-a-cluster",
+            where=where,
+            key=key,
+            detail=first["msg"],
+        ) from None
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,8 @@ from typing import Literal
 
 from swsdist.config.model import Executor
 from swsdist.config.search import Keep
-from swsdist.core.codes import pipeline as codes
+from swsdist.core.codes import families
+from swsdist.core.errors import UserError
 from swsdist.core.fingerprint import plain
 from swsdist.core.needs import LEAST, Needs
 from swsdist.pipeline.execution.policy import Policy, at_least, fit_on, kind_on
@@ -235,7 +236,13 @@ class Simulator:
             node.room = 0 if taken is None else min(taken[1], node.used + fit_on(node.left, enlarged[taken[0]]))
         room = sum(node.room for node in self._nodes)
         if not room:
-            raise codes.WORKER_TOO_LARGE(where="cluster", cpus=enlarged[-1].cpus, memory_gb=enlarged[-1].memory_gb)
+            raise families.NO_WORKER(
+                "no worker fits a node: it needs {cpus} CPUs and {memory_gb:g} GB",
+                "give the nodes more, or lower executor.cpus_per_worker or executor.memory_per_worker_gb",
+                where="cluster",
+                cpus=enlarged[-1].cpus,
+                memory_gb=enlarged[-1].memory_gb,
+            )
         self._room = room if self._cluster.workers is None else min(room, self._cluster.workers)
         # Total speed of the fastest workers that fit.
         speeds = sorted((node.speed for node in self._nodes for _ in range(node.room)), reverse=True)
@@ -521,12 +528,18 @@ def forecast(
         UserError: no worker fits a node, the run had no known hours or no queries, or a number is not above 0.
     """
     if had_hours <= 0:
-        raise codes.UNKNOWN_HOURS(where="forecast")
+        raise families.MISSING_INPUT(
+            "the hours of the documents are not known: index was not finished, or the chain has no documents",
+            "finish the run (swsdist run CONFIG), or forecast from a run that did",
+            where="forecast",
+        )
     had_queries = examples_of(costs)
     if min(hours or 1.0, queries or 1.0) < 0 or 0 in (hours, queries):
-        raise codes.INVALID_FORECAST_SIZE(where="forecast")
+        raise families.INVALID_VALUE.of(UserError)(
+            "hours and queries must be above 0", "give other numbers", where="forecast"
+        )
     if queries is not None and not had_queries:
-        raise codes.RUN_WITHOUT_QUERIES(where="--queries")
+        raise families.EMPTY_INPUT("the run had no queries", "forecast from a run that searched", where="--queries")
     by_hours = 1.0 if hours is None else hours / had_hours
     by_queries = 1.0 if queries is None else queries / had_queries
     kept = by_hours if keep is None else keep.count(3600 * had_hours * by_hours) / keep.count(3600 * had_hours)

@@ -33,6 +33,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, NamedTuple
 
+from swsdist.core.codes import families
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import StoreError, SwsdistError
 from swsdist.io.failures import TEMPORARY
@@ -127,9 +128,19 @@ def request(run: Folder) -> str:
     load_plans(run)
     holder = lock.read(run)
     if holder is None:
-        raise codes.NO_RUNNING_PROCESS(where=run.path())
+        raise families.NOT_RUNNING(
+            "no process works here",
+            "see `swsdist status` for the state of the run; there is nothing to cancel",
+            where=run.path(),
+        )
     if not lock.lives(run, holder):
-        raise codes.DEAD_PROCESS(where=run.path(), pid=holder["pid"], host=holder["host"])
+        raise families.NOT_RUNNING(
+            "process {pid} on {host} is dead",
+            "see `swsdist status` for the state of the run; there is nothing to cancel",
+            where=run.path(),
+            pid=holder["pid"],
+            host=holder["host"],
+        )
     cancellation = {"token": holder["token"], "t": time.time(), "host": socket.gethostname(), "pid": os.getpid()}
     run.write_bytes(NAME, json.dumps(cancellation).encode())
     return str(holder["token"])

@@ -42,7 +42,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.core.arrays import Floats, Ints
+from swsdist.core.codes import families
 from swsdist.core.codes import score as codes
+from swsdist.core.errors import UserError
 
 Method = Literal["percentile", "bca"]
 
@@ -90,7 +92,11 @@ class Bootstrap:
             UserError: the level is not between 0 and 1.
         """
         if not 0 < level < 1:
-            raise codes.INVALID_CONFIDENCE_LEVEL(level=level)
+            raise families.INVALID_VALUE.of(UserError)(
+                "the confidence level {level} is not between 0 and 1",
+                "give one between 0 and 1, such as 0.95",
+                level=level,
+            )
         observed, draws, left = (
             values[system] if other is None else values[system] - values[other]
             for values in (self.observed, self.replicates, self.jackknife)
@@ -194,7 +200,9 @@ class DocumentCounts:
         owner = sorted((query, k, q) for k, part in enumerate(parts) for q, query in enumerate(part.queries))
         queries = tuple(query for query, _, _ in owner)
         if not parts or len(set(queries)) < len(queries):
-            raise codes.SPLIT_QUERY()
+            raise families.CONFLICTING_ROWS.of(UserError)(
+                "the list has no parts, or a query is in two of them", "put all detections of a query in one part"
+            )
         slices = [slice(parts[k].begin[q], parts[k].begin[q + 1]) for _, k, q in owner]
         document = [parts[k].document[rows] for (_, k, _), rows in zip(owner, slices, strict=True)]
         counts = [parts[k].counts[:, rows] for (_, k, _), rows in zip(owner, slices, strict=True)]
@@ -250,7 +258,10 @@ def bootstrap_documents(
         jackknife = np.stack([_without_each(system, trials, beta) for system in systems])
     defined = np.isfinite(replicates).all(axis=0)
     if not defined.any() or not np.isfinite(observed).all():
-        raise codes.UNDEFINED_STATISTIC()
+        raise families.UNDEFINED(
+            "no value is defined: no query has a reference, or a query has no non-target trial",
+            "check the references and the durations of the documents",
+        )
     return Bootstrap(observed, replicates[:, defined], jackknife, int((~defined).sum()))
 
 
@@ -292,7 +303,7 @@ def _means(sums: Iterable[Floats], trials: Floats, beta: float) -> Floats:
 
 def _check(units: int, name: str, resamples: int) -> None:
     if units < 1:
-        raise codes.NOTHING_TO_RESAMPLE(unit=name)
+        raise families.EMPTY_INPUT("no {unit} to resample", "check the references and the list of documents", unit=name)
     if resamples < 1:
         raise codes.TOO_FEW_RESAMPLES(resamples=resamples)
 

@@ -37,7 +37,9 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike
 
 from swsdist.core.arrays import Ints
+from swsdist.core.codes import families
 from swsdist.core.codes import score as codes
+from swsdist.core.errors import UserError
 from swsdist.core.types import columns
 from swsdist.score.align import decimals
 from swsdist.score.measures.curve import Counts, total
@@ -109,7 +111,9 @@ def by_edges(values: ArrayLike, edges: Sequence[float]) -> Groups:
     """
     numbers, limits = np.asarray(values, dtype=np.float64), np.asarray(edges, dtype=np.float64)
     if not len(limits) or not np.isfinite(limits).all() or (np.diff(limits) <= 0).any():
-        raise codes.INVALID_BIN_EDGES(edges=list(edges))
+        raise families.INVALID_VALUE.of(UserError)(
+            "bin edges {edges} are not finite and ascending", "give finite, ascending numbers", edges=list(edges)
+        )
     member = np.where(np.isnan(numbers), len(limits) + 1, np.searchsorted(limits, numbers, side="right"))
     names = [f"{edge:.6g}" for edge in limits]
     inner = [f"[{low}, {high})" for low, high in pairwise(names)]
@@ -128,7 +132,9 @@ def unit_bins(values: ArrayLike) -> Groups:
         return by_edges(numbers, [0.0])
     low, high = math.floor(finite.min()), math.floor(finite.max()) + 1
     if high - low > 100_000:
-        raise codes.TOO_MANY_BINS(low=low, high=high)
+        raise families.TOO_LARGE(
+            "values from {low} to {high} make too many bins of width 1", "give edges, or quantiles", low=low, high=high
+        )
     return by_edges(numbers, list(range(low, high + 1)))
 
 
@@ -142,7 +148,7 @@ def quantile_bins(values: ArrayLike, bins: int) -> Groups:
     """
     numbers = np.asarray(values, dtype=np.float64)
     if bins < 1:
-        raise codes.TOO_FEW_BINS(bins=bins)
+        raise families.TOO_FEW("{bins} bins are too few", "ask for at least 1", bins=bins)
     finite = numbers[np.isfinite(numbers)]
     if not len(finite):
         return by_edges(numbers, [0.0])
@@ -165,7 +171,12 @@ def grouped(values: pa.ChunkedArray | pa.Array, bins: str | None = None) -> Grou
     try:
         numbers = np.asarray(pc.fill_null(values.cast(pa.float64()), math.nan), dtype=np.float64)
     except pa.ArrowInvalid as error:
-        raise codes.NOT_NUMERIC(bins=bins, reason=str(error)) from error
+        raise families.INVALID_VALUE.of(UserError)(
+            "bins {bins!r} need numbers: {reason}",
+            "leave the bins out, or correct the values",
+            bins=bins,
+            reason=str(error),
+        ) from error
     if bins == "unit":
         return unit_bins(numbers)
     try:
@@ -173,7 +184,9 @@ def grouped(values: pa.ChunkedArray | pa.Array, bins: str | None = None) -> Grou
             return quantile_bins(numbers, int(bins[1:]))
         return by_edges(numbers, [float(edge) for edge in bins.split(",")])
     except ValueError:
-        raise codes.UNKNOWN_BINS(bins=bins) from None
+        raise families.UNKNOWN_NAME(
+            "unknown bins {bins!r}", "give `unit`, quantiles such as q4, or edges such as 0.2,0.5,1", bins=bins
+        ) from None
 
 
 def breakdown(terms: pa.Table, groups: Groups, aligned: Aligned | None = None) -> pa.Table:
@@ -284,7 +297,9 @@ def by_document(
     counts = pc.value_counts(kinds["doc_id"].combine_chunks())
     if len(counts) < kinds.num_rows:
         twice = next(row["values"] for row in counts.to_pylist() if row["counts"] > 1)
-        raise codes.CONFLICTING_DOCUMENT_ROWS(where="documents", doc_id=twice, column=column)
+        raise families.CONFLICTING_ROWS(
+            "document {doc_id!r} has two values of {column}", "keep one", where="documents", doc_id=twice, column=column
+        )
     names = kinds["doc_id"].combine_chunks()
     place = pc.index_in(aligned["doc_id"], value_set=names)
     if place.null_count:
@@ -301,7 +316,13 @@ def by_document(
         trials = round(trials_per_second * searched)
         members = aligned.filter(pa.array(group_of_row == index))
         if trials <= 0 and members.num_rows:
-            raise codes.UNSEARCHED_GROUP(column=column, value=label, seconds=searched)
+            raise families.MISMATCH(
+                "the list has documents with {column} {value}, of which {seconds} s were searched",
+                "check the durations of the documents",
+                column=column,
+                value=label,
+                seconds=searched,
+            )
         part = per_term(members, trials=trials, beta=beta)
         part = part.filter(pc.is_in(part["query_id"], value_set=rated))
         referenced = part.filter(pc.greater(part["ntrue"], 0))
@@ -356,7 +377,9 @@ def _maxima(terms: pa.Table, groups: Groups, aligned: Aligned | None) -> list[tu
         rows = groups.member == index
         missed_counts = total([*counts[index], _all_missed(ntrue[rows & ~seen])])
         if int((missed_counts.classes * missed_counts.terms).sum()) != int(ntrue[rows].sum()):
-            raise codes.MISMATCHED_REFERENCES()
+            raise families.MISMATCH(
+                "the aligned list and the per-term values have different references", "take both from one scoring"
+            )
         best.append(_maximum(missed_counts, aligned.trials, aligned.beta, aligned.reject_all))
     return best
 
@@ -391,6 +414,11 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 def _check(terms: pa.Table, groups: Groups) -> None:
     if terms.num_rows != len(groups.member):
-        raise codes.MISMATCHED_GROUPS(queries=terms.num_rows, members=len(groups.member))
+        raise families.MISMATCH(
+            "{queries} queries, but groups of {members}",
+            "group the same rows",
+            queries=terms.num_rows,
+            members=len(groups.member),
+        )
     if pc.any(pc.less_equal(terms["ntrue"], 0)).as_py():
-        raise codes.UNREFERENCED_QUERY()
+        raise families.UNDEFINED("a query without references has no value", "take the rows whose ntrue is not 0")

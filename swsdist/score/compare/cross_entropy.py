@@ -27,6 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.core.arrays import Bools, Floats
+from swsdist.core.codes import families
 from swsdist.core.codes import score as codes
 from swsdist.score.compare.bootstrap import Bootstrap, Interval, draws_of
 from swsdist.score.compare.paired import holm
@@ -191,7 +192,7 @@ def compare_entropies(
     replicates = np.concatenate(pieces, axis=1)
     defined = np.isfinite(replicates).all(axis=0)
     if not defined.any():
-        raise codes.NO_TARGET_IN_RESAMPLES()
+        raise families.UNDEFINED("no resample of queries has a true occurrence", "check the references")
     boot = Bootstrap(observed, replicates[:, defined], np.empty((len(counted), 0)), int((~defined).sum()))
     systems = tuple(
         EntropyRow(name, float(observed[k]), boot.interval(k, level=level, method="percentile"))

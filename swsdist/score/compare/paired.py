@@ -61,7 +61,9 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike
 
 from swsdist.core.arrays import Floats, Ints
+from swsdist.core.codes import families
 from swsdist.core.codes import score as codes
+from swsdist.core.errors import TableError, UserError
 from swsdist.registry.entries import Quantity
 from swsdist.registry.registries import quantities
 from swsdist.score.compare.bootstrap import Interval, Method, bootstrap_terms
@@ -112,9 +114,14 @@ def differences(first: ArrayLike, second: ArrayLike) -> Floats:
     """
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if a.ndim != 1 or a.shape != b.shape:
-        raise codes.UNPAIRED_VALUES(first=a.shape, second=b.shape)
+        raise families.MISMATCH(
+            "values of shapes {first} and {second} cannot be paired",
+            "give two sequences of one length",
+            first=a.shape,
+            second=b.shape,
+        )
     if not (np.isfinite(a).all() and np.isfinite(b).all()):
-        raise codes.NOT_FINITE_PAIR()
+        raise families.INVALID_VALUE.of(UserError)("a paired value is not finite", "leave its pair out")
     rounded: Floats = np.rint((a - b) / TIE) * TIE + 0.0
     return rounded
 
@@ -298,7 +305,12 @@ def max_t(values: Floats, against: Floats, *, permutations: int = DRAWS, seed: i
         UserError: there is no query, or no permutation is asked for.
     """
     if not values.shape[1] or permutations < 1:
-        raise codes.UNTESTABLE_VALUES(queries=values.shape[1], permutations=permutations)
+        raise families.UNDEFINED(
+            "no test is possible with {queries} queries and {permutations} permutations",
+            "give queries with references, and ask for 1000 permutations or more",
+            queries=values.shape[1],
+            permutations=permutations,
+        )
     if not len(values):
         return np.zeros(0)
     scaled, observed = _scaled(np.stack([differences(row, against) for row in values]))
@@ -354,7 +366,9 @@ def paired(tables: Mapping[str, pa.Table], value: str = "twv") -> Paired:
         TableError: a table has a duplicate query or lacks a column.
     """
     if value not in (columns := values()):
-        raise codes.UNKNOWN_TERM_VALUE(value=value, values=", ".join(columns))
+        raise families.UNKNOWN_NAME(
+            "{value!r} is not a value of a query", "choose one of: {values}", value=value, values=", ".join(columns)
+        )
     if not tables:
         raise codes.TOO_FEW_SYSTEMS(systems=len(tables))
     ntrue: dict[str, tuple[int, str]] = {}
@@ -512,8 +526,10 @@ def conditions(values: Mapping[str, Mapping[str, float]]) -> Paired:
     """
     names = {condition: tuple(sorted(row)) for condition, row in values.items()}
     if len(values) < 2 or len({*names.values()}) > 1 or not next(iter(names.values())):
-        raise codes.UNPAIRED_CONDITIONS(
-            systems=", ".join(f"{k} has {len(v)} systems" for k, v in names.items()) or "nothing given"
+        raise families.NOT_COMPARABLE(
+            "the systems of the conditions cannot be paired: {systems}",
+            "give the value of each system under each of two conditions or more",
+            systems=", ".join(f"{k} has {len(v)} systems" for k, v in names.items()) or "nothing given",
         )
     systems = next(iter(names.values()))
     return Paired(
@@ -582,10 +598,18 @@ def _rows(system: str, table: pa.Table, value: str) -> list[tuple[str, int, floa
     seen: set[str] = set()
     for row, (query, count, number) in enumerate(rows, 1):
         if query is None or count is None or count < 0 or (number is not None and not math.isfinite(number)):
-            raise codes.INVALID_TERM_ROW(
-                where=f"{system}, row {row}", query=query, ntrue=count, value=value, number=number
+            raise families.BAD_CELL(
+                "query {query!r} has ntrue {ntrue} and {value} {number}",
+                "correct the row, or score the system again",
+                where=f"{system}, row {row}",
+                query=query,
+                ntrue=count,
+                value=value,
+                number=number,
             )
         if query in seen:
-            raise codes.DUPLICATE_TERM_ROW(where=f"{system}, row {row}", query=query)
+            raise families.DUPLICATE_NAME.of(TableError)(
+                "duplicate query {query!r}", "keep one of its rows", where=f"{system}, row {row}", query=query
+            )
         seen.add(query)
     return rows

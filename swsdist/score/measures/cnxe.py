@@ -46,6 +46,7 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike
 
 from swsdist.core.arrays import Floats, Ints
+from swsdist.core.codes import families
 from swsdist.core.codes import score as codes
 from swsdist.core.errors import UserError
 from swsdist.registry.entries import MeasureEntry, Quantity
@@ -93,7 +94,9 @@ def check_prior(prior: float) -> None:
         UserError: it is not between 0 and 1.
     """
     if not 0 < prior < 1:
-        raise codes.INVALID_PRIOR(prior=prior)
+        raise families.INVALID_VALUE.of(UserError)(
+            "the prior {prior} is not between 0 and 1", "give a probability", prior=prior
+        )
 
 
 def effective_prior(prior: float, *, cost_miss: float = 1.0, cost_false_alarm: float = 1.0) -> float:
@@ -104,7 +107,12 @@ def effective_prior(prior: float, *, cost_miss: float = 1.0, cost_false_alarm: f
     """
     check_prior(prior)
     if not (0 < cost_miss < math.inf and 0 < cost_false_alarm < math.inf):
-        raise codes.INVALID_COSTS(cost_miss=cost_miss, cost_false_alarm=cost_false_alarm)
+        raise families.INVALID_VALUE.of(UserError)(
+            "the costs are {cost_miss} (miss) and {cost_false_alarm} (false alarm)",
+            "give positive, finite costs",
+            cost_miss=cost_miss,
+            cost_false_alarm=cost_false_alarm,
+        )
     return cost_miss * prior / (cost_miss * prior + cost_false_alarm * (1 - prior))
 
 
@@ -428,7 +436,12 @@ def _finite(scores: ArrayLike, what: str) -> Floats:
 def _check_defined(trials: Trials, prior: float) -> None:
     check_prior(prior)
     if trials.n_true < 1 or trials.n_false < 1:
-        raise codes.UNDEFINED_CROSS_ENTROPY(true=trials.n_true, false=trials.n_false)
+        raise families.UNDEFINED(
+            "no cross entropy is defined for {true} target and {false} non-target trials",
+            "provide at least one of each: check references, seconds of audio and trials per second",
+            true=trials.n_true,
+            false=trials.n_false,
+        )
 
 
 def _logit(prior: float) -> float:

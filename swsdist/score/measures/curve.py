@@ -29,8 +29,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.core.arrays import Bools, Floats, Ints
+from swsdist.core.codes import families, warning_text
 from swsdist.core.codes import score as codes
-from swsdist.core.codes import warning_text
 from swsdist.score.conventions import as_table
 
 #: Values that differ by less are equal maxima, of which the lowest threshold is used.
@@ -108,7 +108,11 @@ def nontargets(ntrue: Ints, trials: int) -> Ints:
     """
     left = trials - ntrue
     if (left == 0).any():
-        raise codes.NO_NONTARGET_TRIALS(trials=trials)
+        raise families.UNDEFINED(
+            "a query has {trials} true occurrences in {trials} trials, so its false-alarm rate is not defined",
+            "raise trials_per_second, or check that all the searched audio is counted",
+            trials=trials,
+        )
     if (left < 0).any():
         warnings.warn(
             warning_text(

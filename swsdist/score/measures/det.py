@@ -24,7 +24,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.core.arrays import Floats, Ints
-from swsdist.core.codes import score as codes
+from swsdist.core.codes import families
 from swsdist.core.types import columns
 from swsdist.registry.entries import MeasureEntry
 from swsdist.score.events import CLASSES, EVENTS, Parts, Sums, Value, event_blocks, pooled_blocks
@@ -138,7 +138,7 @@ def bands(counts: Counts, squares: Squares, *, trials: int, beta: float) -> Band
     """
     counts = referenced(counts)
     if not (np.array_equal(counts.ntrue, squares.ntrue) and np.array_equal(counts.score, squares.score)):
-        raise codes.MISMATCHED_SQUARES()
+        raise families.MISMATCH("counts and squares are of different lists", "compute both from the same aligned list")
     curve = twv_curve(counts, trials=trials, beta=beta)
     scores = np.unique(counts.score)
     miss, false, miss_miss, false_false = np.zeros((4, 1))

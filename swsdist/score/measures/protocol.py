@@ -35,7 +35,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast
 
+from swsdist.core.codes import families
 from swsdist.core.codes import score as codes
+from swsdist.core.errors import UserError
 from swsdist.core.text import suggestion
 from swsdist.registry.registries import PROTOCOLS as REGISTRY
 from swsdist.score.conventions import Conventions, Name, conventions_of
@@ -148,7 +150,13 @@ def registered(name: str) -> Protocol:
         UserError: the name is unknown.
     """
     if name not in REGISTRY:
-        raise codes.UNKNOWN_PROTOCOL(name=name, meant=suggestion(name, REGISTRY), names=", ".join(sorted(REGISTRY)))
+        raise families.UNKNOWN_NAME(
+            "unknown protocol {name!r}{meant}",
+            "choose one of: {names}",
+            name=name,
+            meant=suggestion(name, REGISTRY),
+            names=", ".join(sorted(REGISTRY)),
+        )
     registered_protocol: Protocol = REGISTRY[name].load()
     return registered_protocol
 
@@ -210,10 +218,17 @@ def protocol(
     for what, entry in overrides.items():
         fits, expected = _RANGES[what]
         if not fits(entry):
-            raise codes.PROTOCOL_VALUE_OUT_OF_RANGE(where=where, part=what, value=entry, range=expected)
+            raise families.INVALID_VALUE.of(UserError)(
+                "{part} is {value}", "it must be {range}", where=where, part=what, value=entry, range=expected
+            )
     priced = overrides.keys() & {"cost", "value", "prior"}
     if "beta" in overrides and priced:
-        raise codes.CONFLICTING_BETA(where=where, parts=", ".join(sorted(priced)))
+        raise families.CONFLICTING_OPTIONS(
+            "beta and {parts} are both given, though beta is computed from them",
+            "give either beta, or cost, value and prior",
+            where=where,
+            parts=", ".join(sorted(priced)),
+        )
     changes: dict[str, Any] = {what: item for what, item in overrides.items() if what != "prior"}
     if priced:
         # Other values are the protocol's; sws2012's beta is C alone, P = 0.5.
@@ -221,17 +236,23 @@ def protocol(
         prior = overrides.get("prior", 0.5 if base.prior is None else base.prior)
         beta = cost / value * (1 / prior - 1)
         if not 0 < beta < math.inf:
-            raise codes.BETA_OUT_OF_RANGE(where=where, beta=beta)
+            raise families.INVALID_VALUE.of(UserError)(
+                "cost, value and prior make beta {beta}", "give a prior farther from 0 and 1", where=where, beta=beta
+            )
         changes |= {"beta": beta, "cost": cost, "value": value}
     elif "beta" in overrides:
         changes |= {"cost": overrides["beta"], "value": 1.0}  # as in the command line of SWS 2012: V = 1, P = 0.5
     if as_run:
         if not name.startswith("sws2012") or (base.tolerance, base.word_gap) != _AFRICAN:
-            raise codes.NO_AS_RUN_VARIANT(where=where)
+            raise families.UNSUPPORTED(
+                "no as-run variant: only sws2012, for its African data, was run differently from its plan",
+                "leave as_run out",
+                where=where,
+            )
         changes = {"tolerance": 1.0, "word_gap": 0.5, **changes}
     changed = dataclasses.replace(base, trials=trials or base.trials, **changes)
     if changed.trials == "segment" and not changed.rules.options:
-        raise codes.SEGMENT_TRIALS_UNSUPPORTED(where=where)
+        raise families.UNSUPPORTED("segment trials are KWSEval's", "use kwseval or openkws13", where=where)
     return changed
 
 
@@ -265,8 +286,15 @@ def number_of_trials(protocol: Protocol, total_seconds: float) -> int:
     """
     trials = protocol.rules.trials(total_seconds, protocol.trials_per_second)
     if not math.isfinite(trials) or round(trials) <= 0 or trials > _MOST_TRIALS:
-        raise codes.INVALID_TRIAL_COUNT(
-            where=f"protocol {protocol.name}", seconds=total_seconds, rate=protocol.trials_per_second
+        raise families.INVALID_VALUE.of(UserError)(
+            "{seconds} s of audio with {rate} trials per second make no valid number of trials",
+            (
+                "score at least one second of audio; check the trials per second, and the durations (of "
+                "the ECF, or of a run's documents: those of channel 1 count)"
+            ),
+            where=f"protocol {protocol.name}",
+            seconds=total_seconds,
+            rate=protocol.trials_per_second,
         )
     return round(trials)
 
@@ -286,7 +314,13 @@ def beta(protocol: Protocol, total_seconds: float, total_true: int) -> float:
         return protocol.beta
     trials = protocol.trials_per_second * total_seconds
     if not math.isfinite(trials) or not 0 < total_true < trials:
-        raise codes.UNDEFINED_BETA(where=f"protocol {protocol.name}", true=total_true, trials=trials)
+        raise families.UNDEFINED(
+            "beta cannot be computed from {true} true occurrences in {trials} trials",
+            "give score.beta, or use a protocol whose beta is fixed",
+            where=f"protocol {protocol.name}",
+            true=total_true,
+            trials=trials,
+        )
     return (trials - total_true) / total_true
 
 
@@ -368,7 +402,14 @@ def operating_point(
     else:
         count = segments if rules.trials == "segment" else documents
         if not count:
-            missing = codes.UNKNOWN_SEGMENT_COUNT if rules.trials == "segment" else codes.UNKNOWN_DOCUMENT_COUNT
+            missing = (
+                families.MISSING_INPUT.saying(
+                    "protocol {protocol} counts segments as trials, and their number is unknown",
+                    "give an ECF, and stretches of speech (SPEAKER records of an RTTM)",
+                )
+                if rules.trials == "segment"
+                else codes.UNKNOWN_DOCUMENT_COUNT
+            )
             raise missing(where=f"protocol {rules.name}", protocol=rules.name)
         trials = count
     weight = beta(rules, seconds, true)

@@ -44,7 +44,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.core.arrays import Bools, Floats, Ints
+from swsdist.core.codes import families
 from swsdist.core.codes import score as codes
+from swsdist.core.errors import UserError
 from swsdist.core.types import columns
 from swsdist.registry.entries import MeasureEntry, Quantity
 from swsdist.score.events import CLASSES, EVENTS, Parts, PartTable, Sums, Value, curve_of, event_blocks, pooled_blocks
@@ -76,7 +78,7 @@ def per_query(aligned: pa.Table, *, n: int = 10, trials: int | None = None) -> p
         UserError: n is not positive.
     """
     if n < 1:
-        raise codes.INVALID_RANK(rank=n)
+        raise families.INVALID_VALUE.of(UserError)("P@{rank} is not defined", "give a rank of at least 1", rank=n)
     ranking = Ranking.of(aligned)
     ntrue = ranking.ntrue
     hits, false_alarms, decided = _accepted(aligned, ranking)

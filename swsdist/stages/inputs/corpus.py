@@ -37,6 +37,7 @@ from swsdist.config import Config
 from swsdist.config.model import Corpus as Section
 from swsdist.config.search import Search
 from swsdist.core.arrays import Bools, Floats
+from swsdist.core.codes import families
 from swsdist.core.codes import stages as codes
 from swsdist.core.errors import TermError, UserError
 from swsdist.core.types import DOCUMENTS, EXAMPLES, QUERIES, REFERENCES, TERMS
@@ -229,7 +230,13 @@ def _from_text(
     path: str, rules: Protocol, documents: pa.Table, queries: pa.Table, storage: Mapping[str, object], notices: Notices
 ) -> pa.Table:
     if rules.trials != "document":
-        raise codes.TEXT_NEEDS_DOCUMENT_TRIALS(where=f"corpus.text: {path}", protocol=rules.name, trials=rules.trials)
+        raise families.UNSUPPORTED(
+            "a text says in which documents terms occur, and trials of protocol {protocol} are {trials}s",
+            "set score.trials: document (or score.protocol: quesst), or give corpus.references with times",
+            where=f"corpus.text: {path}",
+            protocol=rules.name,
+            trials=rules.trials,
+        )
     text = read_text(path, storage)
     names = set(documents["doc_id"].to_pylist())
     strange = [name for name in text if name not in names]
@@ -353,7 +360,9 @@ class Corpus:
         """
         section, query_inputs = self.config.corpus, self.query_inputs
         if section.queries is None:
-            raise codes.NO_QUERIES(where="corpus.queries")
+            raise families.EMPTY_INPUT(
+                "there are no queries to search", "name a table or a folder of queries", where="corpus.queries"
+            )
         if query_inputs is None:
             return self._queries(section.queries, section.spoken, self.documents)
         return without_documents(self._queries(section.queries, section.spoken, query_inputs.documents), self.config)

@@ -26,7 +26,7 @@ from swsdist.config import Config
 from swsdist.config.model import Corpus, Features, Transforming
 from swsdist.config.section import Section
 from swsdist.core.arrays import Bools, Ints
-from swsdist.core.codes import stages as codes
+from swsdist.core.codes import families
 from swsdist.core.errors import ConfigError, StorageError, UserError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import PLACED
@@ -188,13 +188,25 @@ def _table(part: str) -> str:
     try:
         return identity_of(part)
     except ConfigError:
-        raise codes.UNREADABLE_PART(where=f"corpus.parts.train: {part}") from None
+        raise families.UNREADABLE_FILE(
+            "the documents of this part cannot be read",
+            "name a table with a column doc_id",
+            where=f"corpus.parts.train: {part}",
+        ) from None
 
 
 def _labels(fitted: Supervision, name: str, corpus: Corpus) -> tuple[str, str]:
     path = fitted.labels or corpus.alignments.phones
     if path is None:
-        raise codes.NO_LABELS(where="corpus.alignments.phones", transform=name)
+        raise families.MISSING_INPUT.of(ConfigError)(
+            "{transform} is fitted by labels, and the corpus has none",
+            (
+                "name a CTM of phones there, or as the option `labels` (`swsdist phones` makes one by a "
+                "phoneme recogniser), or a model that was fitted elsewhere"
+            ),
+            where="corpus.alignments.phones",
+            transform=name,
+        )
     return path, identity_of(path)
 
 
@@ -312,8 +324,13 @@ def add_items(rows: list[dict[str, Any]], sources: Sequence[Source], storage: Ma
     for row in rows:
         key = row["key"] = document_key(row["doc_id"], row["channel"], channels[row["doc_id"]] > 1)
         if key in seen:
-            raise codes.DUPLICATE_FRAMES_KEY(
-                where="corpus.documents", first=seen[key], second=(row["doc_id"], row["channel"]), key=key
+            raise families.DUPLICATE_NAME.of(UserError)(
+                "the documents {first} and {second} both have frames of the key {key!r}",
+                "rename one: the key of a channel is DOC_ID-CHANNEL",
+                where="corpus.documents",
+                first=seen[key],
+                second=(row["doc_id"], row["channel"]),
+                key=key,
             )
         seen[key] = row["doc_id"], row["channel"]
         row["items"] = {recipe: items.get(key) for recipe, (_, items) in result.items()}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from swsdist.calibrate.procedure import ENTRY, fingerprint_references, overlaps, read_fitted
 from swsdist.config import Config
+from swsdist.core.codes import families
 from swsdist.core.codes import stages as codes
 from swsdist.core.fingerprint import fingerprint, parse_json
 from swsdist.features.fitting.interface import load_model
@@ -150,7 +151,7 @@ def calibration_place(path: str, storage: Mapping[str, object], where: str) -> s
     chain_run = load_chain_run(run)
     parts = chain_run.table("calibration").parts if chain_run.ended("calibration") else []
     if not parts:
-        raise codes.RUN_WITHOUT_CALIBRATION(where=where)
+        raise families.UNFITTED("the run has no fitted calibration", "name one with references, or a file", where=where)
     return run.path(parts[0].name)
 
 

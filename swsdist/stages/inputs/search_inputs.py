@@ -24,8 +24,10 @@ from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.config import Config
 from swsdist.config.model import Calibrate
 from swsdist.config.search import Search
+from swsdist.core.codes import families
 from swsdist.core.codes import methods as methods_codes
 from swsdist.core.codes import stages as codes
+from swsdist.core.errors import ConfigError
 from swsdist.core.types import CORPUS, DOCUMENTS
 from swsdist.corpora.documents import ENDINGS, kind_of
 from swsdist.corpora.places import is_placed
@@ -191,7 +193,10 @@ def note_query_lengths(spoken: Seconds, longest: float, where: str, notices: Not
     if short:
         query_id, example = short[0]
         notices.add(
-            codes.SHORT_QUERY_EXAMPLE,
+            families.SHORT_QUERY.saying(
+                "{count} query example{s} shorter than {shortest:g} s: many other sounds are similar",
+                "give a longer word, or its phrase",
+            ),
             where=f"{where}: {query_id!r}, example {example}, {spoken[short[0]]:.2f} s",
             count=len(short),
             shortest=SHORTEST,
@@ -253,7 +258,19 @@ def demand_channel_1(documents: pa.Table, where: str) -> None:
     """
     channels = sorted(pc.unique(documents["channel"]).to_pylist())
     if channels and 1 not in channels:
-        raise codes.NO_CHANNEL_1(where=f"corpus.documents: {where}", channels=", ".join(map(str, channels)))
+        raise families.UNSUPPORTED(
+            (
+                "no document is of channel 1, whose seconds alone are counted in scoring (as in "
+                "STDEval); there is channel {channels} only"
+            ),
+            (
+                "list channel 1 of the recordings too, or make separate recordings of the channel that "
+                "is searched (ffmpeg -i INPUT -af 'pan=mono|c0=c1' OUTPUT.flac), or search without "
+                "references"
+            ),
+            where=f"corpus.documents: {where}",
+            channels=", ".join(map(str, channels)),
+        )
 
 
 def document_checks(config: Config) -> list[Callable[[pa.Table], None]]:
@@ -269,7 +286,12 @@ def document_checks(config: Config) -> list[Callable[[pa.Table], None]]:
     by_list = [step.name for step in steps if step.of_list() and (here or not CALIBRATION[step.name].fits)]
     trials = protocol_of(config.score).trials
     if by_list and trials == "segment":
-        raise codes.STEP_NEEDS_NO_SEGMENTS(where="calibrate.steps", step=by_list[0])
+        raise families.UNSUPPORTED.of(ConfigError)(
+            "{step} uses all trials of a query, and segment trials are known only in scoring",
+            "leave the step out (of llr the covariates best, gap, posterior-sum), or score by time",
+            where="calibrate.steps",
+            step=by_list[0],
+        )
     if by_list and trials == "document":
         result.append(partial(demand_whole_recordings, by_list[0]))
     return result
@@ -286,7 +308,12 @@ def demand_whole_recordings(step: str, documents: pa.Table) -> None:
         UserError: documents are places in recordings.
     """
     if is_placed(documents):
-        raise codes.STEP_NEEDS_WHOLE_RECORDINGS(where="calibrate.steps", step=step)
+        raise families.UNSUPPORTED(
+            "{step} uses all trials of a query, which are documents, and these documents are places in recordings",
+            "leave the step out (of llr the covariates best, gap, posterior-sum), or make recordings of the places",
+            where="calibrate.steps",
+            step=step,
+        )
 
 
 class Among(NamedTuple):
@@ -586,7 +613,16 @@ class SearchInputs(CorpusInputs):
             if DISTANCES[term.distance].posteriors and (
                 len(read) > 1 or not read[0].startswith(("posteriors", "given"))
             ):
-                raise codes.COLUMNS_NOT_POSTERIORS(where=where, distance=term.distance, kinds=" and ".join(read))
+                raise families.CONFLICTING_OPTIONS.of(ConfigError)(
+                    "the distance {distance} takes posteriors, and its columns are {kinds}",
+                    (
+                        "name another distance, or search posteriors (the transform gmm makes some), each track "
+                        "in a stream of its own"
+                    ),
+                    where=where,
+                    distance=term.distance,
+                    kinds=" and ".join(read),
+                )
 
     def _demand_gpu(self) -> None:
         """Refuse to search on a GPU if this machine is to search and has no GPU.
@@ -604,4 +640,11 @@ class SearchInputs(CorpusInputs):
             UserError: no track is made from audio.
         """
         if self.config.search.skip_silence and not self.from_audio:
-            raise codes.SILENCE_UNKNOWN(where="search.skip_silence")
+            raise families.MISSING_INPUT(
+                "all frames are precomputed, so silence in them is unknown",
+                (
+                    "search all of them (search.skip_silence: false), or add a track that is made of the "
+                    "recordings to features, such as mfcc"
+                ),
+                where="search.skip_silence",
+            )

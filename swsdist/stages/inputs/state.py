@@ -26,6 +26,7 @@ from swsdist.audio.formats import ffmpeg, views
 from swsdist.audio.streams import is_command, sha256
 from swsdist.config import Config, config_from_dict
 from swsdist.core.arrays import Bools, Ints
+from swsdist.core.codes import families
 from swsdist.core.codes import stages as codes
 from swsdist.core.errors import StoreError, SwsdistError, recast
 from swsdist.features.extractors import Source, create
@@ -285,14 +286,22 @@ class StoreState:
         if manifest is None:
             return self.contents
         if manifest.of_queries:
-            raise codes.QUERY_STORE_AS_INDEX(where=f"index.store: {self.folder.path()}")
+            raise families.WRONG_KIND(
+                "this is a run's store of queries",
+                "name another folder for the store of the documents",
+                where=f"index.store: {self.folder.path()}",
+            )
         recipes = dict(self.features.recipes)
         kept = [track.name for track in manifest.tracks if recipes.get(track.name) == track.fingerprint]
         others = [track for track in manifest.tracks if track.name in recipes and track.name not in kept]
         if self._config.index.store is not None and (others or not kept):
             stored = (others or manifest.tracks)[0]
-            raise codes.OTHER_FEATURES_IN_STORE(
-                where=self.folder.path(), features=describe(stored.recipe), track=stored.name
+            raise families.MISMATCH(
+                "the store holds other features: {features}, as track {track}",
+                "name another store in index.store, or remove this one; or set features to those it holds",
+                where=self.folder.path(),
+                features=describe(stored.recipe),
+                track=stored.name,
             )
         # In the run's own store new features replace the old.
         if anew or not kept:
@@ -426,7 +435,11 @@ def import_store(
             # The temporary table of keys no longer exists.
             raise recast(error, type(error), where=str(options["path"])) from None
     if outcome.failures:
-        raise codes.SHARDS_NOT_IMPORTED(
-            where=store, shards=len(outcome.failures), error=outcome.failures[0].message.splitlines()[0]
+        raise families.TASKS_FAILED(
+            "{shards} shards are not done; the first: {error}",
+            "mend the cause and import again: what was done is kept",
+            where=store,
+            shards=len(outcome.failures),
+            error=outcome.failures[0].message.splitlines()[0],
         )
     return outcome

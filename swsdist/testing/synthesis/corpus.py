@@ -19,7 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from swsdist.audio.reader import write_sound
-from swsdist.core.codes import testing as codes
+from swsdist.core.codes import families
+from swsdist.core.errors import UserError
 from swsdist.testing.synthesis.signal import RATE, STEP, Speech, Voice, draw_voice, draw_words, speak, synthesise
 
 # One random stream per purpose: adding a query does not change the documents' voices.
@@ -47,7 +48,14 @@ def make_corpus(folder: Path, *, seed: int = 0, documents: int = 40, queries: in
     least_values = {"seed": (seed, 0), "documents": (documents, 2), "queries": (queries, 1), "voices": (voices, 2)}
     for name, (value, least) in least_values.items():
         if value < least:
-            raise codes.SYNTHETIC_CORPUS_TOO_SMALL(where="make_corpus", name=name, value=value, least=least)
+            raise families.INVALID_VALUE.of(UserError)(
+                "{name} is {value}, but must be at least {least}",
+                "ask for {name} of {least} or more",
+                where="make_corpus",
+                name=name,
+                value=value,
+                least=least,
+            )
     rng = np.random.default_rng([seed, _LEXICON])
     terms: list[str] = []
     while len(terms) < queries:

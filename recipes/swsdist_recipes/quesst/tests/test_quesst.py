@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from swsdist import metrics
-from swsdist.core.codes import score as evaluation_codes
+from swsdist.core.codes import families
 from swsdist.core.errors import DataError
 from swsdist.core.types import EXCERPTS
 from swsdist.core.types import REFERENCES as REFERENCE_COLUMNS
@@ -93,7 +93,7 @@ def test_a_query_that_all_documents_are_targets_of() -> None:
 
 
 def test_two_scores_of_a_trial() -> None:
-    with raises(evaluation_codes.DUPLICATE_TRIAL, count=2):
+    with raises(families.DUPLICATE_NAME, count=2):
         scored([*TRIALS, ("a", "d1", 0.0, False)])
 
 
@@ -219,11 +219,11 @@ def test_documents_lose_folders_and_the_last_extension(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("LEXEME d 1 0 10 a lex SELF", r"\[quesst-field-count\]"),
-        ("LEXEME d 1 0 10 a lex SELF <NA> more", r"\[quesst-field-count\]"),
-        ("LEXEME  d 1 0 10 a lex SELF <NA>", r"\[quesst-field-count\]"),
-        ("LEXEME\td\t1\t0\t10\ta\tlex\tSELF\t<NA>", r"\[quesst-field-count\]"),
-        ("LEXEME d 1 0 10 a lex SELF ", r"\[quesst-field-count\]"),
+        ("LEXEME d 1 0 10 a lex SELF", r"\[malformed-line\]"),
+        ("LEXEME d 1 0 10 a lex SELF <NA> more", r"\[malformed-line\]"),
+        ("LEXEME  d 1 0 10 a lex SELF <NA>", r"\[malformed-line\]"),
+        ("LEXEME\td\t1\t0\t10\ta\tlex\tSELF\t<NA>", r"\[malformed-line\]"),
+        ("LEXEME d 1 0 10 a lex SELF ", r"\[malformed-line\]"),
     ],
 )
 def test_lines_of_another_form(tmp_path: Path, line: str, message: str) -> None:

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from swsdist.core.codes import Code
-from swsdist.core.codes import io as io_codes
+from swsdist.core.codes import Code, families
 from swsdist.core.errors import SwsdistError
 from swsdist_recipes.quesst import codes
 from swsdist_recipes.quesst.database import read_quesst_database
@@ -97,7 +96,7 @@ LISTED = "language_key_utterances.lst"
         ),
         (
             _write("scoring/groundtruth_quesst14_dev/quesst14_dev.rttm", "LEXEME x\n"),
-            io_codes.QUESST_FIELD_COUNT,
+            families.MALFORMED_LINE,
             "quesst14_dev.rttm, line 1",
         ),
         (

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.core.arrays import Ints, Singles
-from swsdist.core.codes import methods as codes
+from swsdist.core.codes import families
 from swsdist.core.threads import in_threads
 from swsdist.kernels import products
 from swsdist.kernels.arithmetic import StateType
@@ -89,7 +89,12 @@ def probe(chosen: Multiply) -> None:
     out = np.empty((64, 64), np.float32)
     chosen.into(left.astype(np.float32), np.ascontiguousarray(right.T, np.float32), out)
     if not np.array_equal(out, (left @ right.T).astype(np.float64)):
-        raise codes.INEXACT_PRODUCT(where="search.backend", library=chosen.name)
+        raise families.PROGRAM_FAILED(
+            "the float32 matrix product of {library} is not exact on integers below 2^24 on this machine",
+            "switch off reduced precision, or set search.backend to int16",
+            where="search.backend",
+            library=chosen.name,
+        )
 
 
 def _numpy(left: Singles, right: Singles, out: Singles) -> None:
@@ -316,7 +321,12 @@ def _scan(
                 at_once = length * group.height * WIDTH
                 needed = 2 * len(streams) * at_once
                 if needed > _RANGED_BYTES:
-                    raise codes.ROW_RANGE_MEMORY(
+                    raise families.TOO_LARGE(
+                        (
+                            "distances of {rows} query frames to a document of {frames} frames take {needed:.3g} GB; "
+                            "row_range holds {most:g} GB"
+                        ),
+                        "cut long recordings into documents of some minutes, or set row_range: false",
                         where="search.row_range",
                         rows=group.height,
                         frames=length,

@@ -7,7 +7,7 @@ import platform
 from typing import TYPE_CHECKING
 
 from swsdist.accounts.hardware import gpu_count
-from swsdist.core.codes import methods as codes
+from swsdist.core.codes import families
 from swsdist.core.errors import UserError
 from swsdist.registry.registries import BACKENDS
 
@@ -44,9 +44,17 @@ def granted(name: str, gpus: float) -> str:
 def missing() -> UserError | None:
     """The error if this machine lacks the extra `gpu` or a usable GPU; None if it can search on a GPU."""
     if importlib.util.find_spec("numba_cuda") is None:
-        return codes.NO_NUMBA_CUDA(where="search.backend")
+        return families.NOT_INSTALLED.of(UserError)(
+            "the GPU search needs numba-cuda, which is not installed",
+            "pip install 'swsdist[gpu]', or set search.backend to cpu",
+            where="search.backend",
+        )
     from numba import cuda
 
     if not cuda.is_available():  # the simulator's is
-        return codes.NO_GPU(where="search.backend")
+        return families.NO_GPU(
+            "this machine has no usable GPU",
+            "set search.backend to cpu, or see the GPU line of `swsdist doctor`",
+            where="search.backend",
+        )
     return None

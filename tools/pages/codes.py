@@ -10,8 +10,9 @@ _HEAD = """\
 
 <!-- Generated from swsdist/core/codes: make docs -->
 
-Each error, warning and rejection ends with its code in brackets: `[no-such-track]`. Codes are stable, messages are not.
-`swsdist explain CODE` shows one. In Python, errors have `code` and `values`; in tables, `reason` is a code.
+Each error, warning and rejection ends with its code in brackets: `[unknown-name]`. Codes are stable, messages are not.
+`swsdist explain CODE` shows one. In Python, errors have `code` and `values`; in tables, `reason` is a code. Codes of the
+first list are families: many mistakes share one, each with a message of its own; the text here is what they have in common.
 
 The number is the exit code of an error. A notice is a warning; with `--strict` exit code 4, where implausible 5. A rejection
 leaves one input out; with `--strict` exit code 4. `<name>` stands for a value.
@@ -21,7 +22,8 @@ leaves one input out; with `--strict` exit code 4. `<name>` stands for a value.
 def page() -> str:
     """The text of the page: a list for each area."""
     lines = [_HEAD.rstrip()]
-    for area, codes in codes_by_area(built_in=True).items():
+    areas = codes_by_area(built_in=True)
+    for area, codes in {"families": areas.pop("families"), **areas}.items():
         if codes:
             lines += ["", f"## {area}", ""]
         for code in codes:

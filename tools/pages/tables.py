@@ -15,7 +15,7 @@ from swsdist.io.tables import NOBODY
 _HEAD = """\
 # Tables
 
-<!-- Generated from swsdist/core/types.py and tests/support/pages/tables.py: make docs -->
+<!-- Generated from swsdist/core/types.py and tools/pages/tables.py: make docs -->
 
 Stages exchange Parquet files. Their schemas are in `swsdist.core.types`, and those of the chain
 [discover](../concepts/discovery.md) in its stages; `?` marks columns that may be null. Times are seconds, channels

@@ -15,7 +15,7 @@ from swsdist.registry import registries
 from swsdist.registry.registry import Registry
 from swsdist.testing import conformance
 
-_NOTEBOOKS = Path(__file__).parents[3] / "notebooks"
+_NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 
 _HEAD = """\
 # Python

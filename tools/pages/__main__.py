@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.pages import FOLDER, PAGES
+from tools.pages import FOLDER, PAGES
 
 if __name__ == "__main__":
     for name, page in PAGES.items():

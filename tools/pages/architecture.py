@@ -13,10 +13,10 @@ from graphlib import TopologicalSorter
 from html import escape
 from pathlib import Path
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "swsdist"
 _PAGE = ROOT / "docs" / "concepts" / "architecture.md"
-_BEGIN, _END = "<!-- rooms: python -m tests.support.pages -->\n", "<!-- end of rooms -->\n"
+_BEGIN, _END = "<!-- rooms: python -m tools.pages -->\n", "<!-- end of rooms -->\n"
 _WIDTH, _BOX, _HIGH, _ROW = 860, 92, 24, 62
 
 

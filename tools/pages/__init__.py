@@ -1,4 +1,4 @@
-"""Generators of pages, most in docs/reference; `python -m tests.support.pages` writes all of them."""
+"""Generators of pages, most in docs/reference; `python -m tools.pages` writes all of them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from swsdist.config.template import reference
-from tests.support.pages import api, architecture, codes, commands, report_json, tables
+from tools.pages import api, architecture, codes, commands, report_json, tables
 
-FOLDER = Path(__file__).parents[3] / "docs" / "reference"
+FOLDER = Path(__file__).parents[2] / "docs" / "reference"
 
 #: What gives the text of each page.
 PAGES: Mapping[str, Callable[[], str]] = {

@@ -1,4 +1,4 @@
-"""Modules and lines of code, without docstrings, comments and blank lines: python -m tests.support.lines [FOLDER ...]."""
+"""Modules and lines of code, without docstrings, comments and blank lines: python -m tools.lines [FOLDER ...]."""
 
 from __future__ import annotations
 

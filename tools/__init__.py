@@ -1,0 +1,1 @@
+"""What the house is kept with: pages made from the code, and counts of it."""
