@@ -2,7 +2,7 @@
 
     swsdist demo demo && python -m tests.support.page_picture demo/run demo/corpus/queries/q001_1.wav docs/images/page.png
 
-`CHROMIUM` names the browser; otherwise it is the one on the PATH.
+`CHROMIUM` names the browser; otherwise it is the one on the PATH. Needs Pillow, which matplotlib brings.
 """
 
 from __future__ import annotations
