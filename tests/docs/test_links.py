@@ -38,7 +38,7 @@ def test_pages_that_the_code_names_are_there() -> None:
         assert (ROOT / name).is_file(), name
 
 
-def test_pictures_are_svg_and_small() -> None:
+def test_pictures_are_small() -> None:
+    """Plots are SVG; a picture of a page is a PNG."""
     for picture in (DOCS / "images").iterdir():
-        assert picture.suffix == ".svg"
-        assert picture.stat().st_size < 100_000
+        assert picture.stat().st_size < {".svg": 100_000, ".png": 150_000}[picture.suffix]

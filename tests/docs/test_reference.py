@@ -9,30 +9,18 @@ import tomllib
 import click
 import pytest
 from markdown_pages import DOCS, ROOT, rows, sections
-from pydantic import BaseModel
 
 from swsdist.calibrate.steps.interface import STEPS_SCHEMA
 from swsdist.config.loader import config_from_dict
 from swsdist.config.search import WindowsOptions
 from swsdist.core.codes import every_code
-from swsdist.features.librosa import Librosa, MfccFingerprint
-from swsdist.features.mfcc import Mfcc
-from swsdist.features.phnrec.extractor import Phnrec
-from swsdist.features.plp import Plp
-from swsdist.features.ssl.extractor import Ssl
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.ledger import Ledger
-from swsdist.registry.registries import CHAINS, DISTANCES, MEASURES
+from swsdist.registry.registries import CHAINS, DISTANCES
 from swsdist.score.measures.protocol import PROTOCOLS
 from tools.pages import PAGES
 from tools.pages.commands import all_commands
 from tools.pages.tables import SECTIONS, schemas, type_name
-
-
-def test_every_measure_has_its_row() -> None:
-    shown = [tuple(row) for row in rows(sections(DOCS / "reference/metrics.md")["What is registered"])]
-    entries = [each for entry in MEASURES.available.values() for each in entry.gives]
-    assert shown == [(f"`{one.key}`", one.name, one.best, str(one.decimals), one.unit) for one in entries]
 
 
 def _plain(cell: str) -> str:
@@ -83,57 +71,9 @@ def test_every_code_has_a_row() -> None:
     assert sorted(re.findall(r"^- `([\w-]+)` \(", text, re.M)) == list(every_code(built_in=True))
 
 
-def test_options_of_mfcc() -> None:
-    shown = {_plain(name): (_plain(default), text) for name, default, text in rows(_section("features.md", "mfcc"))}
-    assert shown == {
-        name: ("null" if field.default is None else str(field.default), field.description)
-        for name, field in Mfcc.model_fields.items()
-    }
-
-
-def test_options_of_plp() -> None:
-    shown = {_plain(name): (_plain(default), text) for name, default, text in rows(_section("features.md", "plp"))}
-    assert shown == {
-        name: ("null" if field.default is None else str(field.default), field.description)
-        for name, field in Plp.model_fields.items()
-    }
-
-
-def test_options_of_fingerprints_are_those_of_mfcc_but_for_what_is_told() -> None:
-    shown = [
-        (_plain(name), _plain(default), text)
-        for name, default, text in rows(_section("features.md", "mfcc-fingerprint"))
-    ]
-    assert shown == [
-        (name, str(field.default), field.description)
-        for name, field in MfccFingerprint.model_fields.items()
-        if field.default != Mfcc.model_fields[name].default
-    ]
-
-
 def test_options_of_windows() -> None:
     table = rows(sections(DOCS / "concepts/windows.md")["Options"])
     assert [_plain(name) for name, *_ in table] == list(WindowsOptions.model_fields)
-
-
-@pytest.mark.parametrize(("title", "extractor"), [("phnrec", Phnrec), ("ssl", Ssl), ("librosa", Librosa)])
-def test_options_of_extractors(title: str, extractor: type[BaseModel]) -> None:
-    shown = {_plain(name): (_plain(default), text) for name, default, text in rows(_section("features.md", title))}
-    assert shown == {
-        name: (
-            ""
-            if field.is_required()
-            else "null"
-            if field.default is None
-            else str(field.default).replace("(", "[").replace(")", "]").replace("'", ""),
-            field.description,
-        )
-        for name, field in extractor.model_fields.items()
-    }
-
-
-def _section(page: str, title: str) -> str:
-    return sections(DOCS / "reference" / page)[title]
 
 
 def test_distances() -> None:
@@ -196,21 +136,10 @@ def test_the_glossary_has_each_word_once_and_names_what_is_there() -> None:
             assert (ROOT / "swsdist" / path).exists(), f"{word}: there is no {path}"
 
 
-def _without_values(message: str) -> str:
-    """A message with the names of its values in capitals."""
-    return re.sub(r"\{(\w+)[^}]*\}", lambda match: match[1].upper(), message)
-
-
-def test_recordings_and_why_one_is_rejected() -> None:
+def test_recordings() -> None:
     from swsdist.audio.formats.views import CHANNELS, RATES
-    from swsdist.core.codes import audio, codes_of
-    from swsdist.core.errors import AudioError
     from swsdist.corpora.documents import ENDINGS
 
-    page = sections(DOCS / "reference/recordings.md")
-    rejections = [code for code in codes_of(vars(audio).values()) if issubclass(code.error, AudioError)]
-    listed = [(_plain(word), meaning) for word, meaning in rows(page["Rejected recordings"])]
-    assert listed == [(code.name, _without_values(code.message)) for code in rejections]
     text = (DOCS / "reference/recordings.md").read_text(encoding="utf-8")
     endings = set(re.findall(r"`(\w+)`", text.partition("## ffmpeg")[0]))
     assert endings == ENDINGS - {"raw"}

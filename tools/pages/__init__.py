@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from swsdist.config.template import reference
-from tools.pages import api, architecture, codes, commands, report_json, tables
+from tools.pages import api, architecture, codes, commands, inserted, report_json, tables
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"
 
@@ -20,4 +21,5 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "config.md": reference,
     "report-json.md": report_json.page,
     "tables.md": tables.page,
+    **{name: partial(inserted.page, FOLDER / name) for name in ("features.md", "metrics.md", "recordings.md")},
 }
