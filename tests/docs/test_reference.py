@@ -112,7 +112,8 @@ def test_options_of_fingerprints_are_those_of_mfcc_but_for_what_is_told() -> Non
 
 
 def test_options_of_windows() -> None:
-    table = rows(sections(DOCS / "concepts/windows.md")["Options"])
+    text = sections(DOCS / "concepts/first-passes.md")["The method windows"]
+    table = rows(text.partition("[mfcc-fingerprint]")[0])
     assert [_plain(name) for name, *_ in table] == list(WindowsOptions.model_fields)
 
 
@@ -161,7 +162,7 @@ def test_stages() -> None:
 
 def test_calibrations_are_named_as_they_are() -> None:
     assert STEPS_SCHEMA == "swsdist-steps/1"
-    table = {_plain(row[0]) for row in rows(sections(DOCS / "concepts/scoring.md")["The threshold"])}
+    table = {_plain(row[0]) for row in rows(sections(DOCS / "concepts/calibration-steps.md")["The threshold"])}
     assert table >= {"crossfit", "oracle", "none"}
 
 
