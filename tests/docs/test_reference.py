@@ -139,7 +139,7 @@ def _section(page: str, title: str) -> str:
 
 def test_distances() -> None:
     table = rows(sections(DOCS / "concepts/exact-numbers.md")["The distances"])
-    assert {_plain(row[0]): int(row[4]) for row in table} == {name: DISTANCES[name].unit for name in DISTANCES}
+    assert {_plain(row[0]): int(row[3]) for row in table} == {name: DISTANCES[name].unit for name in DISTANCES}
 
 
 def test_protocols() -> None:
