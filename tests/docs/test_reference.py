@@ -145,10 +145,11 @@ def test_distances() -> None:
 def test_protocols() -> None:
     table = rows(sections(DOCS / "concepts/scoring.md")["Protocols"])
     shown = {}
-    for names, betas, *limits, _ in table:  # a row may hold several, whose names differ in their ends
-        first, *ends = (_plain(name) for name in names.split(", "))
-        every = [first, *(first.removesuffix("-dev-dev") + end for end in ends)]
-        shown |= {name: (beta, *limits) for name, beta in zip(every, betas.split(", "), strict=True)}
+    for names, betas, *limits, _ in table:  # a row may hold several; an end such as -dev-eval is of the first name
+        first, *others = map(_plain, names.split(", "))
+        every = [first, *(first.removesuffix("-dev-dev") + one if one.startswith("-") else one for one in others)]
+        values = betas.split(", ") if ", " in betas else [betas] * len(every)
+        shown |= {name: (beta, *limits) for name, beta in zip(every, values, strict=True)}
     assert set(shown) == set(PROTOCOLS)
     for name, (beta, tolerance, gap) in shown.items():
         rules = PROTOCOLS[name]
