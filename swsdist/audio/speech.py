@@ -7,7 +7,7 @@ between 200 and 4000 Hz; its ratio to the power of the complete spectrum (hum); 
 noise; -6 dB and less for a voice).
 
 Thresholds are relative to the loud (97th percentile) and quiet (10th) frames of the recording. They are tuned on words cut from
-running speech, with and without background: docs/concepts/query-trimming.md.
+running speech, with and without background: docs/concepts/speech-marks.md.
 
 Bandwidth of a recording: 4 kHz for telephone speech, whatever the sampling rate of the file.
 

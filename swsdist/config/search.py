@@ -292,7 +292,7 @@ class Search(Section):
     row_range: bool = Field(
         False,
         description="in each document, map the distances of each query frame to 0..1, by the least and the greatest of them; "
-        "documents are held complete, see swsdist help row-range",
+        "documents are held complete, see swsdist help normalisation",
     )
     examples: Literal["best", "mean", "template"] = Field(
         "best",
@@ -332,7 +332,7 @@ class Search(Section):
     method: Annotated[str, NameIn(METHODS)] = Field("dtw", description="search method")
     method_options: dict[str, object] = Field(
         default_factory=dict,
-        description="options of the methods windows (swsdist help windows) and lattice (swsdist help search-lattices); "
+        description="options of the methods windows (swsdist help first-passes) and lattice (swsdist help search-lattices); "
         "dtw has the other keys of this section",
     )
     lanes: PositiveInt = execution_only(16, "pieces of documents searched in parallel; 16 fill a vector")

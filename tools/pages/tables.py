@@ -118,7 +118,7 @@ SECTIONS = {
             "end": "s; null: end",
             "term": "text, for people",
         },
-        note="Missing ends are [trimmed](../concepts/query-trimming.md) unless `queries.trim` is `none`. "
+        note="Missing ends are [trimmed](../concepts/speech-marks.md) unless `queries.trim` is `none`. "
         "Other columns are ignored; "
         "one with a similar name (`Start`, `begin`, `speaker_id`) gives a warning.",
     ),
@@ -188,7 +188,7 @@ SECTIONS = {
         "Input of a method, from the [store of queries](../concepts/feature-store.md#queries-are-a-store-too) in `queries/`. "
         "Columns of several tracks are side by side.",
         columns={
-            "mean": "of the recording, if it [normalises](../concepts/query-normalisation.md) the query",
+            "mean": "of the recording, if it [normalises](../concepts/normalisation.md) the query",
             "variance": "likewise",
         },
     ),
