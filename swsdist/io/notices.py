@@ -80,7 +80,7 @@ class Notices:
         force: also note implausible inputs.
         forced_by: option that overrides the limits, for messages; empty if there is no such option.
         query_source: file that names the queries, for messages.
-        entries: oddities, by code and values.
+        entries: oddities, by code, and by message and values.
         requested: effects of the user's choices; never an error.
     """
 
@@ -152,8 +152,8 @@ def _error(kind: type[E], code: Code[OddError], where: str, end: str, values: Ma
 def _entry(
     entries: dict[tuple[str, str], Notice], code: Code[OddError], where: str, values: Mapping[str, object]
 ) -> Notice:
-    """The entry of a code with these values, created on demand."""
-    return entries.setdefault((code.name, str(sorted(values.items()))), Notice(code, where, values))
+    """The entry of a code with this message and these values, created on demand."""
+    return entries.setdefault((code.name, f"{code.message} {sorted(values.items())}"), Notice(code, where, values))
 
 
 def sample(names: Iterable[object]) -> str:

@@ -123,7 +123,7 @@ def test_absurd_and_odd_files_are_one_rejection_each(own_corpus: Any) -> None:
         "slow": "impossible-header",
         "text": "not-audio",
         "- i $(x) 'é'": "empty-recording",
-        "pipe": "unreadable",
+        "pipe": "unreadable-recording",
     }
     assert reasons == expected
     store = load(Folder(str(own_corpus.folder / "run" / "store")))

@@ -55,7 +55,7 @@ def bad_documents(scene: Any) -> dict[str, str]:
         "nan": "not-finite",
         "zero": "no-samples",
         "short": "too-short",
-        "missing": "missing",
+        "missing": "missing-recording",
         "mono": "no-such-channel",
     }
     suffix = {"cutflac": "flac"}
@@ -137,7 +137,7 @@ def test_bad_queries(own_corpus: Any, undisturbed: dict[str, str]) -> None:
         "zero": "no-samples",
         "short": "too-short",
         "inf": "not-finite",
-        "missing": "missing",
+        "missing": "missing-recording",
     }
     add(scene, "queries", [{"query_id": name, "example": "1", "path": f"queries/{name}.wav"} for name in reasons])
     scene.run("force=true")

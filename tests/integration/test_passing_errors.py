@@ -104,7 +104,7 @@ def test_permissions_that_are_mended(scene: Any, monkeypatch: pytest.MonkeyPatch
         patch.setattr(recordings, "is_readable", lambda path: not path.endswith("d003.flac") and real(path))
         scene.run(SHARDS)
         (row,) = scene.rejected()
-        assert (row["id"], row["reason"]) == ("d003", "unreadable")
+        assert (row["id"], row["reason"]) == ("d003", "unreadable-recording")
         assert "permission denied" in row["message"]
         assert scene.run(SHARDS).outcome.tasks_done == 0
     scene.run(SHARDS)
@@ -128,7 +128,7 @@ def test_what_was_missing_when_it_was_planned_is_rejected(scene: Any, monkeypatc
         )
         scene.run(SHARDS)
     (row,) = scene.rejected()
-    assert (row["id"], row["reason"]) == ("d003", "missing")
+    assert (row["id"], row["reason"]) == ("d003", "missing-recording")
     scene.run(SHARDS)
     assert scene.rejected() == []
 
@@ -140,7 +140,7 @@ def test_what_is_no_file(scene: Any, kind: str) -> None:
     os.mkfifo(path) if kind == "fifo" else path.mkdir()
     scene.run(SHARDS)
     (row,) = scene.rejected()
-    assert (row["id"], row["reason"]) == ("d003", "unreadable")
+    assert (row["id"], row["reason"]) == ("d003", "unreadable-recording")
     assert ("a pipe or a device" if kind == "fifo" else "a folder") + ", not a file" in row["message"]
     assert "a recording is a file" in row["remedy"]
 

@@ -142,9 +142,9 @@ def test_odd_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = read_documents(str(tmp_path), notices=notices)
     assert found["doc_id"].to_pylist() == ["deep/good", "good", "pipe"]
     assert dict(zip(found["doc_id"].to_pylist(), found["duration"].to_pylist(), strict=True))["pipe"] is None
-    told = {notice.code.name: notice.first for notice in notices.entries.values()}
-    assert "secret (Permission denied)" in told[corpora_codes.UNREADABLE_FOLDER.name]
-    assert "caf\\udce9.wav" in told[corpora_codes.FILE_NAME_NOT_UTF8.name]
+    told = {notice.code: notice.first for notice in notices.entries.values()}
+    assert "secret (Permission denied)" in told[corpora_codes.UNREADABLE_FOLDER]
+    assert "caf\\udce9.wav" in told[corpora_codes.FILE_NAME_NOT_UTF8]
 
 
 def test_what_swsdist_wrote_is_no_recording(tmp_path: Path) -> None:

@@ -246,7 +246,7 @@ def test_a_document_that_is_rejected_midway(tmp_path: Path) -> None:
     refused = store.rejected().to_pylist()
     assert [(row["id"], row["part"], row["reason"]) for row in refused] == [
         ("bad", 1, "not-finite"),
-        ("gone", 1, "missing"),
+        ("gone", 1, "missing-recording"),
     ]
     assert "66.000 s" in refused[0]["message"]
     assert refused[0]["identity"] == "1:2"
