@@ -398,7 +398,11 @@ def gather_systems(
         if open_run is not None and Folder(path).exists("plan.json"):
             systems.append(open_run(name, path))
         elif not folder.exists(file):
-            raise families.MISSING_FILE("no such run folder, list or table", "look at its spelling", where=path)
+            raise families.MISSING_FILE(
+                "no such run folder, list or table",
+                "name the folder of a run, a list of detections, or a table of `swsdist score`",
+                where=path,
+            )
         elif task is not None:
             systems.append(from_list(name, path, task, corpus))
         elif is_list(path):

@@ -283,7 +283,9 @@ def _file_states(source: Framed | Transform) -> list[_FileState]:
         paths = files_of(source)
     except FileNotFoundError as error:
         raise families.MISSING_FILE.of(ConfigError)(
-            "the object does not exist", "check the url", where=f"features.options of {source.name}: {error.filename}"
+            "the object does not exist",
+            "name a bucket and a key that exist: s3://BUCKET/KEY",
+            where=f"features.options of {source.name}: {error.filename}",
         ) from error
     for path in paths:
         try:

@@ -74,7 +74,10 @@ def _raw(path: str, storage: Mapping[str, object] | None, what: str) -> BinaryIO
         raise explain(error, short(path, 300)) or error from error
     except ValueError as error:  # a zero byte
         raise families.UNWRITABLE_NAME(
-            "this cannot be the name of a file ({error})", "correct the path", where=repr(path), error=error
+            "this cannot be the name of a file ({error})",
+            "give a path without NUL characters, of at most 4096 bytes",
+            where=repr(path),
+            error=error,
         ) from error
 
 

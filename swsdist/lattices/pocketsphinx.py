@@ -102,7 +102,7 @@ class Pocketsphinx(Section):
             if not listed and not Path(path).is_file():
                 raise families.MISSING_MODEL(
                     "there is no {path}, or it is empty",
-                    "correct the path",
+                    "name a file or folder of pocketsphinx's models, or leave the option out for those of its package",
                     where=f"options.recogniser.options.{key}",
                     path=path,
                 )

@@ -511,7 +511,11 @@ def checked(
             raise part from None
         problems = "; ".join(_problem(error["loc"], error["msg"], error.get("ctx", {})) for error in errors)
         raise families.INVALID_VALUE(
-            "invalid options of {name}: {problems}", "correct the options", where=where, name=name, problems=problems
+            "invalid options of {name}: {problems}",
+            "give each a value that it allows",
+            where=where,
+            name=name,
+            problems=problems,
         ) from None
 
 

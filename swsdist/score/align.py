@@ -138,7 +138,9 @@ class _Spans(NamedTuple):
             duration = decimals(end - start, 6 if scored else 4)
         if forward and (backward := np.flatnonzero((end < start) | (duration < 0))).size:
             raise families.INVALID_TIMES.of(TableError)(
-                "the end is before the start", "correct the times", where=_row(table, what, backward[0])
+                "the end is before the start",
+                "give start and end in s, start first",
+                where=_row(table, what, backward[0]),
             )
         return cls(start, end, duration, score, decision)
 

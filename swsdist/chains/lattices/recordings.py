@@ -168,7 +168,7 @@ class FileSource(Source):
         rows, first = self.rows()
         if all(row["unread"] for row in rows.values()):
             fault = "it holds none" if first is None else f"{first.where}: {first.message}"
-            advice = "see their format" if first is None else first.remedy
+            advice = "`swsdist help lattice-formats` shows all formats" if first is None else first.remedy
             raise families.EMPTY_INPUT.of(DataError)(
                 "none of the {files} files holds a lattice that can be read; the first: {first}",
                 "{advice}",

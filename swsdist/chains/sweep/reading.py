@@ -214,7 +214,9 @@ def _subsets(value: Mapping[str, object], where: SweepPlace) -> list[object]:
 def _range(given: Mapping[str, object], where: SweepPlace) -> list[object]:
     _refuse_unknown_keys(given, _RANGE, where)
     if "to" not in given:
-        raise families.MISSING_INPUT.of(ConfigError)("a range needs `to`", "give to", where=str(where))
+        raise families.MISSING_INPUT.of(ConfigError)(
+            "a range needs `to`", "give its end, as in {{from: 1, to: 3, step: 0.1}}", where=str(where)
+        )
     first, last = _number(given.get("from"), where, "from"), _number(given.get("to"), where, "to")
     scale = given.get("scale", "linear")
     if scale not in ("linear", "log"):

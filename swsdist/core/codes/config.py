@@ -11,7 +11,9 @@ INVALID_CONFIG = Code("invalid-config", ConfigError, "{count} errors{listing}", 
 
 # YAML
 
-INVALID_YAML = families.INVALID_YAML.saying("not valid YAML: {reason}", "correct the line")
+INVALID_YAML = families.INVALID_YAML.saying(
+    "not valid YAML: {reason}", "write KEY: VALUE, with keys of one section indented alike"
+)
 NOT_A_MAPPING = families.INVALID_YAML.saying(
     "this is no {what}, which maps keys to values",
     "write KEY: VALUE; recordings and transcripts are named by their folder",

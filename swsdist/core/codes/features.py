@@ -98,7 +98,7 @@ MISSING_MODEL = families.MISSING_MODEL.of(DataError).saying(
     "fit the model again, restore the file, or name its new place in the config and run again",
 )
 NO_MODEL_OBJECT = families.MISSING_MODEL.saying(
-    "the model file does not exist", "check the url, or fit the model again"
+    "the model file does not exist", "name the file that the fit wrote, or fit the model again"
 )
 NOT_A_MODEL = families.UNUSABLE_MODEL.of(DataError).saying("the file is not a model ({error})", _ANOTHER)
 WRONG_MODEL = families.UNUSABLE_MODEL.saying("the model {name!r} is not {wanted}", _ANOTHER)
@@ -143,7 +143,7 @@ WRONG_SHIFT = Code(
     "wrong-shift",
     FramesError,
     "the file of {key!r} states a shift of {stated:g} s, features.options.shift {shift:g} s",
-    "correct the option",
+    "set features.options.shift: {stated:g}, or write the file again",
 )
 WRONG_DURATION = Code(
     "wrong-duration",

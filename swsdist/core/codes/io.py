@@ -33,7 +33,9 @@ SIGNED_URL = Code(
 )
 
 
-MALFORMED_SCP_LINE = families.MALFORMED_LINE.saying("the line is not KEY FILE:OFFSET", "correct the line")
+MALFORMED_SCP_LINE = families.MALFORMED_LINE.saying(
+    "the line is not KEY FILE:OFFSET", "write for instance: doc1 /data/raw.ark:5"
+)
 
 
 DUPLICATE_MLF_NAME = families.DUPLICATE_NAME.saying(

@@ -12,7 +12,7 @@ _SEARCHED = "give the durations of all documents"
 # Tables and rows.
 ABSENT_COLUMN = families.MISSING_COLUMN.saying("no column {column!r}", "add it; the columns are: {columns}")
 NOT_FINITE_NUMBER = families.BAD_CELL.saying(
-    "{column} is {value}, not a finite number", "correct the row or leave it out"
+    "{column} is {value}, not a finite number", "give a number such as 12.5, or leave the row out"
 )
 
 # Parameters.
@@ -205,7 +205,10 @@ TERMS_IN_EVERY_DOCUMENT = Code(
     "leave them out of the evaluation",
 )
 UNSCORED_SOURCE_TYPES = Code(
-    "unscored-source-types", OddError, "{count} source type{s} not scored on its own", "check the ECF"
+    "unscored-source-types",
+    OddError,
+    "{count} source type{s} not scored on its own",
+    "give each source type of the ECF detections and references",
 )
 
 # Lists and their files.

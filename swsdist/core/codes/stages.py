@@ -64,7 +64,10 @@ OCCURRENCE_NOT_SEARCHED = Code(
 
 
 TEXT_OF_UNKNOWN_DOCUMENT = Code(
-    "text-of-unknown-document", OddError, "{count} of {of} lines of text about unknown documents", "check the spelling"
+    "text-of-unknown-document",
+    OddError,
+    "{count} of {of} lines of text about unknown documents",
+    "write ids of the table of documents",
 )
 
 DOCUMENT_WITHOUT_TEXT = Code(

@@ -536,7 +536,7 @@ def forecast(
     had_queries = examples_of(costs)
     if min(hours or 1.0, queries or 1.0) < 0 or 0 in (hours, queries):
         raise families.INVALID_VALUE.of(UserError)(
-            "hours and queries must be above 0", "give other numbers", where="forecast"
+            "hours and queries must be above 0", "give numbers such as --hours 100 --queries 50", where="forecast"
         )
     if queries is not None and not had_queries:
         raise families.EMPTY_INPUT("the run had no queries", "forecast from a run that searched", where="--queries")

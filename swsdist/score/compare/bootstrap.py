@@ -303,7 +303,9 @@ def _means(sums: Iterable[Floats], trials: Floats, beta: float) -> Floats:
 
 def _check(units: int, name: str, resamples: int) -> None:
     if units < 1:
-        raise families.EMPTY_INPUT("no {unit} to resample", "check the references and the list of documents", unit=name)
+        raise families.EMPTY_INPUT(
+            "no {unit} to resample", "give references, and the documents that they are in", unit=name
+        )
     if resamples < 1:
         raise codes.TOO_FEW_RESAMPLES(resamples=resamples)
 

@@ -192,7 +192,9 @@ def compare_entropies(
     replicates = np.concatenate(pieces, axis=1)
     defined = np.isfinite(replicates).all(axis=0)
     if not defined.any():
-        raise families.UNDEFINED("no resample of queries has a true occurrence", "check the references")
+        raise families.UNDEFINED(
+            "no resample of queries has a true occurrence", "give references of more queries, or more resamples"
+        )
     boot = Bootstrap(observed, replicates[:, defined], np.empty((len(counted), 0)), int((~defined).sum()))
     systems = tuple(
         EntropyRow(name, float(observed[k]), boot.interval(k, level=level, method="percentile"))

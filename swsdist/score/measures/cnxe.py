@@ -95,7 +95,7 @@ def check_prior(prior: float) -> None:
     """
     if not 0 < prior < 1:
         raise families.INVALID_VALUE.of(UserError)(
-            "the prior {prior} is not between 0 and 1", "give a probability", prior=prior
+            "the prior {prior} is not between 0 and 1", "give a number above 0 and below 1", prior=prior
         )
 
 
