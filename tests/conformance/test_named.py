@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from examples import rigid
 from swsdist.exports.interface import Material
 from swsdist.kernels.distances import cosine
 from swsdist.kernels.distances.interface import Distance, Prepared, single
@@ -44,6 +45,10 @@ def test_distance(name: str) -> None:
 )
 def test_recurrence(name: str, options: dict[str, int]) -> None:
     check_recurrence(name, options)
+
+
+def test_the_example_of_a_recurrence(added: Any) -> None:
+    check_recurrence(added(RECURRENCES, "rigid", rigid.RECURRENCE))
 
 
 @pytest.mark.parametrize(
