@@ -1,7 +1,7 @@
 """A benchmark's results: measured point by point, written to `bench.json`, and read back.
 
 Each measured point is a file (`points/w2-x4-r0.json`), so an interrupted benchmark can continue, also with
-more workers, sizes or repetitions. docs/how-to/benchmark-a-cluster.md describes `bench.json`.
+more workers, sizes or repetitions. How to: docs/how-to/benchmark-a-cluster.md.
 
 Statistics of repeated measurements: means and ratios with intervals, scaling, and tests.
 

@@ -37,7 +37,7 @@ Dtype = Literal["float32", "float16"]
 
 
 class Framed(Protocol):
-    """A source of frames. docs/how-to/add-a-feature-extractor.md lists the optional attributes, below `describe`.
+    """A source of frames.
 
     Attributes:
         name: its name in configs.
@@ -45,6 +45,18 @@ class Framed(Protocol):
         sample_rate: Hz; audio is resampled to it.
         frame_length, hop: samples of a frame, and from one frame to the next.
         dimension: numbers per frame.
+
+    Optional attributes:
+        kind: of the frames, see `Kind`; default: `features`.
+        columns: names of the dimensions.
+        tracks: pairs (name, dimension) of columns that are kept as separate tracks, such as layers.
+        upper_edge: highest frequency that frames depend on, Hz; default: half the rate.
+        files(): files that frames depend on; their content enters the fingerprint.
+        libraries: pip names of libraries whose versions matter; the store records them.
+        needs: alternatives `swsdist.core.needs.Needs`, the best first; default: 1 CPU, 1 GB.
+        use(granted): receives the granted `Needs`; must not change the bytes.
+        of_speaker(speaker): the extractor for one speaker's recordings.
+        of_recording(samples): the extractor for a recording in chunks, from its first chunk.
     """
 
     name: str

@@ -39,49 +39,8 @@ def greet(name):
     return 4
 """
 
-POOL = """
-import multiprocessing
-import os
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing.util import Finalize
-
-from swsdist.accounts.journal import Journal
-from swsdist.pipeline.execution.executor import Serial
-
-
-def start(context, settings):
-    global journal, serial
-    journal = Journal(context.run, "worker")
-    serial = Serial(context, journal, settings)
-    Finalize(None, journal.close, exitpriority=1)
-
-
-def work(task, needs):
-    ((_, outcome),) = serial.run([task], needs, lambda *_: None)
-    return outcome, {"host": journal.host, "pid": os.getpid(), "journal": journal.name}
-
-
-class Pool:
-    start_seconds, stop_seconds = 0.25, 0.5
-
-    def __init__(self, context, journal, settings, note):
-        context_of_processes = multiprocessing.get_context("spawn")
-        self.journal = journal
-        self.processes = ProcessPoolExecutor(settings.workers, context_of_processes, start, (context, settings))
-
-    def run(self, tasks, needs, on_part):
-        calls = {self.processes.submit(work, task, needs): task for task in tasks}
-        for call in as_completed(calls):
-            outcome, process = call.result()
-            if process["pid"] not in self.journal.others:
-                self.journal.others.add(process["pid"])
-                self.journal.write("up", **process)
-            yield calls[call], outcome
-
-    def close(self):
-        self.processes.shutdown()
-"""
-
+#: The executor of the examples.
+POOL = (Path(__file__).parents[2] / "examples/pool.py").read_text(encoding="utf-8") + "\n\nPool.start_seconds = 0.25\n"
 
 CHECK = """
 from swsdist.testing.conformance import check_executor
@@ -116,7 +75,8 @@ def test_an_executor(installed: dict[str, str], process: Command, place: Path, t
     process("run", "config.yaml", *sets, "executor.kind=pool", cwd=place, **installed)
     assert process("digest", tmp_path / "run", **installed).out == process("digest", place / "run").out
     resources = json.loads((tmp_path / "run/report.json").read_text())["resources"]
-    assert (resources["executor_start_s"], resources["executor_stop_s"]) == (0.25, 0.5)
+    assert resources["executor_start_s"] == 0.25
+    assert 0 < resources["executor_stop_s"] < 60
     assert resources["index_cpu_s"] > 0
     assert resources["search_cpu_s"] > 0
     events = [

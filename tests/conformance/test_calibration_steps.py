@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from pydantic import BaseModel, Field
 
+from examples import best_norm
 from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.steps.interface import Options, Step, scores_of
 from swsdist.config import config_from_dict
@@ -26,6 +27,11 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*negative-slope")
 def test_registered(name: str) -> None:
     (step,) = make_steps([name], {})
     check_step(step, CALIBRATION[name])
+
+
+@pytest.mark.parametrize("part", [0.5, 1.0])
+def test_the_example(part: float) -> None:
+    check_step(best_norm.BestNorm(best_norm.BestNormOptions(part=part)), best_norm.STEP)
 
 
 #: Of the query, and of the candidate: all but the posterior sum, which is of probabilities.

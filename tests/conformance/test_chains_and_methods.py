@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from examples import bag
 from swsdist.config import Config, config_from_dict
 from swsdist.config.search import Search
 from swsdist.core.codes import config as registry_codes
@@ -135,6 +136,11 @@ def test_what_windows_does_not_look_at_is_no_part_of_its_identity() -> None:
     assert identity(one) != identity(Search.model_validate({"method": "windows", "distance": "euclidean"}))
     assert identity(one) != identity(Search.model_validate({"method": "windows", "method_options": {"ends": "pinned"}}))
     assert identity(one) == identity(Search.model_validate({"method": "windows", "method_options": {"ends": "free"}}))
+
+
+def test_the_example_of_a_method(added: Any, searched: tuple[pa.Table, Store]) -> None:
+    name = added(METHODS, "bag", bag.METHOD)
+    assert check_method(Search.model_validate({"method": name}), *searched) > 1
 
 
 # -- what is wrong ----------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from examples import chord, rigid
 from swsdist.exports.interface import Material
 from swsdist.kernels.distances import cosine
 from swsdist.kernels.distances.interface import Distance, Prepared, single
@@ -44,6 +45,18 @@ def test_distance(name: str) -> None:
 )
 def test_recurrence(name: str, options: dict[str, int]) -> None:
     check_recurrence(name, options)
+
+
+def test_the_example_of_a_distance(added: Any) -> None:
+    def exact(q: np.ndarray, x: np.ndarray) -> float:
+        norms = np.linalg.norm(q) * np.linalg.norm(x)
+        return 0.5 if norms == 0 else float((1 - np.dot(q, x) / norms) / 2)
+
+    check_distance(added(DISTANCES, "chord", chord.DISTANCE), exact=exact, error=0.01)
+
+
+def test_the_example_of_a_recurrence(added: Any) -> None:
+    check_recurrence(added(RECURRENCES, "rigid", rigid.RECURRENCE))
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pytest
 
+from examples import queries_found
 from swsdist.core.codes import families
 from swsdist.core.errors import ConfigError
+from swsdist.evaluation import evaluate, make_system, make_task, more_values
 from swsdist.registry.entries import MeasureEntry, Quantity
 from swsdist.registry.registries import MEASURES, quantities
 from swsdist.score import events as evaluating
@@ -41,6 +43,15 @@ def test_conformance(name: str) -> None:
 def test_bytes_are_those_of_the_version(name: str) -> None:
     found = (MEASURES[name].version, value_digest(measure(name)))
     assert found == GOLDEN.get(name), f"if it is meant, raise the entry's version, and record: {name!r}: {found}"
+
+
+def test_the_example(added) -> None:
+    check_measure(queries_found.MEASURE)
+    added(MEASURES, "queries-found", queries_found.MEASURE)
+    references = {"query_id": ["a", "b"], "doc_id": ["x", "x"], "start": [1.0, 5.0], "end": [1.5, 5.5]}
+    detections = {"query_id": ["a"], "doc_id": ["x"], "start": [1.0], "end": [1.5], "score": [0.7]}
+    task = make_task(references, total_seconds=1000.0, documents=3)
+    assert more_values(evaluate(task, make_system(detections)))["queries_found"] == 0.5
 
 
 class Queries:

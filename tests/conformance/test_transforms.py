@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from examples.signed_power import SignedPower
 from swsdist.config import load_config
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError, DataError
@@ -91,6 +92,11 @@ def test_those_of_this_package(name: str, options: dict[str, Any], kind: Kind, m
             **options,
         }
     check_transform(name, options, kind=kind)
+
+
+def test_the_example(added: Any) -> None:
+    added(TRANSFORMS, "signed-power", Entry(f"{SignedPower.__module__}:SignedPower", SignedPower.version))
+    check_transform("signed-power", {"power": 0.25}, columns=39)
 
 
 @pytest.mark.parametrize(

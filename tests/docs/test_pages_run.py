@@ -3,7 +3,7 @@
 A block fails the test if it ends with an error, so a page can state what it claims as a command (`test A = B`, `assert`).
 The demo is the one of `make demo`; what else a page leaves in the folder is removed before the next. `pip install` goes to a
 folder of the test's own. Commands are forks of one warm process (warm.py), but for the pages in `_INSTALLED`: the README, as a
-reader has it, those that kill what they started, and one that is `__main__` to what it adds.
+reader has it, those that kill what they started, and one that installs a command.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ RUN = ("bash", "python")
 _SECONDS = 300
 _INSTALLED = (
     "README.md",
-    "add-a-measure.md",
     "add-an-executor-or-a-command.md",
     "resume-after-a-crash.md",
     "run-on-a-cluster.md",

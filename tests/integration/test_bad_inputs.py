@@ -198,9 +198,9 @@ def test_one_query_that_occurs_cannot_be_crossfit(own_corpus: Any) -> None:
     assert head.startswith("query_id")
     path.write_text("\n".join([head, first, *(row for row in rest if row.startswith(f"{query},"))]) + "\n")
     for steps in ("[q-norm, llr]", "[q-norm, logistic, kst]"):
-        with pytest.raises(UserError, match=r"\[nothing-to-fit\]"):
+        with pytest.raises(UserError, match=r"\[unused-option\]"):
             own_corpus.run(f"calibrate.steps={steps}")
     assert not own_corpus.all_receipts("run")
     told = in_this_process("check", own_corpus.config, "--set", "calibrate.steps=[q-norm, llr]")
     assert told.code != 0
-    assert "[nothing-to-fit]" in told.out
+    assert "[unused-option]" in told.out

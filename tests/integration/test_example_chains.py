@@ -23,6 +23,7 @@ POINTS = """[swsdist.chains]
 kmeans = examples.kmeans:CHAIN
 pronunciations = examples.pronunciations:CHAIN
 joined = examples.joined:CHAIN
+reranked = examples.reranked:CHAIN
 [swsdist.methods]
 pronunciations = examples.pronunciations:METHOD
 """
@@ -57,6 +58,16 @@ def configured(scene: Any, **values: Any) -> Any:
 
 def folder(scene: Any, run: str = "run") -> Folder:
     return Folder(str(scene.folder / run))
+
+
+# -- a step after reduce ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_step_after_reduce(own_corpus: Any) -> None:
+    plain = own_corpus.run("calibrate.steps=[]", run="plain").detections()["score"].max()
+    again = own_corpus.run("calibrate.steps=[]", "chain=reranked").detections()["score"].max()
+    assert again == pytest.approx(plain + 5)
 
 
 # -- k-means in rounds ------------------------------------------------------------------------------------------------

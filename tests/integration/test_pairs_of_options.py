@@ -58,7 +58,7 @@ pytestmark = pytest.mark.slow
 ROWS = {"serial": 60, "ray": 3}
 
 #: Ends that tell of a corpus as small as this one, or of queries of which `search.drop` leaves nothing, not of settings.
-SMALL = ("nothing-to-fit", "nothing-to-fit", "empty-input")
+SMALL = ("unused-option", "unused-option", "empty-input")
 
 Values = dict[str, Any]
 #: Of each option, the name of its value; others have their first.

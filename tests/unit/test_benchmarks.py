@@ -300,7 +300,9 @@ def test_the_systems_table_has_the_head_that_its_command_prints() -> None:
     docs = ROOT / "docs"
     head = systems.row("system", "what it is", "language", *systems._FIGURES)
     assert "| pair AUC |" in head
-    assert head in (docs / "how-to/run-the-papers-systems.md").read_text()
+    page = (docs / "how-to/run-the-papers-systems.md").read_text()
+    (shown,) = re.findall(r"^\| system \| what it is \| (.*) \|$", page, re.M)
+    assert {*shown.split(" | ")} - {"MTWV, all examples"} < {*systems._FIGURES}
     (shown,) = re.findall(
         r"^\| steps \| (.*) \| difference", (docs / "concepts/calibration-steps.md").read_text(), re.M
     )
@@ -340,18 +342,3 @@ def test_halves_of_the_documents_have_their_references(tmp_path: Path) -> None:
         seen.append(set(documents))
     assert not seen[0] & seen[1]
     assert len(seen[0] | seen[1]) == 40
-
-
-def test_the_table_of_halves_has_the_head_that_its_command_prints() -> None:
-    from benchmarks import systems
-
-    page = (ROOT / "docs/how-to/run-the-papers-systems.md").read_text()
-    assert page.count(systems._HALVES) == 1
-    for name, paper in systems.PAPER.items():
-        rows = [
-            line
-            for line in page.splitlines()
-            if line.startswith(f"| {name.rpartition('/')[2]} |") and "| test |" in line
-        ]
-        theirs = [f"{value:.4f}" for value in paper.get("test", ())] or ["", ""]
-        assert [cell.strip() for cell in rows[0].split("|")[8:10]] == theirs
