@@ -145,11 +145,7 @@ def test_one_error_has_its_code_and_values(load: Load) -> None:
         ("index: {shard-hours: 1}", "index.shard-hours", "; did you mean index.shard_hours?"),
         ("worker: 3", "worker", "; did you mean executor.workers?"),
         ("qqqq: 3", "qqqq", ""),
-        (
-            "search.distance: cosine",
-            "search.distance",
-            "; in a file keys are nested, dotted names are for --set",
-        ),
+        ("search.distance: cosine", "search.distance", "; in a file keys are nested, dotted names are for --set"),
     ],
 )
 def test_an_unknown_key_names_the_one_that_was_meant(load: Load, line: str, key: str, meant: str) -> None:
@@ -489,13 +485,7 @@ def test_tracks_are_dumped_and_read_back(load: Load) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "key", "code", "values"),
     [
-        (
-            "features: {nmae: mfcc}\n",
-            3,
-            "features.nmae",
-            codes.UNKNOWN_KEY,
-            {"meant": "; did you mean features.name?"},
-        ),
+        ("features: {nmae: mfcc}\n", 3, "features.nmae", codes.UNKNOWN_KEY, {"meant": "; did you mean features.name?"}),
         ("features: {name: 3}\n", 3, "features.name", families.INVALID_VALUE, {"quote": " (in quotes)"}),
         ("features:\n- name: a\n- name: 3\n", 5, "features[1].name", families.INVALID_VALUE, {"value": "3"}),
         ("features: [{name: a}, {nmae: b}]\n", 3, "features[1].nmae", codes.UNKNOWN_KEY, {}),

@@ -90,11 +90,7 @@ def test_documents_alone(tmp_path: Path) -> None:
         ({"documents": {"d": noise(0)}, "queries": {"q": []}}, "queries['q']", r"\[invalid-value\]"),
         ({"documents": {"d": noise(0)}, "queries": {"q": 5}}, "queries['q']", r"\[invalid-value\]"),
         ({"documents": {"d": ([0.0, [1.0, 2.0]], RATE)}}, "documents['d']", r"\[invalid-value\]"),
-        (
-            {"documents": {"d": noise(0)}, "references": {"query_id": ["q"]}},
-            "references",
-            r"\[invalid-value\]",
-        ),
+        ({"documents": {"d": noise(0)}, "references": {"query_id": ["q"]}}, "references", r"\[invalid-value\]"),
         (
             {"documents": {"d": noise(0)}, "references": pd.DataFrame({"query_id": ["q"], "start": [0.0]})},
             "references",

@@ -12,13 +12,7 @@ from swsdist.core.codes import families
 from swsdist.core.codes import score as codes
 from swsdist.core.types import TRIALS
 from swsdist.score.measures.curve import Counts
-from swsdist.score.measures.det import (
-    Squares,
-    bands,
-    det,
-    ppndf,
-    referenced,
-)
+from swsdist.score.measures.det import Squares, bands, det, ppndf, referenced
 from swsdist.score.measures.twv import twv_curve
 from tests.support.coded import raises
 

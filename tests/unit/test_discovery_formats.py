@@ -12,14 +12,7 @@ from swsdist.core.codes import discovery as codes
 from swsdist.core.codes import families
 from swsdist.core.codes import io as io_codes
 from swsdist.discovery.evaluate import Files, read_evaluation, score_files
-from swsdist.discovery.files import (
-    read_classes,
-    read_folds,
-    read_list,
-    read_talkers,
-    read_units,
-    write_classes,
-)
+from swsdist.discovery.files import read_classes, read_folds, read_list, read_talkers, read_units, write_classes
 from swsdist.discovery.measures import by_talker, equal_parts
 from swsdist.io.notices import Notices
 from tests.support.coded import raises

@@ -125,12 +125,7 @@ def search_of(**keys: Any) -> Search:
 @pytest.mark.parametrize(("shards", "memory"), [(["abc"], 0), (["a", "bc"], 1 << 30)])
 @pytest.mark.parametrize("recurrence", ["bounded-slope", "averages"])
 def test_a_store_without_these_frames_gives_the_same(
-    tmp_path: Path,
-    sounds: dict[str, np.ndarray],
-    above: float | None,
-    shards: list[str],
-    memory: int,
-    recurrence: str,
+    tmp_path: Path, sounds: dict[str, np.ndarray], above: float | None, shards: list[str], memory: int, recurrence: str
 ) -> None:
     places = {name: np.flatnonzero(kept(samples, above)) for name, samples in sounds.items()}
     spoken = {"q": sounds["a"][500:540], "r": sounds["c"][60:90]}

@@ -191,11 +191,7 @@ def test_a_first_pass_is_for_the_bounded_slope() -> None:
 
 @pytest.mark.parametrize(
     "first_pass",
-    [
-        {"name": "coarse", "factor": 2},
-        {"name": "quantised", "factor": 2},
-        {"name": "quantised", "over": "document"},
-    ],
+    [{"name": "coarse", "factor": 2}, {"name": "quantised", "factor": 2}, {"name": "quantised", "over": "document"}],
 )
 def test_a_search_of_the_demo_finds_a_query_in_its_own_document(tmp_path_factory, first_pass: dict) -> None:
     store, path = _store(tmp_path_factory)

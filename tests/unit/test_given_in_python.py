@@ -61,14 +61,7 @@ from tests.support.coded import raises
             codes.UNKNOWN_KEY,
             {"meant": "; did you mean calibrate.steps?"},
         ),
-        (
-            Search,
-            "search",
-            "distance=cosine",
-            "search",
-            families.INVALID_YAML,
-            {"value": "'distance=cosine'"},
-        ),
+        (Search, "search", "distance=cosine", "search", families.INVALID_YAML, {"value": "'distance=cosine'"}),
     ],
 )
 def test_a_section_says_what_was_meant(

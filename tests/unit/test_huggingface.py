@@ -67,7 +67,7 @@ def test_sound_is_read_where_it_stands(tmp_path: Path) -> None:
     assert table.schema == CORPUS
     listed = table.to_pylist()
     assert [(row["doc_id"], row["channel"], row["duration"], row["speaker"]) for row in listed] == [
-        *(("u0", 1, 0.5, "0"), ("u1", 1, 0.3, "0"), ("u2", 1, 0.4, "1"), ("u2", 2, 0.4, "1"), ("u3", 1, 0.2, "1")),
+        *(("u0", 1, 0.5, "0"), ("u1", 1, 0.3, "0"), ("u2", 1, 0.4, "1"), ("u2", 2, 0.4, "1"), ("u3", 1, 0.2, "1"))
     ]
     for row in listed:
         wanted, _ = soundfile.read(io.BytesIO(contents[int(row["doc_id"][1:])]), always_2d=True)
@@ -124,12 +124,7 @@ def test_one_of_several_is_to_be_named(tmp_path: Path) -> None:
         ),
         ([{"text": "no sound"}], None, UserError, r"\[ambiguous\]"),
         ([], None, UserError, r"\[empty-input\]"),
-        (
-            [{"text": "no sound"}],
-            {"text": {"_type": "Audio"}},
-            DataError,
-            r"\[bad-cell\]",
-        ),
+        ([{"text": "no sound"}], {"text": {"_type": "Audio"}}, DataError, r"\[bad-cell\]"),
     ],
 )
 def test_what_is_refused(

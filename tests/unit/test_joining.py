@@ -32,10 +32,7 @@ def plain(table: pa.Table) -> list[tuple[Any, ...]]:
     names, scores, given = parts_of(table)
     rows = zip(table.select(["query_id", "doc_id", "start", "end", "score"]).to_pylist(), scores, given, strict=True)
     return [
-        (
-            *row.values(),
-            {name: float(score) for name, score, there in zip(names, of, have, strict=True) if there},
-        )
+        (*row.values(), {name: float(score) for name, score, there in zip(names, of, have, strict=True) if there})
         for row, of, have in rows
     ]
 

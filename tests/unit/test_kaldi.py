@@ -56,7 +56,7 @@ def test_utterances_are_placed_by_the_data_folder(tmp_path: Path) -> None:
         recordings="rec talk B\n",
     )
     assert results(tmp_path / "results", "KW 2 100 150 0\n", known) == [
-        ("KW", "talk", 2, 13.345, 13.845, 0.5, 1.0, None),
+        ("KW", "talk", 2, 13.345, 13.845, 0.5, 1.0, None)
     ]
 
 

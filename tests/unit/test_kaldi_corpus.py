@@ -84,10 +84,7 @@ def test_on_s3(s3) -> None:
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        (
-            {"wav_scp": "r1 a.wav\n", "segments": "u1 r1 0 1\nu2 r9 0 1\n"},
-            r"line 2.*'r9'.*\[unknown-name\]",
-        ),
+        ({"wav_scp": "r1 a.wav\n", "segments": "u1 r1 0 1\nu2 r9 0 1\n"}, r"line 2.*'r9'.*\[unknown-name\]"),
         ({"wav_scp": "r1 a.wav\n", "segments": "u1 r1 1 1\n"}, r"line 1.*\[invalid-times\]"),
         ({"wav_scp": "r1 a.wav\n", "segments": "u1 r1 0 -1\n"}, r"line 1.*'\-1'.*\[malformed-line\]"),
         ({"wav_scp": "r1 a.wav\n", "segments": "u1 r1 0 1\nu1 r1 2 3\n"}, r"line 2.*'u1'.*\[duplicate-name\]"),
@@ -149,13 +146,7 @@ def test_references_and_queries_are_in_the_recordings_time(tmp_path: Path, place
     refs.write_text("query_id,doc_id,start,end\nq1,r1,2.5,3\nq1,r1-b,3,3.5\n")
     assert read_references(str(refs), documents, table)["doc_id"].to_pylist() == ["r1", "r1"]
     refs.write_text("query_id,doc_id,start,end\nq1,r1,2.5,3\nq1,r1-b,0.5,1\n")
-    with raises(
-        families.INVALID_TIMES,
-        where="line 3",
-        span="0.5 to 1",
-        document="r1-b",
-        place="2 to 4 s of 'r1'",
-    ):
+    with raises(families.INVALID_TIMES, where="line 3", span="0.5 to 1", document="r1-b", place="2 to 4 s of 'r1'"):
         read_references(str(refs), documents, table)
     refs.write_text("query_id,doc_id,start,end\nq1,r1,0,3\nq1,r8,3,3.5\n")
     with raises(families.UNKNOWN_NAME, where="line 3", what="document"):

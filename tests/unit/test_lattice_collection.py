@@ -56,13 +56,7 @@ def test_formats_of_a_folder(tmp_path: Path) -> None:
     put(tmp_path, notes_md="# Notes\n", _hidden_json=JSON, _git__x_json=JSON, sub___y_vtt=VTT)
     (tmp_path / "\udcff.json").write_text(JSON)  # a name that is not UTF-8
     taken, left = listed(tmp_path)
-    assert taken == {
-        "a.json": "json",
-        "b.vtt": "webvtt",
-        "c.srt": "srt",
-        "sub/d.ctm": "ctm",
-        "sub/lat.1.gz": "kaldi",
-    }
+    assert taken == {"a.json": "json", "b.vtt": "webvtt", "c.srt": "srt", "sub/d.ctm": "ctm", "sub/lat.1.gz": "kaldi"}
     assert left == {"notes.md": None, "\udcff.json": None}
 
 
@@ -78,10 +72,7 @@ def test_of_one_transcript_in_several_formats_the_first_is_taken(tmp_path: Path)
 def test_files_of_one_name_and_format_are_both_taken(tmp_path: Path) -> None:
     """Whose documents are the same, which is an error, not a choice."""
     put(tmp_path, a_json=JSON, a_json_gz=gzip.compress(JSON.encode()), lat_1=KALDI, lat_2=KALDI)
-    assert listed(tmp_path) == (
-        {"a.json": "json", "a.json.gz": "json", "lat.1": "kaldi", "lat.2": "kaldi"},
-        {},
-    )
+    assert listed(tmp_path) == ({"a.json": "json", "a.json.gz": "json", "lat.1": "kaldi", "lat.2": "kaldi"}, {})
 
 
 def test_names_without_endings_in_a_folder_with_a_dot(tmp_path: Path) -> None:
