@@ -22,16 +22,16 @@ def recording(tmp_path) -> str:
     return str(tmp_path / "a.wav")
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "pad", "first", "last"), [(1.0, 2.0, 0.2, 0.8, 2.2), (0.1, 2.9, 0.2, 0, 3), (1, 2, 0, 1, 2)]
-)
-def test_written_clip(recording, tmp_path, start, end, pad, first, last):
-    write_clip(recording, start, end, tmp_path / "clip.wav", pad=pad, channel=2)
-    info = soundfile.info(str(tmp_path / "clip.wav"))
-    assert (info.format, info.subtype, info.samplerate, info.channels) == ("WAV", "PCM_16", 44100, 1)
-    clip, _ = soundfile.read(str(tmp_path / "clip.wav"), dtype="int16")
+def test_written_clip(recording, tmp_path):
     whole, _ = soundfile.read(recording, dtype="int16")
-    assert np.array_equal(clip, whole[round(first * 44100) : round(last * 44100), 1])
+    for start, end, pad, first, last in ((1.0, 2.0, 0.2, 0.8, 2.2), (0.1, 2.9, 0.2, 0, 3), (1, 2, 0, 1, 2)):
+        write_clip(recording, start, end, tmp_path / "clip.wav", pad=pad, channel=2)
+        info = soundfile.info(str(tmp_path / "clip.wav"))
+        assert (info.format, info.subtype, info.samplerate, info.channels) == ("WAV", "PCM_16", 44100, 1)
+        clip, _ = soundfile.read(str(tmp_path / "clip.wav"), dtype="int16")
+        assert np.array_equal(clip, whole[round(first * 44100) : round(last * 44100), 1])
+    with raises(codes.PLACE_OUTSIDE):
+        write_clip(recording, 2.0, 3.5, tmp_path / "clip.wav")
 
 
 def test_data_uri(recording):
@@ -45,8 +45,3 @@ def test_data_uri(recording):
     t = 0.8 + np.arange(len(samples)) / 16000
     assert np.corrcoef(samples, np.sin(2 * np.pi * (300 + 100 * t) * t))[0, 1] > 0.95
     assert len(uri) < 12000
-
-
-def test_a_place_outside_is_refused(recording, tmp_path):
-    with raises(codes.PLACE_OUTSIDE):
-        write_clip(recording, 2.0, 3.5, tmp_path / "clip.wav")

@@ -27,27 +27,14 @@ def speech() -> np.ndarray:
     )
 
 
-@pytest.mark.parametrize(("rate", "hz"), [(8000, 4000.0), (10000, 5000.0), (12000, 6000.0)])
-def test_what_came_through_a_lower_rate(speech: np.ndarray, rate: int, hz: float) -> None:
-    through = soxr.resample(soxr.resample(speech, RATE, rate), rate, RATE)
-    coded = np.round(through * 32767) / 32767  # with the noise of 16 bits
-    assert heard(through) == heard(coded) == hz
-    assert heard(speech) == RATE / 2
-    assert heard(0.01 * coded) == hz  # however loud it is
-
-
-def test_a_hiss_does_not_hide_it(speech: np.ndarray) -> None:
-    through = soxr.resample(soxr.resample(speech, RATE, 8000), 8000, RATE)
-    hiss = np.random.default_rng(2).normal(0, np.sqrt((through**2).mean()) * 10 ** (-50 / 20), len(through))
-    assert heard(through + hiss) == 4000.0
-
-
-def test_pieces_and_rates(speech: np.ndarray) -> None:
-    assert heard(speech, pieces=7) == heard(speech)
-    assert heard(soxr.resample(speech, RATE, 8000), 8000) == 4000.0
-    assert heard(soxr.resample(speech, RATE, 6000), 6000) == 3000.0
-
-
-def test_nothing_to_be_heard() -> None:
-    assert heard(np.zeros(RATE)) is None
-    assert heard(np.zeros(10)) is None
+def test_what_came_through_a_lower_rate(speech: np.ndarray) -> None:
+    for rate, hz in ((8000, 4000.0), (10000, 5000.0), (12000, 6000.0)):
+        through = soxr.resample(soxr.resample(speech, RATE, rate), rate, RATE)
+        coded = np.round(through * 32767) / 32767  # with the noise of 16 bits
+        assert heard(through) == heard(coded) == heard(0.01 * coded) == hz
+        if rate == 8000:
+            hiss = np.random.default_rng(2).normal(0, np.sqrt((through**2).mean()) * 10 ** (-50 / 20), len(through))
+            assert heard(through + hiss) == hz
+    assert heard(speech, pieces=7) == heard(speech) == RATE / 2
+    assert [heard(soxr.resample(speech, RATE, rate), rate) for rate in (8000, 6000)] == [4000.0, 3000.0]
+    assert heard(np.zeros(RATE)) is heard(np.zeros(10)) is None
