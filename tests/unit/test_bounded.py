@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 import struct
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -30,63 +30,36 @@ def lying(shape: tuple[int, ...]) -> bytes:
     return out.getvalue() + bytes(40)
 
 
-def npz(place: Path, members: dict[str, bytes]) -> Path:
+def packed(place: Path, members: dict[str, bytes]) -> Path:
     with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in members.items():
             archive.writestr(name, data)
     return place
 
 
-def _npz(place: Path) -> Path:
-    return npz(place / "x.npz", {"a.npy": lying((MANY, 1))})
-
-
-def _ark(place: Path) -> Path:
-    head = b"a \0BFM " + struct.pack("<bibi", 4, 1 << 30, 4, 1 << 20)
-    (place / "x.ark").write_bytes(head + bytes(1000))
-    (place / "x.scp").write_text(f"a {place}/x.ark:2\n")
-    return place / "x.scp"
-
-
-def _external(place: Path) -> Path:
-    """Raw numbers of another file."""
-    (place / "secret").write_bytes(bytes(range(80)))
-    with h5py.File(place / "x.h5", "w") as file:
-        file.create_dataset("a", (10, 2), "<f4", external=[(str(place / "secret"), 0, 80)])
-    return place / "x.h5"
-
-
-def _virtual(place: Path) -> Path:
-    with h5py.File(place / "other.h5", "w") as file:
-        file["b"] = np.ones((10, 2), "f4")
+def test_given_frames(tmp_path: Path, s3: Any) -> None:
+    """Headers that lie; numbers of another file; chunks that were never written, which are zeros when they are read."""
+    packed(tmp_path / "x.npz", {"a.npy": lying((MANY, 1))})
+    (tmp_path / "x.ark").write_bytes(b"a \0BFM " + struct.pack("<bibi", 4, 1 << 30, 4, 1 << 20) + bytes(1000))
+    (tmp_path / "x.scp").write_text(f"a {tmp_path}/x.ark:2\n")
+    (tmp_path / "secret").write_bytes(bytes(range(80)))
     layout = h5py.VirtualLayout((10, 2), "f4")
-    layout[:] = h5py.VirtualSource(str(place / "other.h5"), "b", (10, 2))
-    with h5py.File(place / "x.h5", "w") as file:
+    layout[:] = h5py.VirtualSource(str(tmp_path / "other.h5"), "b", (10, 2))
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["b"] = np.ones((10, 2), "f4")
+    with h5py.File(tmp_path / "external.h5", "w") as file:
+        file.create_dataset("a", (10, 2), "<f4", external=[(str(tmp_path / "secret"), 0, 80)])
+    with h5py.File(tmp_path / "virtual.h5", "w") as file:
         file.create_virtual_dataset("a", layout)
-    return place / "x.h5"
-
-
-def _empty(place: Path) -> Path:
-    """Chunks that were never written take no room, and are zeros when they are read."""
-    with h5py.File(place / "x.h5", "w") as file:
+    with h5py.File(tmp_path / "empty.h5", "w") as file:
         file.create_dataset("a", (1 << 40, 8), "<f4", chunks=(1000, 8))
-    return place / "x.h5"
-
-
-@pytest.mark.parametrize("make", [_npz, _ark, _external, _virtual, _empty])
-def test_given_frames(tmp_path: Path, make: Callable[[Path], Path]) -> None:
-    item = find_items(str(make(tmp_path)))["a"]
-    with pytest.raises(DataError, match=r"damaged or cut off") as caught:
-        read_item(item)
-    assert str(tmp_path) in str(caught.value)
-
-
-def test_npy_on_s3(s3: object, tmp_path: Path) -> None:
-    folder = Folder(f"s3://{s3.bucket}/bounded", s3.storage)  # type: ignore[attr-defined]
+    folder = Folder(f"s3://{s3.bucket}/bounded", s3.storage)
     folder.write_bytes("a.npy", lying((MANY, 1)))
-    item = find_items(folder.root, storage=folder.storage)["a"]
-    with pytest.raises(DataError, match="damaged"):
-        read_item(item, folder.storage)
+    names = ("x.npz", "x.scp", "external.h5", "virtual.h5", "empty.h5")
+    for place, storage in (*((f"{tmp_path}/{name}", {}) for name in names), (folder.root, folder.storage)):
+        item = find_items(place, storage=storage)["a"]
+        with pytest.raises(DataError, match="damaged or cut off"):
+            read_item(item, storage)
 
 
 def test_what_is_packed_too_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +83,7 @@ def test_models_and_totals(tmp_path: Path) -> None:
     members = {"x.npy": lying((MANY,))}
     with zipfile.ZipFile(tmp_path / "m.npz") as archive:
         members |= {name: archive.read(name) for name in archive.namelist() if name != "x.npy"}
-    npz(tmp_path / "m.npz", members)
+    packed(tmp_path / "m.npz", members)
     with pytest.raises(DataError, match="by its header"):
         load_model(Folder(str(tmp_path)), "m.npz")
     with (tmp_path / "m.npz").open("rb") as file, pytest.raises(ValueError, match="by its header"):

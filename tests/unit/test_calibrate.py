@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,15 +24,8 @@ NUMBER_OF_TRIALS, BETA = 1000, 50.0
 def trial(query_id: str, score: float | None, true: bool) -> dict[str, Any]:
     span = {"start": 0.0, "end": 1.0} if score is not None else {}
     reference = {"ref_start": 0.0, "ref_end": 1.0} if true else {}
-    return {
-        **dict.fromkeys(TRIALS.names),
-        "query_id": query_id,
-        "doc_id": "d",
-        "channel": 1,
-        "score": score,
-        **span,
-        **reference,
-    }
+    row = dict.fromkeys(TRIALS.names) | {"query_id": query_id, "doc_id": "d", "channel": 1, "score": score}
+    return {**row, **span, **reference}
 
 
 def table(rows: list[dict[str, Any]]) -> pa.Table:
@@ -86,91 +78,53 @@ def test_folds_are_stable() -> None:
     assert fold_of("anything", 1) == 0
 
 
-def test_oracle_fits_one_threshold_on_all() -> None:
+def test_one_threshold_on_all_and_none_without_others() -> None:
     trials = table([trial("a", 3.0, True), trial("a", 2.0, False), trial("b", 2.5, True), trial("b", 1.0, False)])
     found = fitted(trials, 1)
-    assert found.fit == "oracle"
-    assert found.thresholds == (2.5,)
+    assert (found.fit, found.thresholds) == ("oracle", (2.5,))
     assert found.apply(trials)["decision"].to_pylist() == [True, False, True, False]
-
-
-def test_a_fold_without_others_decides_no() -> None:
-    """A single query: its own fold has nobody to learn from, the others have it."""
-    trials = table([trial("a", 3.0, True), trial("a", 2.0, False)])
-    found = fitted(trials, 5)
+    # A single query: its own fold has nobody to learn from, the others have it.
+    found = fitted(trials.slice(0, 2), 5)
     assert found.fit == "crossfit"
     assert [value is None for value in found.thresholds] == [fold == fold_of("a", 5) for fold in range(5)]
-    assert found.apply(trials)["decision"].to_pylist() == [False, False]
+    assert found.apply(trials.slice(0, 2))["decision"].to_pylist() == [False, False]
 
 
 def test_decide_leaves_all_else() -> None:
     trials = table([trial("a", 1.0, True), trial("a", None, True), trial("b", -1.0, False)])
     found = decide(trials, (0.0,))
     assert found.schema.equals(TRIALS)
-    assert found["decision"].to_pylist() == [True, None, False]
     assert found.drop_columns("decision").equals(trials.drop_columns("decision"))
-    assert decide(found, None)["decision"].to_pylist() == [None, None, None]
-    at_the_border = decide(trials, (1.0,))
-    assert at_the_border["decision"].to_pylist() == [True, None, False]
-
-
-def test_decide_detections() -> None:
-    rows = [
-        {
-            **dict.fromkeys(DETECTIONS.names),
-            "query_id": q,
-            "doc_id": "d",
-            "channel": 1,
-            "start": 0.0,
-            "end": 1.0,
-            "score": s,
-        }
-        for q, s in (("a", 0.5), ("b", -0.5))
-    ]
+    given = [decide(found, limits)["decision"].to_pylist() for limits in ((0.0,), (1.0,), None)]
+    assert given == [[True, None, False], [True, None, False], [None, None, None]]
+    found = [trial("a", score, False) for score in (0.5, -0.5)]
+    rows = [{name: row.get(name) for name in DETECTIONS.names} for row in found]
     detections = pa.Table.from_pylist(rows, DETECTIONS)
     assert decide(detections, (0.0,))["decision"].to_pylist() == [True, False]
-    assert decide(DETECTIONS.empty_table(), (0.0,)).schema.equals(DETECTIONS)
-    assert decide(DETECTIONS.empty_table(), None).schema.equals(DETECTIONS)
+    for limits in ((0.0,), None):
+        assert decide(DETECTIONS.empty_table(), limits).schema.equals(DETECTIONS)
 
 
 # -- the file ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_run_reads_its_own_file() -> None:
+def test_a_run_reads_its_own_file_and_others_the_mean() -> None:
     given = {"queries": 3, "protocol": "sws2013"}
     one = Procedure((), thresholds=(1.5, None, float(np.nextafter(2.0, 3.0))), fit="crossfit", trained_on=given)
     assert Procedure.from_run(one.to_json()) == one
     assert json.loads(one.to_json())["schema"] == STEPS_SCHEMA
-
-
-def test_folds_become_their_mean_for_others() -> None:
     one = Procedure((), thresholds=(1.0, None, 2.0), fit="crossfit", trained_on={"queries": 3})
     found = Procedure(()).with_file(one.to_json(), "there.json", thresholds=True)
     assert (found.fit, found.thresholds, found.trained_on) == ("file", (1.5,), {"queries": 3})
 
 
-GOOD = {"schema": STEPS_SCHEMA, "fit": "oracle", "steps": [], "thresholds": [1.0], "trained_on": {}}
-
-
-@pytest.mark.parametrize(
-    ("data", "reason"),
-    [
-        (b"", ""),
-        (b"\xff", ""),
-        (b"[1, 2]", ""),
-        (b"{}", ""),
-        (json.dumps({**GOOD, "schema": "swsdist-steps/2"}).encode(), "schema swsdist-steps/2"),
-        (json.dumps({**GOOD, "thresholds": [None, None]}).encode(), "no threshold"),
-        (json.dumps({**GOOD, "thresholds": []}).encode(), "no threshold"),
-        (json.dumps({**GOOD, "thresholds": ["high"]}).encode(), ""),
-        (json.dumps({**GOOD, "thresholds": 3}).encode(), ""),
-        (json.dumps({**GOOD, "thresholds": [float("nan")]}).encode(), "not finite"),
-        (json.dumps({**GOOD, "thresholds": [float("inf"), 1.0]}).encode(), "not finite"),
-        (json.dumps({k: v for k, v in GOOD.items() if k != "trained_on"}).encode(), ""),
-    ],
-)
-def test_wrong_files_are_refused(data: bytes, reason: str) -> None:
-    with raises(codes.NOT_FITTED_STEPS, where="wrong.json") as caught:
-        Procedure(()).with_file(data, "wrong.json", thresholds=True)
-    assert reason in str(caught.value.values["reason"])
-    assert caught.value.remedy
+def test_wrong_files_are_refused() -> None:
+    good = {"schema": STEPS_SCHEMA, "fit": "oracle", "steps": [], "thresholds": [1.0], "trained_on": {}}
+    Procedure(()).with_file(json.dumps(good).encode(), "good.json", thresholds=True)
+    thresholds: list[Any] = [[None, None], [], ["high"], 3, [float("nan")], [float("inf"), 1.0]]
+    wrong = [json.dumps({**good, "thresholds": value}).encode() for value in thresholds]
+    wrong += [json.dumps({**good, "schema": "swsdist-steps/2"}).encode(), b"", b"\xff", b"[1, 2]", b"{}"]
+    wrong.append(json.dumps({key: value for key, value in good.items() if key != "trained_on"}).encode())
+    for data in wrong:
+        with raises(codes.NOT_FITTED_STEPS, where="wrong.json"):
+            Procedure(()).with_file(data, "wrong.json", thresholds=True)

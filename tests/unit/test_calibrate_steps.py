@@ -1,8 +1,9 @@
-"""Probabilities, KST and STO in a run; and the chain alone, by hand."""
+"""Thresholds, probabilities, KST and STO in a run whose last stages are done again each time; the chain alone, by hand."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from swsdist.calibrate.steps.logistic import Logistic, LogisticStep, fit_logisti
 from swsdist.config import config_from_dict
 from swsdist.core.codes import config as registry_codes
 from swsdist.core.codes import families
+from swsdist.core.codes import pipeline as chains_codes
 from swsdist.core.codes import score as codes
 from swsdist.core.types import DETECTIONS, REFERENCES, TRIALS
 from swsdist.io.nist.systemlist import read_systemlist
@@ -33,10 +35,10 @@ from swsdist.score.align import align, score_limits
 from swsdist.score.measures.curve import Counts
 from swsdist.score.measures.twv import atwv, mtwv, twv_curve
 from tests.oracles.thresholds import fit_threshold
-from tests.support.coded import raises
+from tests.support.coded import raises, says
 
 # On a corpus as small as this some folds learn that higher scores are less likely.
-pytestmark = pytest.mark.filterwarnings("ignore:.*negative-slope")
+pytestmark = [pytest.mark.filterwarnings("ignore:.*negative-slope"), pytest.mark.xdist_group("calibrate-steps")]
 
 RATE = 8000
 
@@ -63,7 +65,7 @@ def place(tmp_path_factory) -> Path:
     return root
 
 
-def run(place: Path, *, references: bool = True, protocol: str = "sws2013", **calibrate: Any) -> RunResult:
+def run(place: Path, *sets: str, references: bool = True, protocol: str = "sws2013", **calibrate: Any) -> RunResult:
     config: dict[str, Any] = {
         "run": str(place / "run"),
         "corpus": {"documents": str(place / "docs.csv"), "queries": str(place / "queries.csv")},
@@ -76,7 +78,7 @@ def run(place: Path, *, references: bool = True, protocol: str = "sws2013", **ca
     }
     if references:
         config["corpus"]["references"] = str(place / "refs.csv")
-    return swsdist.run(config)
+    return swsdist.run(config, sets=sets)
 
 
 #: What `calibrate.steps` is of each way.
@@ -102,30 +104,103 @@ def decided(result: RunResult) -> set[tuple[Any, ...]]:
 # -- in a run -------------------------------------------------------------------------------------------------------
 
 
+# -- a threshold alone ----------------------------------------------------------------------------------------------
+
+
+def test_crossfit_decides_each_query_by_the_others(place: Path) -> None:
+    result = run(place, fit="crossfit")
+    measures, thresholds = result.measures(), result.measures()["atwv_thresholds"]
+    assert (measures["calibration"], len(thresholds)) == ("crossfit", 5)
+    assert measures["atwv"] <= measures["mtwv"] + 1e-12
+    for query_id, score, decision in decided(result):
+        assert decision == (score >= thresholds[fold_of(query_id, 5)])
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["logistic", "kst", "sto"])
-def test_what_is_scored_is_what_is_exported(place: Path, method: str) -> None:
+@pytest.mark.parametrize(("asked", "lonely"), [([0], [0]), ([0, 3], [0, 3]), ([0, 1], []), (range(8), [])])
+def test_a_query_that_no_other_query_decides_is_told(place: Path, asked: Sequence[int], lonely: list[int]) -> None:
+    """A run shows the thresholds of folds that have a query, and warns of queries that have none."""
+    names = [f"q{k}" for k in asked]
+    assert (len({fold_of(name, 5) for name in names}) == 1) == bool(lonely)
+    first, *rows = (place / "refs.csv").read_text().splitlines()
+    (place / "some.csv").write_text("query_id,path\n" + "".join(f"{name},{name}.wav\n" for name in names))
+    (place / "true.csv").write_text("\n".join([first, *(row for row in rows if row.split(",")[0] in names)]) + "\n")
+    sets = [f"corpus.{name}={place / table}.csv" for name, table in (("queries", "some"), ("references", "true"))]
+    result = run(place, *sets, fit="crossfit")
+    deciding = {fold_of(name, 5) for k, name in zip(asked, names, strict=True) if k not in lonely}
+    limits = result.measures()["atwv_thresholds"]
+    assert [value is not None for value in limits] == [fold in deciding for fold in range(5)]
+    told = [text for text in result.outcome.chain_run.notices() if says(text, chains_codes.UNDECIDED_QUERIES)]
+    assert [text.split()[0] for text in told] == [str(len(lonely))] * bool(lonely)
+    if lonely:
+        assert {decision for _, _, decision in decided(result)} == {False}
+
+
+def test_a_report_says_what_decisions_looked_at(place: Path) -> None:
+    for fit, references, seen in (
+        ("none", True, ("own query",)),
+        ("crossfit", True, ("own query", "other queries", "references")),
+        ("crossfit", False, ("own query",)),  # nothing was fitted
+    ):
+        (place / "run" / "report.json").unlink(missing_ok=True)  # an earlier one, of the same config, would stay
+        result = run(place, fit=fit, references=references)
+        assert result.report is not None
+        assert result.report.looked_at == seen
+        assert json.loads((place / "run" / "report.json").read_text())["looked_at"] == list(seen)
+        if fit == "none":
+            assert {decision for _, _, decision in decided(result)} == {None}
+            assert (result.measures()["atwv"], result.measures()["mtwv"] > 0) == (None, True)
+    assert {decision for _, _, decision in decided(result)} == {None}
+    assert result.measures() == {}
+
+
+@pytest.mark.slow
+def test_a_file_decides_as_it_was_fitted(place: Path, tmp_path: Path) -> None:
+    """An oracle's file gives the same decisions; a crossfit's its mean; references are not needed."""
+    oracle = run(place, fit="oracle")
+    measures = oracle.measures()
+    assert (measures["calibration"], measures["atwv"]) == ("oracle", pytest.approx(measures["mtwv"], abs=1e-12))
+    assert {decision for _, _, decision in decided(oracle)} == {True, False}
+    kept = tmp_path / "kept.json"
+    kept.write_bytes(calibration_file(oracle).read_bytes())
+    by_file = run(place, fit=str(kept))
+    # Of what is scored, and so called; else it is "file".
+    assert by_file.measures()["calibration"] == "oracle"
+    bare = run(place, fit=str(kept), references=False)
+    assert decided(by_file) == decided(bare) == decided(oracle)
+    crossfit = json.loads(calibration_file(run(place, fit="crossfit")).read_bytes())
+    (tmp_path / "folds.json").write_text(json.dumps(crossfit))
+    mean = np.mean([value for value in crossfit["thresholds"] if value is not None])
+    assert run(place, fit=str(tmp_path / "folds.json")).measures()["atwv_thresholds"] == [pytest.approx(mean)]
+    given = {"schema": "swsdist-steps/1", "fit": "oracle", "steps": [], "trained_on": {}}
+    for threshold, yes in ((-1e9, {True}), (1e9, {False})):  # a changed file decides anew
+        kept.write_text(json.dumps({**given, "thresholds": [threshold]}))
+        assert {decision for _, _, decision in decided(run(place, fit=str(kept)))} == yes
+
+
+# -- steps, in a run ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("method", "protocol"), [("logistic", ""), ("kst", ""), ("sto", ""), ("kst", "kwseval")])
+def test_what_is_scored_is_what_is_exported(place: Path, method: str, protocol: str) -> None:
     """The exported list, read and aligned anew, has the run's own measures, to the last bit."""
-    result = run(place, steps=STEPS[method])
+    result = run(place, steps=STEPS[method], protocol=protocol or "sws2013")
     exported = read_systemlist(str(place / "run/exports/stdlist.xml")).detections
     references = read_table(str(place / "refs.csv"), REFERENCES)
-    low, high = score_limits(exported["score"])
-    aligned = align(exported, references, tolerance=0.5, low=low, high=high)
-    counts, measures = Counts.of(aligned), result.measures()
+    # KWSEval's kernel takes the least and greatest score of each group.
+    low, high = (None, None) if protocol else score_limits(exported["score"])
+    how = {"conventions": "kwseval"} if protocol else {}
+    counts, measures = (
+        Counts.of(align(exported, references, tolerance=0.5, low=low, high=high, **how)),
+        result.measures(),
+    )
     assert measures["atwv"] == atwv(counts, trials=18, beta=1.0).twv
-    best = mtwv(twv_curve(counts, trials=18, beta=1.0))
-    assert (measures["mtwv"], measures["mtwv_threshold"]) == (best.twv, best.threshold)
-    assert {0.0 <= score <= 1.0 for _, score, _ in decided(result)} == {True}
-    assert {yes for *_, yes in decided(result)} == {True, False}
-
-
-def test_kwsevals_alignment_is_made_anew_too(place: Path) -> None:
-    """KWSEval's kernel takes the least and greatest score of each group."""
-    result = run(place, steps=STEPS["kst"], protocol="kwseval")
-    exported = read_systemlist(str(place / "run/exports/stdlist.xml")).detections
-    references = read_table(str(place / "refs.csv"), REFERENCES)
-    aligned = align(exported, references, tolerance=0.5, low=None, high=None, conventions="kwseval")
-    assert result.measures()["atwv"] == atwv(Counts.of(aligned), trials=18, beta=1.0).twv
+    if not protocol:
+        best = mtwv(twv_curve(counts, trials=18, beta=1.0))
+        assert (measures["mtwv"], measures["mtwv_threshold"]) == (best.twv, best.threshold)
+        assert {0.0 <= score <= 1.0 for _, score, _ in decided(result)} == {True}
+        assert {yes for *_, yes in decided(result)} == {True, False}
 
 
 @pytest.mark.slow
@@ -194,13 +269,19 @@ def test_a_change_of_method_does_not_search_again(place: Path) -> None:
 
 
 def test_what_cannot_be_fitted_is_told_at_the_door(place: Path) -> None:
-    with raises(families.UNFITTED, step="logistic", lacks="calibrate.fit is none"):
-        run(place, steps=STEPS["kst"], fit="none")
-    with raises(families.UNFITTED, step="logistic", lacks="there are no references"):
-        run(place, steps=STEPS["sto"], references=False)
     (place / "wrong.json").write_text('{"schema": "swsdist-calibration/1"}')
-    with raises(codes.NOT_FITTED_STEPS):
-        run(place, steps=STEPS["sto"], fit=str(place / "wrong.json"))
+    first, *_ = (place / "refs.csv").read_text().splitlines()
+    (place / "none.csv").write_text(f"{first}\n")
+    for code, how, sets in (
+        (families.UNFITTED, {"steps": STEPS["kst"], "fit": "none"}, []),
+        (families.UNFITTED, {"steps": STEPS["sto"], "references": False}, []),
+        (codes.NOT_FITTED_STEPS, {"steps": STEPS["sto"], "fit": str(place / "wrong.json")}, []),
+        (codes.NOT_FITTED_STEPS, {"fit": str(place / "wrong.json")}, []),
+        (families.MISSING_FILE, {"fit": str(place / "gone.json")}, []),
+        (families.NOTHING_TO_FIT, {"steps": STEPS["kst"]}, [f"corpus.references={place / 'none.csv'}"]),
+    ):
+        with raises(code):
+            run(place, *sets, **how)
 
 
 class Halves(Step[Options]):
@@ -234,16 +315,6 @@ def test_a_threshold_that_a_step_knows_decides_without_references(place: Path) -
         assert {yes for *_, yes in decided(run(place, steps=["q-norm", "halves"], fit="none"))} == {None}
     finally:
         CALIBRATION.remove("halves")
-
-
-def test_without_true_occurrences_there_is_nothing_to_learn(place: Path) -> None:
-    kept = (place / "refs.csv").read_text()
-    (place / "refs.csv").write_text(kept.splitlines()[0] + "\n")
-    try:
-        with raises(families.NOTHING_TO_FIT, where="calibrate.steps", step="logistic"):
-            run(place, steps=STEPS["kst"])
-    finally:
-        (place / "refs.csv").write_text(kept)
 
 
 # -- alone ----------------------------------------------------------------------------------------------------------
@@ -296,18 +367,9 @@ def procedure(*names: str, **options: Any) -> Procedure:
 
 
 def test_the_order_of_parts_does_not_matter() -> None:
-    parts = [rows for _, rows in by_fold(aligned(2), 4)]
-    found = [
-        fit_procedure(
-            lambda way=way: iter(parts[::way]),
-            procedure("logistic"),
-            folds=4,
-            own_threshold=True,
-            point=TwvParameters(3000, 20.0),
-            trained_on={},
-        )
-        for way in (1, -1)
-    ]
+    parts, point = [rows for _, rows in by_fold(aligned(2), 4)], TwvParameters(3000, 20.0)
+    how: dict[str, Any] = {"folds": 4, "own_threshold": True, "point": point, "trained_on": {}}
+    found = [fit_procedure(lambda way=way: iter(parts[::way]), procedure("logistic"), **how) for way in (1, -1)]
     assert found[0].to_json() == found[1].to_json()
     assert len(found[0].thresholds) == 4
 
@@ -375,29 +437,20 @@ def entries(*names: str) -> dict[str, StepEntry]:
     return {name: CALIBRATION[name] for name in names}
 
 
-@pytest.mark.parametrize(
-    ("steps", "score", "complaint"),
-    [
-        ((), "cost", None),
-        (("q-norm", "logistic", "kst"), "cost", None),
-        (("logistic", "sto"), "llr", None),
-        (("kst",), "posterior", None),
-        (("kst", "logistic"), "posterior", None),
-        (
-            ("kst",),
-            "cost",
-            "kst takes scores of the kind posterior, but comes after the search, whose scores are of the",
-        ),
-        (("kst", "sto"), "posterior", "sto takes scores of the kind posterior, but comes after kst"),
-        (("q-norm", "kst"), "posterior", "comes after q-norm, which gives the kind any; put logistic before it"),
-        (("logistic", "q-norm"), "cost", "q-norm is of the scores that the search gave: it must come first, not after"),
-        (("logistic", "logistic"), "cost", "logistic occurs twice"),
-    ],
-)
-def test_steps_fit_together(steps: tuple[str, ...], score: Any, complaint: str | None) -> None:
-    found = misfit(steps, entries(*steps), score)
-    assert (found is None) == (complaint is None)
-    assert complaint is None or complaint in str(found)
+def test_steps_fit_together() -> None:
+    def fits(*steps: str, score: Any = "cost") -> bool:
+        return misfit(steps, entries(*steps), score) is None
+
+    assert fits()
+    assert fits("q-norm", "logistic", "kst")
+    assert fits("logistic", "sto", score="llr")
+    assert fits("kst", score="posterior")
+    assert fits("kst", "logistic", score="posterior")
+    assert not fits("kst")  # which takes posteriors
+    assert not fits("kst", "sto", score="posterior")
+    assert not fits("q-norm", "kst", score="posterior")
+    assert not fits("logistic", "q-norm")  # which is of the scores that the search gave
+    assert not fits("logistic", "logistic")
 
 
 def test_what_a_decision_looks_at() -> None:
@@ -414,28 +467,23 @@ def test_what_a_decision_looks_at() -> None:
 
 
 def test_what_steps_want_before_they_are_fitted() -> None:
-    least = {"run": "r", "corpus": {"documents": "d.csv", "references": "r.csv"}}
+    def calibrate(**given: Any) -> Any:
+        least = {"run": "r", "corpus": {"documents": "d.csv", "references": "r.csv"}}
+        return config_from_dict({**least, "calibrate": given}, ".").calibrate
+
     for new in STEPS.values():
-        config = config_from_dict({**least, "calibrate": {"steps": new}}, ".").calibrate
-        assert config.steps == tuple(new)
-        assert config.unfitted == tuple(new[:1])
+        config = calibrate(steps=new)
+        assert (config.steps, config.unfitted) == (tuple(new), tuple(new[:1]))
         assert config.statistics == (("cost-sums",) if new else ())
-    with raises(families.UNKNOWN_NAME, step="qnorm", meant="; did you mean q-norm?") as caught:
-        config_from_dict({**least, "calibrate": {"steps": ["qnorm"]}}, ".")
-    assert str(caught.value.values["steps"]).startswith("q-norm, m-norm")
+    with raises(families.UNKNOWN_NAME, step="qnorm", meant="; did you mean q-norm?"):
+        calibrate(steps=["qnorm"])
     for field in ("znorm", "z-norm", "Z_norm"):
         with raises(families.UNKNOWN_NAME, step=field) as caught:
-            config_from_dict({**least, "calibrate": {"steps": [field]}}, ".")
+            calibrate(steps=[field])
         assert "q-norm (z-norm per query), or zt-norm" in str(caught.value.values["meant"])
     with raises(families.UNUSED_OPTION, step="sto"):
-        config_from_dict({**least, "calibrate": {"options": {"sto": {"alpha": 2}}}}, ".")
-
-
-def test_options_of_a_step() -> None:
-    (kst,) = make_steps(["kst"], {"kst": {"alpha": 3}}, alpha=2.0)
-    assert kst.options.alpha == 3
+        calibrate(options={"sto": {"alpha": 2}})
+    assert make_steps(["kst"], {"kst": {"alpha": 3}}, alpha=2.0)[0].options.alpha == 3
     assert make_steps(["kst"], {}, alpha=2.0)[0].options.alpha == 2
-    with raises(registry_codes.UNKNOWN_ENTRY_OPTION, name="kst", option="alhpa", options="alpha") as error:
+    with raises(registry_codes.UNKNOWN_ENTRY_OPTION, name="kst", option="alhpa", options="alpha"):
         make_steps(["kst"], {"kst": {"alhpa": 3}})
-    assert "calibrate.options.kst.alhpa" in str(error.value)
-    assert "did you mean alpha?" in str(error.value)

@@ -1,7 +1,6 @@
 """Seconds and frames."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,19 +9,13 @@ from swsdist.core.numbers import frames_to_seconds, seconds_to_frame
 SHIFT = st.sampled_from([0.01, 0.005, 0.0125, 0.016, 0.02, 160 / 16000, 100 / 44100])
 
 
-def test_frames_begin_at_decimals() -> None:
+def test_frames_begin_at_decimals_and_contain_their_times() -> None:
     assert frames_to_seconds(30, 0.01) == 0.3  # the product alone is 0.30000000000000004
-    assert frames_to_seconds(np.array([0, 3, 30]), 0.1).tolist() == [0.0, 0.3, 3.0]
     assert isinstance(frames_to_seconds(3, 0.01), float)
+    assert frames_to_seconds(np.array([0, 3, 30]), 0.1).tolist() == [0.0, 0.3, 3.0]
     assert frames_to_seconds(np.empty(0, np.int64), 0.01).tolist() == []
-
-
-@pytest.mark.parametrize(
-    ("seconds", "frame"),
-    [(0.0, 0), (0.009, 0), (0.01, 1), (0.29, 29), (0.3, 30), (0.2999995, 30), (0.299998, 29), (12.3, 1230)],
-)
-def test_the_frame_that_contains_a_time(seconds: float, frame: int) -> None:
-    assert seconds_to_frame(seconds, 0.01) == frame
+    seconds = (0.0, 0.009, 0.01, 0.29, 0.3, 0.2999995, 0.299998, 12.3)
+    assert [seconds_to_frame(time, 0.01) for time in seconds] == [0, 0, 1, 29, 30, 30, 29, 1230]
 
 
 @given(frame=st.integers(0, 10**7), shift=SHIFT)

@@ -18,35 +18,16 @@ SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 
 
 def test_from_python_values(tmp_path: Path) -> None:
-    values = {
-        "run": tmp_path / "out",
-        "corpus": {"documents": "docs.csv"},
-        "report": {"exports": ("csv",)},
-        "storage": {"price": "$5"},
-    }
+    values = {"run": tmp_path / "out", "corpus": {"documents": "docs.csv"}}
+    values |= {"report": {"exports": ("csv",)}, "storage": {"price": "$5"}}
     config = config_from_dict(values, tmp_path, ["search.lanes=8"])
-    assert config.run == f"{tmp_path}/out"
-    assert config.corpus.documents == f"{tmp_path}/docs.csv"
-    assert config.report.exports == ("csv",)
-    assert config.storage == {"price": "$5"}
-    assert config.search.lanes == 8
-
-
-def test_errors_from_python_values() -> None:
+    assert (config.run, config.corpus.documents) == (f"{tmp_path}/out", f"{tmp_path}/docs.csv")
+    assert (config.report.exports, config.storage, config.search.lanes) == (("csv",), {"price": "$5"}, 8)
     with raises(config_codes.INVALID_CONFIG, where="config", count=2) as caught:
         config_from_dict({"run": "r", "corpus": {"documents": "d", "queries": object()}, "sistem": "x"})
     _, first, second, _ = str(caught.value).splitlines()
-    assert first.startswith("  corpus.queries: ")
-    assert first.endswith("[invalid-value]")
-    assert second.startswith("  sistem: ")
-    assert "did you mean system?" in second
-    assert second.endswith(
-        "run, system, corpus, features, index, queries, search, reduce, calibrate, score, report, "
-        "executor, chain, options, storage, strict, force [unknown-key]"
-    )
-
-
-# Written back
+    assert (first.split(": ")[0], first.split()[-1]) == ("  corpus.queries", "[invalid-value]")
+    assert (second.split(": ")[0], second.split()[-1]) == ("  sistem", "[unknown-key]")
 
 
 def test_dump_and_load_is_the_same_config_wherever_it_lies(tmp_path: Path) -> None:
@@ -55,19 +36,19 @@ def test_dump_and_load_is_the_same_config_wherever_it_lies(tmp_path: Path) -> No
         "storage: {a: [1, {b: null}], c: '${SWSDIST_NO_SUCH:-y}'}\n"
     )
     config = load_config(tmp_path / "my.yaml")
-    (tmp_path / "deep" / "er").mkdir(parents=True)
-    path = tmp_path / "deep" / "er" / "config.yaml"
+    path = tmp_path / "deep" / "config.yaml"
+    path.parent.mkdir()
     path.write_text(dump_config(config), "utf-8")
     assert load_config(path) == config
     assert "distance: cosine\n" in dump_config(config)
 
 
+# Written back
+
+
+number = st.integers(1 - 2**63, 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
 plain = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(1 - 2**63, 2**63 - 1)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(),
+    st.none() | st.booleans() | number | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )
@@ -89,21 +70,16 @@ def test_any_value_survives_dump_and_load(
 # The configs that come with the project
 
 
-@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.stem)
-def test_the_configs_of_the_project_load(path: Path) -> None:
-    config = load_config(path)
-    assert config.run == str(CONFIGS.parent / "runs" / path.stem)
+def test_the_configs_of_the_project_load() -> None:
     if not SHARED.is_dir():
         pytest.skip("needs ../shared beside the checkout")
-    for table in (config.corpus.documents, config.corpus.queries, config.corpus.references):
-        assert Path(str(table)).is_file()
-
-
-@pytest.mark.parametrize("path", sorted((CONFIGS / "systems").glob("*.yaml")), ids=lambda path: path.stem)
-def test_the_systems_of_the_project_load(path: Path) -> None:
-    if not SHARED.is_dir():
-        pytest.skip("needs ../shared beside the checkout")
-    config = load_config(path, corpus=str(CONFIGS / "corpora/mboshi-dev.yaml"), run="runs/x")
-    assert config.system == path.stem
-    named = [each.options["weights"] for each in config.features if each.name == "phnrec"]
-    assert all(Path(str(weights)).is_dir() for weights in named)
+    for path in sorted(CONFIGS.glob("*.yaml")):
+        config = load_config(path)
+        assert config.run == str(CONFIGS.parent / "runs" / path.stem)
+        for table in (config.corpus.documents, config.corpus.queries, config.corpus.references):
+            assert Path(str(table)).is_file(), path
+    for path in sorted((CONFIGS / "systems").glob("*.yaml")):
+        config = load_config(path, corpus=str(CONFIGS / "corpora/mboshi-dev.yaml"), run="runs/x")
+        assert config.system == path.stem
+        named = [each.options["weights"] for each in config.features if each.name == "phnrec"]
+        assert all(Path(str(weights)).is_dir() for weights in named)

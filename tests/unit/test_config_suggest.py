@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from swsdist.config.search import Search
 from swsdist.config.template import allowed, dotted, find, is_path, keys, meant, shown
 from swsdist.registry.registries import DISTANCES
@@ -13,40 +11,30 @@ from swsdist.registry.registries import DISTANCES
 FIELDS = {key.dotted: key.field for key in keys()}
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("run", "path"),
-        ("index.store", "path | null"),
-        ("system", "text"),
-        ("strict", "true | false"),
-        ("storage", "mapping"),
-        ("search.lanes", "integer > 0"),
-        ("search.distance", " | ".join(DISTANCES)),
-        ("reduce.overlap", "number >= 0 and <= 1"),
-        ("score.tolerance", "number >= 0 | null"),
-        ("calibrate.fit", "none | crossfit | oracle | path"),
-        ("report.exports", "list of csv | stdlist | kwslist | labels | eaf | textgrid | clips | null"),
-        ("search.candidates", "section with the keys least, per_second"),
-    ],
-)
-def test_what_a_key_may_hold(name: str, words: str) -> None:
-    assert allowed(FIELDS[name]) == words
+def test_what_a_key_may_hold() -> None:
+    exports = "csv | stdlist | kwslist | labels | eaf | textgrid | clips"
+    for name, words in {
+        "run": "path",
+        "index.store": "path | null",
+        "system": "text",
+        "strict": "true | false",
+        "storage": "mapping",
+        "search.lanes": "integer > 0",
+        "search.distance": " | ".join(DISTANCES),
+        "reduce.overlap": "number >= 0 and <= 1",
+        "score.tolerance": "number >= 0 | null",
+        "calibrate.fit": "none | crossfit | oracle | path",
+        "report.exports": f"list of {exports} | null",
+        "search.candidates": "section with the keys least, per_second",
+    }.items():
+        assert allowed(FIELDS[name]) == words
+    assert allowed(FIELDS["report.exports"], element=True) == exports
 
 
-def test_the_element_of_a_list() -> None:
-    assert (
-        allowed(FIELDS["report.exports"], element=True) == "csv | stdlist | kwslist | labels | eaf | textgrid | clips"
-    )
-
-
-def test_which_keys_are_paths() -> None:
+def test_which_keys_are_paths_and_which_effort() -> None:
     paths = {name for name, field in FIELDS.items() if is_path(field)}
     assert paths >= {"run", "corpus.documents", "corpus.queries", "corpus.references", "index.store", "calibrate.fit"}
     assert not paths & {"system", "features.name", "storage", "executor.address"}
-
-
-def test_which_keys_are_effort() -> None:
     execution_only = {key.dotted for key in keys() if key.execution_only}
     assert execution_only >= {"strict", "search.lanes", "executor.kind"}
     assert not execution_only & {"search.distance", "run", "calibrate.fit"}
@@ -57,43 +45,20 @@ def test_find_drops_what_pydantic_puts_below_a_value() -> None:
     assert find(("report", "exports", 1, "x"))[2] == ("report", "exports", 1)
     assert find(("search", "none")) == (Search, None, ("search", "none"))
     assert find(()) == (None, None, ())
-
-
-def test_dotted_place() -> None:
-    assert dotted(("report", "exports", 1)) == "report.exports[1]"
-    assert dotted(()) == ""
+    assert (dotted(("report", "exports", 1)), dotted(())) == ("report.exports[1]", "")
 
 
 def test_the_same_name_elsewhere_is_a_better_guess_than_a_like_name_here() -> None:
-    assert meant("exports", Search, ("search",)) == ["report.exports"]
-    assert meant("lane", Search, ("search",)) == ["search.lanes"]
-    assert meant("qqqq", Search, ("search",)) == []
+    found = [meant(name, Search, ("search",)) for name in ("exports", "lane", "qqqq")]
+    assert found == [["report.exports"], ["search.lanes"], []]
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        ("cosine", "cosine"),
-        ("s3://b/k", "s3://b/k"),
-        ("/a/b.c", "/a/b.c"),
-        ("null", '"null"'),
-        ("True", '"True"'),
-        ("4", '"4"'),
-        ("", '""'),
-        ("a: b", '"a: b"'),
-        ("a:", '"a:"'),
-        ("é\x85\n", '"é\\U00000085\\n"'),
-        (None, "null"),
-        (True, "true"),
-        (1.5, "1.5"),
-        (float("inf"), ".inf"),
-        ([1, "x"], "[1, x]"),
-        ({"a": [None]}, "{a: [null]}"),
-    ],
-)
-def test_a_value_as_in_a_config(value: Any, text: str) -> None:
-    assert shown(value) == text
-
-
-def test_a_long_value_is_cut() -> None:
+def test_a_value_as_in_a_config() -> None:
+    for text in ("cosine", "s3://b/k", "/a/b.c"):
+        assert shown(text) == text
+    for text in ("null", "True", "4", "", "a: b", "a:"):
+        assert shown(text) == f'"{text}"'
+    values: list[Any] = ["é\x85\n", None, True, 1.5, float("inf"), [1, "x"], {"a": [None]}]
+    texts = ['"é\\U00000085\\n"', "null", "true", "1.5", ".inf", "[1, x]", "{a: [null]}"]
+    assert [shown(value) for value in values] == texts
     assert shown("a" * 100, 20) == "a" * 17 + "..."

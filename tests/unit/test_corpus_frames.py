@@ -48,18 +48,15 @@ def test_without_it_the_query_s_frames_have_no_say() -> None:
     many = example_of(search_with(corpus_frames=10**12))
     assert np.array_equal(example_of(search_with()), many)
     assert not np.array_equal(example_of(search_with(corpus_frames=100)), many)
-
-
-def test_a_place_in_a_recording_keeps_the_recording_s() -> None:
-    for by in ("document", "collection"):
+    for by in ("document", "collection"):  # a place in a recording keeps the recording's
         ways = ({"documents_by": by}, {"documents_by": by, "corpus_frames": 100})
         assert np.array_equal(*(example_of(search_with(**how), **OF_RECORDING) for how in ways))
 
 
-@pytest.mark.parametrize("setting", [{"corpus_frames": 100}, {"queries_by": "collection"}, {"documents_by": "speaker"}])
-def test_statistics_of_what_is_not_normalised_are_refused(setting: dict[str, Any]) -> None:
+def test_statistics_of_what_is_not_normalised_are_refused() -> None:
     posteriors = {"distance": "kl", "normalise": "none"}
     Search(**posteriors)
-    with pytest.raises(ValidationError) as error:
-        Search(**posteriors, **setting)
-    assert error.value.errors()[0]["type"] == codes.NOTHING_NORMALISED.name
+    for setting in ({"corpus_frames": 100}, {"queries_by": "collection"}, {"documents_by": "speaker"}):
+        with pytest.raises(ValidationError) as error:
+            Search(**posteriors, **setting)
+        assert error.value.errors()[0]["type"] == codes.NOTHING_NORMALISED.name

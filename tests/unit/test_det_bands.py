@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,83 +22,55 @@ Rows = list[tuple[str, float | None, bool]]
 
 def trials(rows: Rows) -> pa.Table:
     """Rows (query_id, score, is it true)."""
-    return pa.Table.from_pylist(
-        [
-            {"query_id": query, "doc_id": "d", "channel": 1, "score": score}
-            | {"start": None if score is None else 1.0, "ref_start": 1.0 if true else None}
-            for query, score, true in rows
-        ],
-        TRIALS,
-    )
+    columns = [
+        {"query_id": query, "doc_id": "d", "channel": 1, "score": score}
+        | {"start": None if score is None else 1.0, "ref_start": 1.0 if true else None}
+        for query, score, true in rows
+    ]
+    return pa.Table.from_pylist(columns, TRIALS)
 
 
 # a: 2 true, one found at 0.9, one missed; b: 1 true, found at 0.5 below a false alarm; c: none true.
 LIST: Rows = [("a", 0.9, True), ("a", None, True), ("b", 0.5, True), ("b", 0.7, False), ("c", 0.95, False)]
 
 
+def banded(rows: Rows, number: int = 11, beta: float = 2.0, **counted: int) -> Any:
+    table = trials(rows)
+    return bands(Counts.of(table, **counted), Squares.of(table), trials=number, beta=beta)
+
+
 def test_bands_by_hand() -> None:
-    table = trials(LIST)
-    found = bands(Counts.of(table), Squares.of(table), trials=11, beta=2.0)
+    found, squares, counts = banded(LIST), Squares.of(trials(LIST)), Counts.of(trials(LIST))
+    assert (squares.hits.tolist(), squares.false_alarms.tolist()) == ([1, 0, 1], [0, 1, 0])
     assert found.curve.threshold.tolist() == [0.5, 0.7, 0.9, 0.9]
     # Pmiss of a and b: 1/2 0, 1/2 1, 1/2 1, 1 1. Of two values the sample deviation is |difference| / sqrt(2), n - 1 is 1.
     assert found.pmiss_error == pytest.approx([0.5 / math.sqrt(2)] * 3 + [0], abs=1e-15)
     assert found.pfa_error == pytest.approx([0.1 / math.sqrt(2)] * 2 + [0, 0], abs=1e-15)
-
-
-def test_the_curve_is_the_one_without_bands() -> None:
-    table = trials(LIST)
-    found, plain = bands(Counts.of(table), Squares.of(table), trials=11, beta=2.0), Counts.of(table)
-    curve = twv_curve(plain, trials=11, beta=2.0)
+    # The curve is the one without bands.
+    curve = twv_curve(counts, trials=11, beta=2.0)
     for name in ("threshold", "pmiss", "pfa", "twv"):
         assert getattr(found.curve, name).tobytes() == getattr(curve, name).tobytes()
+    # Queries without references are left out even where they were counted.
+    every = Counts.of(trials(LIST), terms=3)
+    assert (every != counts, referenced(every) == counts) == (True, True)
+    other = banded(LIST, terms=3)
+    assert found.curve.twv.tolist() == other.curve.twv.tolist()
+    assert found.pmiss_error.tolist() == other.pmiss_error.tolist()
+    assert found.pfa_error.tolist() == other.pfa_error.tolist()
 
 
-def test_one_query_has_no_spread() -> None:
-    table = trials([("a", 0.9, True), ("a", 0.5, False)])
-    found = bands(Counts.of(table), Squares.of(table), trials=11, beta=2.0)
-    assert np.isnan(found.pmiss_error).all()
-    assert np.isnan(found.pfa_error).all()
-
-
-def test_equal_queries_have_a_spread_of_0() -> None:
-    table = trials([(query, score, score > 0.3) for query in "abcdefg" for score in (0.1, 0.3, 0.7)])
-    found = bands(Counts.of(table), Squares.of(table), trials=13, beta=999.9)
-    assert found.pmiss_error.max() < 1e-8
-    assert found.pfa_error.max() < 1e-8
-
-
-def test_queries_without_references_are_left_out_even_where_they_were_counted() -> None:
-    table = trials(LIST)
-    counts, every = Counts.of(table), Counts.of(table, terms=3)
-    assert every != counts
-    assert referenced(every) == counts
-    one, other = (bands(each, Squares.of(table), trials=11, beta=2.0) for each in (counts, every))
-    assert one.curve.twv.tolist() == other.curve.twv.tolist()
-    assert one.pmiss_error.tolist() == other.pmiss_error.tolist()
-    assert one.pfa_error.tolist() == other.pfa_error.tolist()
-
-
-def test_squares_by_hand() -> None:
-    squares = Squares.of(trials(LIST))
-    assert squares.hits.tolist() == [1, 0, 1]
-    assert squares.false_alarms.tolist() == [0, 1, 0]
-
-
-def test_squares_of_another_list() -> None:
-    other = Squares.of(trials(LIST[1:]))
+def test_what_has_no_spread() -> None:
+    one = banded([("a", 0.9, True), ("a", 0.5, False)])
+    assert np.isnan(one.pmiss_error).all()
+    assert np.isnan(one.pfa_error).all()
+    equal = banded([(q, score, score > 0.3) for q in "abcdefg" for score in (0.1, 0.3, 0.7)], 13, 999.9)
+    assert max(equal.pmiss_error.max(), equal.pfa_error.max()) < 1e-8
+    nothing = banded([("a", None, True), ("b", None, True)], 10)
+    assert (nothing.curve.pmiss.tolist(), nothing.pmiss_error.tolist()) == ([1.0], [0.0])
     with raises(families.MISMATCH):
-        bands(Counts.of(trials(LIST)), other, trials=11, beta=2.0)
-
-
-def test_no_reference_at_all() -> None:
+        bands(Counts.of(trials(LIST)), Squares.of(trials(LIST[1:])), trials=11, beta=2.0)
     with raises(codes.NO_REFERENCES):
         bands(Counts.zero(), Squares.of(trials([])), trials=10, beta=2.0)
-
-
-def test_nothing_detected() -> None:
-    table = trials([("a", None, True), ("b", None, True)])
-    found = bands(Counts.of(table), Squares.of(table), trials=10, beta=2.0)
-    assert (found.curve.pmiss.tolist(), found.pmiss_error.tolist()) == ([1.0], [0.0])
 
 
 def test_a_drawing_keeps_few_points_and_both_ends() -> None:

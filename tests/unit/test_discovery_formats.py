@@ -6,7 +6,6 @@ import gzip
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from swsdist.core.codes import discovery as codes
 from swsdist.core.codes import families
@@ -48,9 +47,8 @@ def test_classes_come_back_as_written(tmp_path) -> None:
     assert len(read_classes(str(tmp_path / "c.gz"), {})) == 3
 
 
-@pytest.mark.parametrize(
-    ("text", "code", "line"),
-    [
+def test_wrong_classes(tmp_path) -> None:
+    for text, code, line in (
         ("Class\n", families.MALFORMED_LINE, 1),
         ("Class 1\nd 0 1\n\nClass 1\n", families.DUPLICATE_NAME, 4),
         ("d 0 1\n", families.MALFORMED_LINE, 1),
@@ -62,71 +60,41 @@ def test_classes_come_back_as_written(tmp_path) -> None:
         ("Class 1\nd 1.2.3 4\n", families.MALFORMED_LINE, 2),
         ("Class 1\nd -1 4\n", io_codes.BAD_TIME, 2),
         ("Class 1\nd 1 99999999\n", families.INVALID_TIMES, 2),
-    ],
-)
-def test_wrong_classes(tmp_path, text, code, line) -> None:
-    with raises(code) as caught:
-        read_classes(written(tmp_path, "c", text), {})
-    assert caught.value.where.endswith(f"c, line {line}")
-
-
-def test_instants_are_read_where_a_mode_has_them(tmp_path) -> None:
+    ):
+        with raises(code, where=f"c, line {line}"):
+            read_classes(written(tmp_path, "c", text), {})
+    # Instants are read where a mode has them.
     assert len(read_classes(written(tmp_path, "c", "Class 1\nd 1 1\n"), {}, instants=True)) == 1
-
-
-def test_names_that_a_class_file_cannot_hold(tmp_path) -> None:
-    fragments = read_classes(written(tmp_path, "c", CLASSES), {})
     with raises(families.UNWRITABLE_NAME):
-        write_classes(fragments, ("a b",), tmp_path / "x")
+        write_classes(read_classes(written(tmp_path, "c", CLASSES), {}), ("a b",), tmp_path / "x")
 
 
-def test_lists(tmp_path) -> None:
+def test_lists_folds_and_talkers(tmp_path) -> None:
     pairs = read_list(written(tmp_path, "p", "d 0 1 e 2 3 0.7\n\nd 1 2 d 3 4\n"), "pairs", {})
-    assert sorted(zip(pairs.group.tolist(), pairs.onset.tolist(), strict=True)) == [
-        (0, 0),
-        (0, 2_000_000),
-        (1, 1_000_000),
-        (1, 3_000_000),
-    ]
+    found = sorted(zip(pairs.group.tolist(), pairs.onset.tolist(), strict=True))
+    assert found == [(0, 0), (0, 2_000_000), (1, 1_000_000), (1, 3_000_000)]
     assert len(read_list(written(tmp_path, "q", "d 0 1 c1\nd 1 2 c2\n"), "parse", {}).names) == 2
-    with raises(codes.WRONG_ROW):
-        read_list(written(tmp_path, "r", "d 0 1\n"), "pairs", {})
-
-
-def test_folds_and_talkers(tmp_path) -> None:
     folds = read_folds(written(tmp_path, "f", "d 0 1\ne 0 1\n\n\nd 2 3\n"), {})
     assert [len(fold) for fold in folds] == [2, 1]
-    with raises(families.CONFLICTING_ROWS):
-        read_folds(written(tmp_path, "f", "d 0 2\nd 1 3\n"), {})
-    with raises(codes.NO_ROWS):
-        read_folds(written(tmp_path, "f", "\n"), {})
     assert read_talkers(written(tmp_path, "t", "d x\ne y\n")) == {"d": "x", "e": "y"}
-    with raises(families.DUPLICATE_NAME):
-        read_talkers(written(tmp_path, "t", "d x\nd y\n"))
+    for code, read, text in (
+        (codes.WRONG_ROW, lambda path: read_list(path, "pairs", {}), "d 0 1\n"),
+        (families.CONFLICTING_ROWS, lambda path: read_folds(path, {}), "d 0 2\nd 1 3\n"),
+        (codes.NO_ROWS, lambda path: read_folds(path, {}), "\n"),
+        (families.DUPLICATE_NAME, read_talkers, "d x\nd y\n"),
+        (families.CONFLICTING_ROWS, lambda path: read_units(path, {}), "d 0 0.2 a\nd 0.1 0.3 b\n"),
+        (codes.NO_ROWS, lambda path: read_units(path, {}), ""),
+        (codes.WRONG_ROW, lambda path: read_units(path, {}), "d 0 0.2\n"),
+    ):
+        with raises(code):
+            read(written(tmp_path, "wrong", text))
+    with raises(families.WRONG_KIND):
+        read_units(written(tmp_path, "p.srt", "1\n00:00:00,000 --> 00:00:01,000\nhello\n"), {})
 
 
-TEXTGRID = """File type = "ooTextFile"
-Object class = "TextGrid"
-
-0
-0.3
-<exists>
-1
-"IntervalTier"
-"phones"
-0
-0.3
-3
-0
-0.1
-"a"
-0.1
-0.2
-"b"
-0.2
-0.3
-""
-"""
+TEXTGRID = 'File type = "ooTextFile"\nObject class = "TextGrid"\n\n' + (
+    '0 0.3 <exists> 1 "IntervalTier" "phones" 0 0.3 3 0 0.1 "a" 0.1 0.2 "b" 0.2 0.3 ""\n'.replace(" ", "\n")
+)
 
 
 def test_units_of_each_format_are_the_same(tmp_path) -> None:
@@ -144,22 +112,15 @@ def test_units_of_each_format_are_the_same(tmp_path) -> None:
         assert units.offset.tolist() == [100_000, 200_000]
 
 
-def test_wrong_units(tmp_path) -> None:
-    with raises(families.CONFLICTING_ROWS) as caught:
-        read_units(written(tmp_path, "p", "d 0 0.2 a\nd 0.1 0.3 b\n"), {})
-    assert caught.value.where.endswith("line 2")
-    with raises(codes.NO_ROWS):
-        read_units(written(tmp_path, "p", ""), {})
-    with raises(codes.WRONG_ROW):
-        read_units(written(tmp_path, "p", "d 0 0.2\n"), {})
-    with raises(families.WRONG_KIND):
-        read_units(written(tmp_path, "p.srt", "1\n00:00:00,000 --> 00:00:01,000\nhello\n"), {})
-
-
-def test_a_perfect_system(tmp_path) -> None:
+def test_a_perfect_system_and_one_that_finds_nothing(tmp_path) -> None:
     result = score_files(files(tmp_path), "seed", Notices())["all"]
     assert result["ned"] == {"ned": 0.0, "n_pairs": 1}
     assert all(result[name]["fscore"] == 1 for name in ("matching", "grouping", "type", "token", "boundary"))
+    notices = Notices()  # that nothing is found is odd, but no error
+    result = score_files(files(tmp_path, ""), "seed", notices)["all"]
+    assert (result["ned"]["ned"], result["coverage"]["coverage"]) == (None, 0)
+    assert (result["token"]["precision"], result["token"]["recall"]) == (None, 0)
+    assert [name for name, _ in notices.entries] == [codes.FOUND_NOTHING.name]
 
 
 def test_parts_of_a_system(tmp_path) -> None:
@@ -184,16 +145,6 @@ def test_what_a_mode_needs(tmp_path) -> None:
     notices = Notices()
     assert score_files(files(tmp_path, elsewhere), "seed", notices)["all"]["n_empty"] == 1
     assert [name for name, _ in notices.entries] == [codes.FRAGMENTS_ELSEWHERE.name]
-
-
-def test_nothing_discovered_is_odd_but_no_error(tmp_path) -> None:
-    notices = Notices()
-    result = score_files(files(tmp_path, ""), "seed", notices)["all"]
-    assert result["ned"]["ned"] is None
-    assert result["coverage"]["coverage"] == 0
-    assert result["token"]["precision"] is None
-    assert result["token"]["recall"] == 0
-    assert [name for name, _ in notices.entries] == [codes.FOUND_NOTHING.name]
 
 
 def test_each_document_has_a_talker(tmp_path) -> None:

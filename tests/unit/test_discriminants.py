@@ -13,7 +13,7 @@ from scipy.linalg import eigh
 from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
 from swsdist.features.fitting.files import summed
-from swsdist.features.fitting.interface import Document, fit
+from swsdist.features.fitting.interface import Document, Model, fit
 from swsdist.features.fitting.moments import Classes, OfClasses, hlda, lda, mean_and_deviation
 from swsdist.features.transforms.interface import Shape, Splice
 from swsdist.features.transforms.projections import Hlda, Lda
@@ -132,26 +132,22 @@ def test_the_model_of_a_run(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be() -> None:
+    def fitted(documents: list[Document], columns: int = 2) -> None:
+        fit(OfClasses(NAMES, columns, heteroscedastic=False, transform="lda"), documents)
+
     with raises(families.INVALID_VALUE, wanted=4, available=3):
-        fit(OfClasses(NAMES, 4, heteroscedastic=False, transform="lda"), DOCUMENTS)
+        fitted(DOCUMENTS, 4)
     nothing = [each._replace(labels=np.full(len(each.labels), -1)) for each in DOCUMENTS if each.labels is not None]
-    with raises(families.NOTHING_TO_FIT):
-        fit(OfClasses(NAMES, 2, heteroscedastic=False, transform="lda"), nothing)
     twice = [Document([np.repeat(block, 2, axis=1) for block in each.blocks], None, each.labels) for each in DOCUMENTS]
-    with raises(families.NOTHING_TO_FIT):
-        fit(OfClasses(NAMES, 2, heteroscedastic=False, transform="lda"), twice)
+    for documents in (nothing, twice):
+        with raises(families.NOTHING_TO_FIT):
+            fitted(documents)
+    many = OfClasses([str(k) for k in range(3000)], 2, heteroscedastic=True, transform="hlda")
+    moments = Model("moments", 1, {"mean": np.zeros(200), "deviation": np.ones(200)})
     with raises(families.TOO_LARGE, classes=3000, columns=200):
-        OfClasses([str(k) for k in range(3000)], 2, heteroscedastic=True, transform="hlda").totals(
-            fit_of_moments(200), Document([np.zeros((5, 200), np.float32)], None, np.zeros(5, np.int64))
-        )
+        many.totals(moments, Document([np.zeros((5, 200), np.float32)], None, np.zeros(5, np.int64)))
     with raises(codes.MODEL_NOT_FITTED, name="the transform lda"):
         Lda(columns=2).apply(np.zeros((1, 6), np.float32))
-
-
-def fit_of_moments(columns: int) -> object:
-    from swsdist.features.fitting.interface import Model
-
-    return Model("moments", 1, {"mean": np.zeros(columns), "deviation": np.ones(columns)})
 
 
 def test_rare_classes_are_one() -> None:

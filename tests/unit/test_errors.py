@@ -2,8 +2,6 @@
 
 import pickle
 
-import pytest
-
 from swsdist.core import errors
 
 KINDS = {
@@ -37,26 +35,14 @@ def test_every_error_is_here() -> None:
     assert known == {*KINDS, errors.SwsdistError}
 
 
-@pytest.mark.parametrize(("kind", "code"), KINDS.items(), ids=lambda value: getattr(value, "__name__", str(value)))
-def test_exit_codes_and_pickling(kind: type[errors.SwsdistError], code: int) -> None:
-    error = kind("it is broken", where="a.csv:3", remedy="mend it")
-    assert error.exit_code == code
-    assert str(error) == "a.csv:3: it is broken\n  remedy: mend it"
-    back = pickle.loads(pickle.dumps(error))
-    assert type(back) is kind
-    assert (back.message, back.where, back.remedy) == ("it is broken", "a.csv:3", "mend it")
-    coded = kind("it is broken", where="a.csv:3", remedy="mend it", code="broken", values={"line": 3})
-    assert str(coded) == "a.csv:3: it is broken [broken]\n  remedy: mend it"
-    back = pickle.loads(pickle.dumps(coded))
-    assert (type(back), str(back), back.code, back.values) == (kind, str(coded), "broken", {"line": 3})
-
-
-def test_what_is_not_known_is_not_said() -> None:
-    assert str(errors.UserError("no")) == "no"
-    assert str(errors.UserError("no", where="here")) == "here: no"
-    assert str(errors.UserError("no", remedy="yes")) == "no\n  remedy: yes"
-
-
-def test_the_reason_of_audio_errors_travels() -> None:
+def test_exit_codes_and_pickling() -> None:
+    for kind, code in KINDS.items():
+        error = kind("it is broken", where="a.csv:3", remedy="mend it", code="broken", values={"line": 3})
+        assert error.exit_code == code
+        back = pickle.loads(pickle.dumps(error))
+        assert (type(back), str(back), back.code, back.values) == (kind, str(error), "broken", {"line": 3})
+        assert (back.message, back.where, back.remedy) == ("it is broken", "a.csv:3", "mend it")
+    assert str(error) == "a.csv:3: it is broken [broken]\n  remedy: mend it"
+    assert str(errors.UserError("no")) == "no"  # what is not known is not said
     assert errors.AudioError("no").reason == "unreadable"
     assert pickle.loads(pickle.dumps(errors.AudioError("no", code="truncated"))).reason == "truncated"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
 from swsdist.core.codes import storage as storage_codes
-from swsdist.core.errors import FramesError, StorageError, UnusableError
+from swsdist.core.errors import FramesError, StorageError
 from swsdist.features.external import External
 from swsdist.features.extractors import create, from_recipe, identity, recipe, recipe_fingerprint, sources_of
 from swsdist.features.interface import Extractor, Precomputed, frame_shift, frames_seconds
@@ -43,12 +44,6 @@ def save(folder: Path, frames: Any, key: str = "a") -> Path:
 ONES = np.ones((100, 3), np.float32)
 
 
-def test_an_option_that_is_missing_is_named() -> None:
-    """pydantic calls it `missing`, which is also the name of a code."""
-    with raises(codes.INVALID_FEATURE_OPTION, where="features.options.path", name="external"):
-        create("external", {})
-
-
 def test_it_is_right(tmp_path: Path) -> None:
     save(tmp_path, np.random.default_rng(1).normal(size=(9000, 3)))
     save(tmp_path, ONES, "q-1")
@@ -57,97 +52,59 @@ def test_it_is_right(tmp_path: Path) -> None:
     assert not isinstance(given(tmp_path), Extractor)
 
 
-@pytest.mark.parametrize(
-    ("shift", "length", "ticks"),
-    [
+def test_shift_and_length_are_exact() -> None:
+    for shift, length, ticks in (
         (0.01, None, (100, 1, 1)),
         (0.01, 0.025, (200, 5, 2)),
         ("256/22050", None, (11025, 128, 128)),
         (0.02, 0.025, (200, 5, 4)),
-    ],
-)
-def test_shift_and_length_are_exact(shift: Any, length: Any, ticks: tuple[int, int, int]) -> None:
-    one = External(path="x", shift=shift, length=length, dimension=1)
-    assert (one.sample_rate, one.frame_length, one.hop) == ticks
-
-
-def test_the_same_shift_as_of_an_extractor() -> None:
+    ):
+        one = External(path="x", shift=shift, length=length, dimension=1)
+        assert (one.sample_rate, one.frame_length, one.hop) == ticks
     one, mfcc = External(path="x", shift=0.01, length=0.032, dimension=39), create("mfcc", {})
     assert frame_shift(one) == frame_shift(mfcc)
     assert frames_seconds(one, 73) == frames_seconds(mfcc, 73)
+    for shift in (0, -0.01, "x", "1/0", 5000):
+        with raises(families.INVALID_VALUE, where="features.options.shift"):
+            create("external", {"path": "x", "shift": shift, "dimension": 1})
+    # pydantic calls what is missing `missing`, which is also the name of a code.
+    with raises(codes.INVALID_FEATURE_OPTION, where="features.options.path", name="external"):
+        create("external", {})
 
 
-@pytest.mark.parametrize("shift", [0, -0.01, "x", "1/0", 5000])
-def test_no_shift(shift: Any) -> None:
-    with raises(families.INVALID_VALUE, where="features.options.shift"):
-        create("external", {"path": "x", "shift": shift, "dimension": 1})
-
-
-@pytest.mark.parametrize(
-    ("frames", "options", "code", "values"),
-    [
+def test_frames_that_are_not_as_stated(tmp_path: Path) -> None:
+    posteriors, one_nan = {"kind": "posteriors"}, np.where(np.arange(5000)[:, None] == 4200, np.nan, np.ones((5000, 3)))
+    negative = np.array([[1, 0, 0], [1.5, -0.5, 0]])
+    for frames, options, code, values in (
         (np.ones((100, 4)), {}, families.WRONG_DIMENSION, {"shape": "100 x 4", "dimension": 3}),
         (np.ones((3, 100)), {}, families.WRONG_DIMENSION, {"shape": "3 x 100"}),
         (np.ones(300), {}, families.WRONG_DIMENSION, {"shape": "300"}),
         (np.ones((0, 3)), {}, families.NO_FRAMES, {}),
         (np.ones((9, 3), complex), {}, codes.FRAMES_NOT_REAL, {"dtype": "complex128"}),
-        (
-            np.where(np.arange(5000)[:, None] == 4200, np.nan, np.ones((5000, 3))),
-            {},
-            codes.NON_FINITE_FRAMES,
-            {"frame": 4200},
-        ),
+        (one_nan, {}, codes.NON_FINITE_FRAMES, {"frame": 4200}),
         (np.full((5, 3), -np.inf), {"kind": "logits"}, codes.NON_FINITE_FRAMES, {"frame": 0, "value": -np.inf}),
         (np.full((5, 3), 1e39), {}, codes.NON_FINITE_FRAMES, {"frame": 0, "value": np.inf}),
-        (
-            np.full((5, 3), 0.2),
-            {"kind": "posteriors"},
-            codes.FRAMES_NOT_POSTERIORS,
-            {"frame": 0, "problem": "its sum is 0.6"},
-        ),
-        (
-            np.array([[1, 0, 0], [1.5, -0.5, 0]]),
-            {"kind": "posteriors"},
-            codes.FRAMES_NOT_POSTERIORS,
-            {"frame": 1, "problem": "it contains -0.5"},
-        ),
-    ],
-)
-def test_frames_that_are_not_as_stated(tmp_path: Path, frames: Any, options: Any, code: Any, values: Any) -> None:
-    save(tmp_path, frames)
-    with raises(code, key="a", **values) as error:
-        read(tmp_path, **options)
-    assert isinstance(error.value, FramesError)
-    assert error.value.where == str(tmp_path / "a.npy")
-
-
-def test_posteriors(tmp_path: Path) -> None:
-    """All zero says nothing at all; the distances take it so."""
+        (np.full((5, 3), 0.2), posteriors, codes.FRAMES_NOT_POSTERIORS, {"frame": 0, "problem": "its sum is 0.6"}),
+        (negative, posteriors, codes.FRAMES_NOT_POSTERIORS, {"frame": 1, "problem": "it contains -0.5"}),
+    ):
+        save(tmp_path, frames)
+        with raises(code, key="a", **values) as error:
+            read(tmp_path, **options)
+        assert (type(error.value), error.value.where) == (FramesError, str(tmp_path / "a.npy"))
+    # All zero says nothing at all; the distances take it so.
     frames = np.array([[0.5, 0.25, 0.25], [0, 0, 0], [1, 0, 0.005]], np.float32)
     assert np.array_equal(read(save(tmp_path, frames), kind="posteriors"), frames)
 
 
-@pytest.mark.parametrize("seconds", [1.0, 1.24, 0.76, 1.015])
-def test_a_duration_that_fits(tmp_path: Path, seconds: float) -> None:
-    assert len(read(save(tmp_path, ONES), seconds)) == 100
-
-
-@pytest.mark.parametrize(
-    ("seconds", "options"), [(1.3, {}), (0.7, {}), (2.0, {}), (1.02, {"tolerance": 0.001, "shift": 0.005})]
-)
-def test_a_duration_that_does_not(tmp_path: Path, seconds: float, options: Any) -> None:
-    with raises(codes.WRONG_DURATION, count=100, duration=seconds) as error:
-        read(save(tmp_path, ONES), seconds, **options)
-    assert "features.options.shift" in str(error.value.remedy)
-
-
-def test_windows_that_overlap_end_later(tmp_path: Path) -> None:
-    assert len(read(save(tmp_path, ONES), 1.19 + 0.25, length=0.2)) == 100
-    with raises(codes.WRONG_DURATION):
-        read(tmp_path, 1.2 + 0.25, length=0.2)
-
-
-def test_a_shift_that_the_file_contradicts(tmp_path: Path) -> None:
+def test_durations_and_shifts_that_fit_or_not(tmp_path: Path) -> None:
+    save(tmp_path, ONES)
+    for seconds, options in (*((s, {}) for s in (1.0, 1.24, 0.76, 1.015)), (1.19 + 0.25, {"length": 0.2})):
+        assert len(read(tmp_path, seconds, **options)) == 100
+    odd = {"tolerance": 0.001, "shift": 0.005}
+    for seconds, options in (*((s, {}) for s in (1.3, 0.7, 2.0)), (1.02, odd), (1.2 + 0.25, {"length": 0.2})):
+        with raises(codes.WRONG_DURATION, count=100, duration=seconds):
+            read(tmp_path, seconds, **options)
+    (tmp_path / "a.npy").unlink()
     (tmp_path / "a.htk").write_bytes(struct.pack(">iihh", 100, 125_000, 12, 6) + ONES.astype(">f4").tobytes())
     with raises(codes.WRONG_SHIFT, shift=0.01):
         read(tmp_path)
@@ -165,32 +122,14 @@ def test_where_they_lie_is_no_part_of_what_they_are(tmp_path: Path) -> None:
         assert identity(given(tmp_path, **{"what": "x", **options})) != identity(one)
 
 
-class Section:
-    """What a config says of an extractor."""
-
-    name, transforms, dtype = "external", (), "float32"
-
-    def __init__(self, track: str, **options: Any) -> None:
-        self.track, self.options = track, {"path": "x", "shift": 0.01, "dimension": 3, **options}
-
-
 def test_two_tracks_say_what_they_are() -> None:
+    def section(track: str, **options: Any) -> Any:
+        given = {"path": "x", "shift": 0.01, "dimension": 3, **options}
+        return SimpleNamespace(name="external", transforms=(), dtype="float32", track=track, options=given)
+
     with raises(families.DUPLICATE_NAME, name="external"):
-        sources_of([Section("one"), Section("two", path="y")])
-    assert len(sources_of([Section("one", what="layer 6"), Section("two", path="y", what="layer 9")])) == 2
-
-
-def test_an_error_comes_back_from_a_worker() -> None:
-    import pickle
-
-    error: UnusableError = pickle.loads(pickle.dumps(FramesError("m", where="w", remedy="r", code="missing")))
-    assert (type(error), error.message, error.where, error.remedy, error.reason) == (
-        FramesError,
-        "m",
-        "w",
-        "r",
-        "missing",
-    )
+        sources_of([section("one"), section("two", path="y")])
+    assert len(sources_of([section("one", what="layer 6"), section("two", path="y", what="layer 9")])) == 2
 
 
 # -- what is no fault of the frames -----------------------------------------------------------------------------------
@@ -223,15 +162,13 @@ def test_a_server_that_does_not_answer_rejects_nothing(tmp_path: Path) -> None:
             write_tracks(store, "fp", [row], given(tmp_path))
 
 
-def test_what_may_not_be_read_is_rejected(tmp_path: Path) -> None:
+def test_what_may_not_be_read_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     row = planned(save(tmp_path, ONES))
 
     def refuse(path: str, *_: Any) -> Any:
         raise storage_codes.S3_ACCESS_DENIED(where=path, detail="")
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(archive, "identify", refuse)
-        made = write_tracks(Folder(str(tmp_path / "store")), "fp", [row], given(tmp_path))[0]
-    assert [(bad["reason"], bad["remedy"]) for bad in made.rejected.to_pylist()] == [
-        (codes.UNREADABLE_FRAMES.name, storage_codes.S3_ACCESS_DENIED.remedy)
-    ]
+    monkeypatch.setattr(archive, "identify", refuse)
+    (made,) = write_tracks(Folder(str(tmp_path / "store")), "fp", [row], given(tmp_path))
+    rejected = [(bad["reason"], bad["remedy"]) for bad in made.rejected.to_pylist()]
+    assert rejected == [(codes.UNREADABLE_FRAMES.name, storage_codes.S3_ACCESS_DENIED.remedy)]

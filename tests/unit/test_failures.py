@@ -7,17 +7,14 @@ import os
 import re
 import resource
 import socket
-from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import pytest
 
 import swsdist
 from swsdist.audio.reader import write_sound
-from swsdist.core.codes import Code
 from swsdist.core.codes import storage as codes
 from swsdist.core.errors import DamagedTransferError, StorageError, StoreError, TransientError
 from swsdist.features.fitting.files import write_document
@@ -26,6 +23,7 @@ from swsdist.io.failures import explain, storage_errors
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.execution.executor import error_action, failure_of, origin
 from swsdist.pipeline.task import Task
+from tests.support.coded import raises
 
 TASK = Task("index", "0" * 32, "shard 1 of 1", 1.0, {})
 
@@ -87,49 +85,33 @@ def test_what_a_file_system_does(tmp_path: Path) -> None:
         assert explain(told) is told
 
 
-@pytest.mark.parametrize(
-    ("number", "code"),
-    [
-        (errno.EROFS, codes.READ_ONLY_FILE_SYSTEM),
-        (errno.EDQUOT, codes.QUOTA_EXCEEDED),
-        (errno.EACCES, codes.PERMISSION_DENIED),
-        (errno.ESTALE, codes.STALE_FILE_HANDLE),
-        (errno.EIO, codes.IO_ERROR),
-        (errno.ETIMEDOUT, codes.STORAGE_TIMEOUT),
-        (errno.ENOTCONN, codes.DEVICE_GONE),
-        (errno.EFBIG, codes.FILE_TOO_LARGE),
-    ],
-)
-def test_what_cannot_be_had_here(number: int, code: Code[StorageError]) -> None:
-    told = explain(OSError(number, os.strerror(number), "/the/file"))
-    assert told is not None
-    assert (told.code, told.where) == (code.name, "/the/file")
-    recorded = failure_of(TASK, OSError(number, os.strerror(number), "/the/file"), 3, "")
-    assert recorded.reason == code.name
-    assert recorded.storage == told or str(recorded.storage) == str(told)
+def test_what_cannot_be_had_here() -> None:
+    for number, code in {
+        errno.EROFS: codes.READ_ONLY_FILE_SYSTEM,
+        errno.EDQUOT: codes.QUOTA_EXCEEDED,
+        errno.EACCES: codes.PERMISSION_DENIED,
+        errno.ESTALE: codes.STALE_FILE_HANDLE,
+        errno.EIO: codes.IO_ERROR,
+        errno.ETIMEDOUT: codes.STORAGE_TIMEOUT,
+        errno.ENOTCONN: codes.DEVICE_GONE,
+        errno.EFBIG: codes.FILE_TOO_LARGE,
+    }.items():
+        error = OSError(number, os.strerror(number), "/the/file")
+        told, recorded = explain(error), failure_of(TASK, error, 3, "")
+        assert told is not None
+        assert (told.code, told.where, recorded.reason) == (code.name, "/the/file", code.name)
+        assert str(recorded.storage) == str(told)
 
 
-def test_what_a_program_does_wrong_stays_a_bug() -> None:
-    for error in (
-        OSError(errno.EBADF, "Bad file descriptor"),
-        OSError("no number"),
-        ValueError("x"),
-        BrokenPipeError(),
-    ):
+def test_what_a_program_does_wrong_stays_a_bug(tmp_path: Path) -> None:
+    for error in (OSError(errno.EBADF, "Bad"), OSError("no number"), ValueError("x"), BrokenPipeError()):
         assert explain(error) is None
     assert error_action(OSError("no number")) == "retry"
     assert error_action(StoreError("the file is damaged")) == "fail"
     assert error_action(DamagedTransferError("the file is damaged")) == "retry"  # perhaps on its way
-
-
-def test_temporary_names_are_not_told(tmp_path: Path) -> None:
-    error = OSError(errno.EACCES, "Permission denied", f"{tmp_path}/.tmp/swsdist-0123.parquet")
-    told = explain(error)
+    told = explain(OSError(errno.EACCES, "Permission denied", f"{tmp_path}/.tmp/swsdist-0123.parquet"))
     assert told is not None
-    assert told.where == str(tmp_path)
-
-
-def test_a_missing_file_stays_one() -> None:
+    assert told.where == str(tmp_path)  # temporary names are not told
     with pytest.raises(FileNotFoundError), storage_errors("/here"):
         Path("/nowhere/at/all").read_bytes()
 
@@ -145,17 +127,11 @@ def test_writing_names_the_file_that_was_to_be(tmp_path: Path) -> None:
     assert (found.value.code, found.value.where) == ("disk-full", str(tmp_path))
 
 
-def answer(code: str) -> Exception:
-    from botocore.exceptions import ClientError
+def test_what_s3_answers() -> None:
+    from botocore import exceptions
     from s3fs.errors import translate_boto_error
 
-    response = {"Error": {"Code": code, "Message": f"the server says {code}"}}
-    return translate_boto_error(ClientError(response, "GetObject"))
-
-
-@pytest.mark.parametrize(
-    ("answer_code", "code", "passing"),
-    [
+    for answer, code, passing in (
         ("ExpiredToken", codes.EXPIRED_S3_CREDENTIALS, False),
         ("InvalidAccessKeyId", codes.INVALID_S3_CREDENTIALS, False),
         ("AccessDenied", codes.S3_ACCESS_DENIED, False),
@@ -170,18 +146,12 @@ def answer(code: str) -> Exception:
         ("InvalidObjectState", codes.ARCHIVED_OBJECT, False),
         ("NoSuchBucket", codes.NO_SUCH_BUCKET, False),
         ("KeyTooLongError", codes.NAME_TOO_LONG, False),
-    ],
-)
-def test_what_s3_answers(answer_code: str, code: Code[StorageError], passing: bool) -> None:
-    told = explain(answer(answer_code), "s3://bucket/run/x")
-    assert told is not None
-    assert (told.code, isinstance(told, TransientError), told.where) == (code.name, passing, "s3://bucket/run/x")
-    assert told.remedy
-
-
-def test_botocore_s_own_errors() -> None:
-    from botocore import exceptions
-
+    ):
+        response = {"Error": {"Code": answer, "Message": "the server says so"}}
+        error = translate_boto_error(exceptions.ClientError(response, "GetObject"))
+        told = explain(error, "s3://bucket/run/x")
+        assert told is not None
+        assert (told.code, isinstance(told, TransientError), told.where) == (code.name, passing, "s3://bucket/run/x")
     for error, code in (
         (exceptions.NoCredentialsError(), codes.NO_S3_CREDENTIALS),
         (exceptions.EndpointConnectionError(endpoint_url="http://x"), codes.S3_UNREACHABLE),
@@ -197,45 +167,35 @@ def test_botocore_s_own_errors() -> None:
 
 
 def test_the_origin_of_an_exception() -> None:
-    lines = [
-        "Traceback (most recent call last):",
-        '  File "/v/lib/python3.12/site-packages/swsdist_x/a.py", line 3, in frames',
-        '  File "/v/lib/python3.12/site-packages/numpy/core.py", line 9, in dot',
-        "ValueError: shapes",
-    ]
-    assert origin("\n".join(lines)) == "/v/lib/python3.12/site-packages/swsdist_x/a.py, line 3, in frames"
-    import swsdist
+    theirs = '  File "/v/lib/python3.12/site-packages/swsdist_x/a.py", line 3, in frames'
+    library = '  File "/v/lib/python3.12/site-packages/numpy/core.py", line 9, in dot'
+    ours = f'  File "{Path(swsdist.__file__).parent}/store/writing.py", line 7, in f'
 
-    inner = f'  File "{Path(swsdist.__file__).parent}/store/writing.py", line 7, in f'
-    assert origin("\n".join([lines[0], inner, *lines[1:]])).startswith("/v/lib/python3.12/site-packages/swsdist_x/a.py")
-    assert origin("\n".join([lines[0], *lines[1:3], inner, "X: y"])).endswith("line 7, in f")
+    def told(*lines: str) -> str | None:
+        return origin("\n".join(["Traceback (most recent call last):", *lines, "ValueError: shapes"]))
+
+    assert told(theirs, library) == "/v/lib/python3.12/site-packages/swsdist_x/a.py, line 3, in frames"
+    assert told(ours, theirs, library) == told(theirs, library)
+    assert str(told(theirs, library, ours)).endswith("line 7, in f")
     assert origin("no traceback") is None
 
 
 def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    folder = Folder(str(tmp_path))
-    for do in (folder.open, folder.read_bytes):
-        error = caught(do, "loop")
-        assert error.filename == str(tmp_path / "loop")
-        assert "PosixPath" not in str(error)
+    for do in (Folder(str(tmp_path)).open, Folder(str(tmp_path)).read_bytes):
+        assert caught(do, "loop").filename == str(tmp_path / "loop")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no disk that is always full")
-@pytest.mark.parametrize(
-    "write",
-    [
-        lambda file, _: write_document(file, Document([np.zeros((20_000, 39), np.float32)])),
-        lambda _, path: write_sound(path, np.zeros(16_000), 16_000),
-    ],
-    ids=["frames", "sound"],
-)
-def test_a_full_disk_is_told_of_what_libraries_write(tmp_path: Path, write: Callable[[BinaryIO, Path], None]) -> None:
+def test_a_full_disk_is_told_of_what_libraries_write(tmp_path: Path) -> None:
     path = tmp_path / "a.wav"
     path.symlink_to("/dev/full")
-    with pytest.raises(StorageError) as found, Folder(str(tmp_path)).temporary(), path.open("wb", buffering=0) as file:
-        write(file, path)
-    assert found.value.code == "disk-full"
+    for write in (
+        lambda file: write_document(file, Document([np.zeros((20_000, 39), np.float32)])),
+        lambda _: write_sound(path, np.zeros(16_000), 16_000),
+    ):
+        with raises(codes.DISK_FULL), Folder(str(tmp_path)).temporary(), path.open("wb", buffering=0) as file:
+            write(file)
 
 
 def test_what_hides_a_full_disk_is_in_one_place_each() -> None:

@@ -102,50 +102,35 @@ def test_what_tells_the_position_is_removed() -> None:
     assert Pca(columns=1).describe().keys() == Pca(columns=1, positions=1).describe().keys() - {"positions"}
 
 
-def test_without_a_model() -> None:
-    one = Pca(columns=2)
-    assert isinstance(one, Fitted)
-    assert one.becomes(Shape(("a", "b", "c"), "logits")) == Shape(("p0", "p1"), "features")
-    with raises(codes.MODEL_NOT_FITTED):
-        one.apply(np.zeros((1, 3), np.float32))
-
-
-#: What each must be given.
-NEEDED = {"pca": {"columns": 2}, "lda": {"columns": 2}, "hlda": {"columns": 2}, "correspondence": {"columns": 2}}
-
-
 def fitted_ones() -> list[str]:
     loaded = {name: TRANSFORMS[name].load() for name in TRANSFORMS}
     return [name for name, one in loaded.items() if inspect.isclass(one) and hasattr(one, "rounds")]
 
 
-def test_all_that_are_fitted_have_one_base() -> None:
-    assert set(fitted_ones()) >= {"correspondence", "gmm", "hlda", "lda", "mean-variance", "pca", "phones", "warp"}
-
-
-@pytest.mark.parametrize("name", fitted_ones())
-def test_what_all_say_alike(name: str, tmp_path: Path) -> None:
+def test_what_all_say_alike(tmp_path: Path) -> None:
     """Without a model, with a file that is none, and with the model of something else."""
-    one: Any = TRANSFORMS[name].load()
-    options = NEEDED.get(name, {})
-    made = one(**options)
-    assert isinstance(made, FittedTransform)
-    assert isinstance(made, Fitted)
-    assert made.files() == []
-    with raises(codes.MODEL_NOT_FITTED, name=f"the transform {name}") as told:
-        made.apply(np.zeros((1, 3), np.float32))
-    assert told.value.where == f"features.transforms: {name}, model"
-    place = str(tmp_path / "m.npz")
-    given = made.with_model(place)
-    assert given["model"] == place
-    assert given.get("labels") is None
-    with_one = one(**given)
-    assert with_one.files() == [Path(place)]
-    with raises(codes.NO_MODEL_OBJECT) as told:
-        with_one.becomes(Shape(("a", "b", "c"), "features"))
-    assert told.value.where == f"features.transforms: {name}, model: {place}"
-    Model("other", 1, {"it": np.zeros(3)}).save(Folder(str(tmp_path)), "m.npz")
-    with pytest.raises(ConfigError) as told:
-        one(**given).becomes(Shape(("a", "b", "c"), "features"))
-    assert told.value.where == f"features.transforms: {name}, model: {place}"
-    assert told.value.remedy
+    assert Pca(columns=2).becomes(Shape(("a", "b", "c"), "logits")) == Shape(("p0", "p1"), "features")
+    names = fitted_ones()
+    assert set(names) >= {"correspondence", "gmm", "hlda", "lda", "mean-variance", "pca", "phones", "warp"}
+    Model("other", 1, {"it": np.zeros(3)}).save(Folder(str(tmp_path)), "other.npz")
+    shape = Shape(("a", "b", "c"), "features")
+    for name in names:
+        one: Any = TRANSFORMS[name].load()
+        made = one(**NEEDED.get(name, {}))
+        assert isinstance(made, FittedTransform)
+        assert isinstance(made, Fitted)
+        assert made.files() == []
+        with raises(codes.MODEL_NOT_FITTED, where=f"features.transforms: {name}, model", name=f"the transform {name}"):
+            made.apply(np.zeros((1, 3), np.float32))
+        none, other = (made.with_model(str(tmp_path / file)) for file in ("none.npz", "other.npz"))
+        assert (none["model"], none.get("labels")) == (str(tmp_path / "none.npz"), None)
+        assert one(**none).files() == [tmp_path / "none.npz"]
+        with raises(codes.NO_MODEL_OBJECT, where=f"features.transforms: {name}, model: {none['model']}"):
+            one(**none).becomes(shape)
+        with pytest.raises(ConfigError) as told:
+            one(**other).becomes(shape)
+        assert told.value.where == f"features.transforms: {name}, model: {other['model']}"
+
+
+#: What each must be given.
+NEEDED = {"pca": {"columns": 2}, "lda": {"columns": 2}, "hlda": {"columns": 2}, "correspondence": {"columns": 2}}

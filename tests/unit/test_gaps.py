@@ -20,53 +20,32 @@ from swsdist.report.tables import Table, latex, markdown, text_lines
 from swsdist.score.events import why_undefined
 
 
-@pytest.mark.parametrize("name", list(MEASURES))
-def test_every_measure_says_when_it_is_not_defined(name: str) -> None:
-    keys = [one.key for one in MEASURES[name].gives]
-    told = why_undefined(dict.fromkeys(keys))
-    assert list(told) == keys
-    assert not any("does not say" in why for why in told.values())
-    assert why_undefined(dict.fromkeys(keys, 0.5)) == {}
-    assert why_undefined({keys[0]: math.nan}) == {keys[0]: told[keys[0]]}
-
-
-def test_reasons_that_are_the_same_are_told_once() -> None:
+def test_every_measure_says_when_it_is_not_defined() -> None:
+    for name in MEASURES:
+        keys = [one.key for one in MEASURES[name].gives]
+        told = why_undefined(dict.fromkeys(keys))
+        assert list(told) == keys
+        assert not any("does not say" in why for why in told.values())
+        assert why_undefined(dict.fromkeys(keys, 0.5)) == {}
+        assert why_undefined({keys[0]: math.nan}) == {keys[0]: told[keys[0]]}
     found = undefined_reasons({"auc": None, "map": 0.5, "fom": None, "eer": None, "otwv_pmiss": None})
     assert list(found) == ["AUC", "EER", "FOM"]
-    assert undefined_note(found).count(NOTHING) == 2
-    assert "– (EER, FOM): not defined where no query has a true occurrence." in undefined_note(found)
+    assert undefined_note(found).count(NOTHING) == 2  # reasons that are the same are told once
     assert undefined_note({}) == ""
-
-
-@pytest.mark.parametrize(
-    ("name", "label"),
-    [
-        ("auc", "AUC"),
-        ("pair_auc", "pair AUC"),
-        ("pooled_pair_auc", "pooled pair AUC"),
-        ("p_at_10", "P@10"),
-        ("of_another_package", "of another package"),
-    ],
-)
-def test_measures_have_names_for_people(name: str, label: str) -> None:
-    assert quantity_of(name).name == label
+    names = {"pooled_pair_auc": "pooled pair AUC", "p_at_10": "P@10", "of_another_package": "of another package"}
+    assert {name: quantity_of(name).name for name in names} == names
 
 
 def test_a_table_with_a_dash_says_what_it_means() -> None:
     table = Table("Points", ["point", "mtwv"], [["a", "0.5"], ["b", NOTHING]], "Of lists.")
-    told = "Of lists. –: there is nothing to compute it of."
-    assert table.footnote == told
-    assert text_lines(table)[-1] == told
-    assert told in markdown([table])
-    assert "Of lists. --: there is nothing to compute it of." in latex([table])
+    told = table.footnote.removeprefix("Of lists. –")
+    assert len(told) > 9
+    assert text_lines(table)[-1].endswith(told)
+    assert all(told in written for written in (markdown([table]), latex([table])))
     assert Table("Points", ["point"], [["a"]], "Of lists.").footnote == "Of lists."
-
-
-def test_figures_that_are_not_known_say_what_they_take() -> None:
     lines = {line[:10].strip(): line for line in resource_lines(factors(index_cpu_s=10.0, audio_s=100.0))}
-    assert "not known" not in lines["ISF"]
-    assert "not known: needs the CPU s of searching, s of queries and s of audio" in lines["SSF, hours"]
-    assert "not known: needs ISF, SSF and both PMU" in lines["PL"]
+    known = {name: "not known" not in lines[name] for name in ("ISF", "SSF, hours", "PL")}
+    assert known == {"ISF": True, "SSF, hours": False, "PL": False}
 
 
 @pytest.mark.parametrize(("seconds", "pfa"), [(10.0, None), (100.0, 40 / 95)])

@@ -48,14 +48,6 @@ def numbers() -> Iterator[tuple[str, str, bool]]:
         yield from ((name, key, "None" in kind) for key, kind in known.items() if kind in NUMBERS)
 
 
-CASES = [
-    (name, key, bad)
-    for name, key, optional in numbers()
-    for bad in ("5", True, math.nan, [1], -1, *(() if optional else (None,)))
-    if (key, bad) != ("penalty", -1)
-]
-
-
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store of one document of noise; `hello.wav` is a cut of it."""
@@ -73,16 +65,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def given(name: str, place: Path) -> dict[str, Any]:
     """Arguments with which the function does its work."""
-    mine: dict[str, Any] = {
-        "store": str(place / "run" / "store"),
-        "queries": str(place / "hello.wav"),
-        "doc_id": "x",
-        "end": 1.6,
-        "query": str(place / "hello.wav"),
-        "trim": False,
-        "weights": "none",
-        "documents": str(place / "audio"),
-    }
+    hello, documents = str(place / "hello.wav"), str(place / "audio")
+    mine: dict[str, Any] = {"store": str(place / "run" / "store"), "queries": hello, "query": hello, "doc_id": "x"}
+    mine |= {"end": 1.6, "trim": False, "weights": "none", "documents": documents}
     if name.startswith("metrics."):
         mine = {"key": "mtwv", "references": TRUE, "detections": FOUND, "total_seconds": 100.0}
     known = inspect.signature(FUNCTIONS[name]).parameters
@@ -98,23 +83,20 @@ def call(name: str, place: Path, **more: object) -> object:
         return list(found) if inspect.isgenerator(found) else found
 
 
-def test_there_are_such_arguments() -> None:
-    found = {(name, key) for name, key, _ in numbers()}
+def test_what_is_no_number_is_refused(place: Path) -> None:
+    asked = list(numbers())
+    found = {(name, key) for name, key, _ in asked}
     assert {("search", "top"), ("Searcher", "memory"), ("warping_path", "end"), ("metrics.mtwv", "documents")} <= found
-
-
-@pytest.mark.parametrize(("name", "key", "bad"), CASES, ids=[f"{name}-{key}-{bad!r}" for name, key, bad in CASES])
-def test_what_is_no_number_is_refused(place: Path, name: str, key: str, bad: object) -> None:
-    with pytest.raises(UserError) as told:
-        call(name, place, **{key: bad})
-    assert told.value.where == key
-    assert f"{key}=" in str(told.value.remedy)
-
-
-@pytest.mark.parametrize(("name", "key"), [("search", "top"), ("Searcher.search", "top"), ("Searcher.stream", "top")])
-def test_no_hits_at_all_are_refused_as_on_the_command_line(place: Path, name: str, key: str) -> None:
-    with raises(families.INVALID_VALUE, value="0", expected="a whole number of at least 1", example="1"):
-        call(name, place, **{key: 0})
+    for name, key, optional in asked:
+        for bad in ("5", True, math.nan, [1], -1, *(() if optional else (None,))):
+            if (key, bad) != ("penalty", -1):
+                with pytest.raises(UserError) as told:
+                    call(name, place, **{key: bad})
+                assert (name, key, bad, told.value.where) == (name, key, bad, key)
+                assert f"{key}=" in str(told.value.remedy)
+    for name in ("search", "Searcher.search", "Searcher.stream"):  # no hits at all
+        with raises(families.INVALID_VALUE, value="0", expected="a whole number of at least 1"):
+            call(name, place, top=0)
 
 
 def test_numbers_of_numpy_are_numbers(place: Path) -> None:
@@ -134,9 +116,9 @@ def test_a_closed_searcher_searches_no_more(place: Path) -> None:
             list(function(searcher, **given(f"Searcher.{name}", place)))
 
 
-@pytest.mark.parametrize("table", [[1, 2], ["a"], 5, None, "references.csv"])
-def test_what_is_no_table_is_refused(table: object) -> None:
-    for pair, where in (((table, FOUND), "references"), ((TRUE, table), "detections")):
-        with pytest.raises(TableError) as told:
-            metrics.mtwv(*pair, 100.0)
-        assert told.value.where == where
+def test_what_is_no_table_is_refused() -> None:
+    for table in ([1, 2], ["a"], 5, None, "references.csv"):
+        for pair, where in (((table, FOUND), "references"), ((TRUE, table), "detections")):
+            with pytest.raises(TableError) as told:
+                metrics.mtwv(*pair, 100.0)
+            assert told.value.where == where

@@ -9,13 +9,17 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
+import soundfile
 
-from swsdist.core.errors import DataError, StorageError, SwsdistError, UserError
+from swsdist.core.codes import families
+from swsdist.core.errors import StorageError, SwsdistError
 from swsdist.core.types import REFERENCES
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place
 from swsdist.io.tables import read_table
+from tests.support.coded import raises
 
 
 def at(start: float) -> Place:
@@ -38,40 +42,18 @@ def code_of(folder: Path) -> str:
     return raised.value.code
 
 
-def test_an_emptied_file_is_no_new_glossary(tmp_path: Path) -> None:
-    """The copy of the last opening is kept, too."""
-    with Project.open(tmp_path / "words") as project:
-        project.add_entry(person="Ann", form="word")
-    Project.open(tmp_path / "words").close()  # copies it
-    for spoil in (lambda file: file.write_bytes(b""), Path.unlink):
-        spoil(tmp_path / "words" / "project.sqlite")
-        with pytest.raises(DataError) as raised:
-            Project.open(tmp_path / "words")
-        assert raised.value.code == "damaged-file"
-    (tmp_path / "words" / "project.backup.sqlite").rename(tmp_path / "words" / "project.sqlite")
-    with Project.open(tmp_path / "words") as project:
-        assert [entry.form for entry in project.entries()] == ["word"]
-
-
 def test_a_project_stays_as_it_was(folder: Path) -> None:
     with Project.open(folder) as project:
-        assert project.store == str(Path("store").absolute())
-        assert project.entry(1).yes == 40
-        assert project.change == 41
+        assert (project.store, project.entry(1).yes, project.change) == (str(Path("store").absolute()), 40, 41)
     with Project.open(folder, store="s3://bucket/store") as project:
         assert project.store == "s3://bucket/store"
-    assert sorted(item.name for item in folder.iterdir()) == [
-        ".swsdist",
-        "project.backup.sqlite",
-        "project.sqlite",
-        "sounds",
-    ]
-    with pytest.raises(UserError) as raised:
+    names = sorted(item.name for item in folder.iterdir())
+    assert names == [".swsdist", "project.backup.sqlite", "project.sqlite", "sounds"]
+    with raises(families.CLOSED):
         project.entries()
-    assert raised.value.code == "closed"
 
 
-@pytest.mark.parametrize("where", ["head", "middle", "end", "text"])
+@pytest.mark.parametrize("where", ["head", "middle", "end", "text", "emptied", "gone"])
 def test_damaged(folder: Path, where: str) -> None:
     """It is told, the file is left alone, and the copy of the last opening is sound."""
     Project.open(folder).close()  # makes the copy
@@ -85,16 +67,15 @@ def test_damaged(folder: Path, where: str) -> None:
     elif where == "end":
         del data[len(data) // 2 :]
     else:
-        data[:] = b"id,form\n1,a\n"
+        data[:] = b"id,form\n1,a\n" if where == "text" else b""
     file.write_bytes(data)
-    with pytest.raises(DataError) as raised:
-        Project.open(folder)
-    assert raised.value.code == "damaged-file"
-    assert "project.backup.sqlite" in str(raised.value.remedy)
-    assert file.read_bytes() == bytes(data)
-    with pytest.raises(DataError) as raised:
-        read_table(str(folder), REFERENCES)
-    assert raised.value.code == "damaged-file"
+    if where == "gone":
+        file.unlink()
+    assert code_of(folder) == "damaged-file"
+    if where not in ("emptied", "gone"):
+        assert file.read_bytes() == bytes(data)
+        with raises(families.DAMAGED_FILE):
+            read_table(str(folder), REFERENCES)
     shutil.copy(folder / "project.backup.sqlite", file)
     with Project.open(folder) as project:
         assert project.entry(1).yes == 40
@@ -102,37 +83,26 @@ def test_damaged(folder: Path, where: str) -> None:
 
 def test_newer_and_foreign(folder: Path, tmp_path: Path) -> None:
     file = folder / "project.sqlite"
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection:
         connection.execute("PRAGMA user_version = 2")
-    connection.close()
     before = file.read_bytes()
-    assert code_of(folder) == "mismatch"
-    assert file.read_bytes() == before
-    with pytest.raises(UserError) as raised:
+    assert (code_of(folder), file.read_bytes()) == ("mismatch", before)
+    with raises(families.MISMATCH):
         read_table(str(file), REFERENCES)
-    assert raised.value.code == "mismatch"
     (tmp_path / "other").mkdir()
-    with sqlite3.connect(tmp_path / "other" / "project.sqlite") as connection:
+    with closing(sqlite3.connect(tmp_path / "other" / "project.sqlite")) as connection:
         connection.execute("CREATE TABLE mine (a)")
-    connection.close()
-    assert code_of(tmp_path / "other") == "wrong-kind"
-    with sqlite3.connect(tmp_path / "other" / "project.sqlite") as connection:
+        assert code_of(tmp_path / "other") == "wrong-kind"
         assert [row[0] for row in connection.execute("SELECT name FROM sqlite_master")] == ["mine"]
-    connection.close()
 
 
-def test_not_in_a_store(tmp_path: Path) -> None:
-    (tmp_path / "store").mkdir()
-    (tmp_path / "store" / "manifest.json").write_text('{"schema": "swsdist-store/7"}')
-    assert code_of(tmp_path / "store") == "output-refused"
-    assert code_of(tmp_path / "store" / "deep" / "words") == "output-refused"
+def test_not_in_a_store_or_a_file(tmp_path: Path) -> None:
+    for name, content in {"store": '{"schema": "swsdist-store/7"}', "site": "{}"}.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "manifest.json").write_text(content)
+    assert code_of(tmp_path / "store") == code_of(tmp_path / "store" / "deep" / "words") == "output-refused"
     assert [item.name for item in (tmp_path / "store").iterdir()] == ["manifest.json"]
-    (tmp_path / "site").mkdir()
-    (tmp_path / "site" / "manifest.json").write_text("{}")
     Project.open(tmp_path / "site").close()
-
-
-def test_a_file_in_the_way(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert code_of(tmp_path / "file") in ("not-a-folder", "existing-file")
     assert code_of(tmp_path / "file" / "words") == "not-a-folder"
@@ -174,20 +144,15 @@ def test_full_within_the_file(folder: Path) -> None:
         assert (project.entry(1).yes, project.entry(1).no, project.change) == (count, 1, change + 1)
 
 
-def mounted(script: str, *arguments: str | Path) -> str:
-    """What a script printed that has a file system of 1 MiB, `$1/disk`, of its own."""
+def mounted(script: str, folder: Path) -> list[str]:
+    """What a script printed, in lines, that has a file system of 1 MiB, `disk`, of its own."""
     if shutil.which("unshare") is None or subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode:
         pytest.skip("needs a mount namespace of its own")
-    command = 'mkdir -p "$1/disk" && mount -t tmpfs -o size=1m none "$1/disk" && shift && exec "$@"'
-    done = subprocess.run(
-        ["unshare", "-rm", "sh", "-c", command, "sh", *arguments, sys.executable, "-c", script],
-        cwd=arguments[0],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    command = 'mkdir -p disk && mount -t tmpfs -o size=1m none disk && exec "$@"'
+    arguments = ["unshare", "-rm", "sh", "-c", command, "sh", sys.executable, "-c", script]
+    done = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return done.stdout.splitlines()
 
 
 FULL = """
@@ -196,6 +161,7 @@ from pathlib import Path
 from swsdist.core.errors import StorageError
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place
+SOUND = open('sound.wav', 'rb').read()
 project = Project.open("disk/words")
 word = project.add_entry(person="Ann", form="a").entry_id
 saved = 0
@@ -228,17 +194,9 @@ with Project.open("disk/words") as again:
 
 def test_a_full_disk_while_judging(tmp_path: Path) -> None:
     """Nothing that was saved is lost, and all goes on when there is room."""
-    from test_glossary_project import wav
-
-    (tmp_path / "sound.wav").write_bytes(wav(20))
-    script = "SOUND = open('sound.wav', 'rb').read()\n" + FULL
-    assert mounted(script, tmp_path).split("\n")[:-1] == [
-        "project-full",
-        "project-full",
-        "True True []",
-        "True",
-        "True ['Ann']",
-    ]
+    soundfile.write(tmp_path / "sound.wav", np.linspace(-0.5, 0.5, 160_000), 8000, subtype="PCM_16")
+    told = ["project-full", "project-full", "True True []", "True", "True ['Ann']"]
+    assert mounted(FULL, tmp_path) == told
 
 
 READ_ONLY = """
@@ -263,7 +221,7 @@ for do in (lambda: project.undo(person="Ann"), lambda: Project.open("disk/other"
 
 
 def test_a_disk_that_cannot_be_written(tmp_path: Path) -> None:
-    assert mounted(READ_ONLY, tmp_path).split() == ["1", "1", "glossary-not-saved", "read-only-file-system"]
+    assert mounted(READ_ONLY, tmp_path) == ["1", "1", "glossary-not-saved", "read-only-file-system"]
 
 
 JUDGING = """
@@ -281,16 +239,17 @@ with Project.open("words") as project:
 
 def test_processes_at_once(tmp_path: Path) -> None:
     """Two people with a server of their own each, and one who is killed: what was saved stays."""
+
+    def start(script: str, *arguments: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([sys.executable, "-c", script, *arguments], cwd=tmp_path)
+
+    made = "from swsdist.glossary.project import Project; Project.open('words').add_entry(person='A', form='{}')"
+    assert [process.wait(120) for process in [start(made.format(k)) for k in range(4)]] == [0, 0, 0, 0]
     with Project.open(tmp_path / "words") as project:
-        project.add_entry(person="Ann", form="a")
-        names = ("Ann", "Bob", "Cem")
-        running = [subprocess.Popen([sys.executable, "-c", JUDGING, name], cwd=tmp_path) for name in names]
-        assert [process.wait(120) for process in running] == [0, 0, 0]
-        assert project.entry(1).yes == 3 * 30
-        assert project.change == 1 + 3 * 50
-        killed = subprocess.Popen(
-            [sys.executable, "-c", JUDGING.replace("range(40)", "range(10000)"), "Dee"], cwd=tmp_path
-        )
+        assert len(project.entries()) == 4
+        assert [process.wait(120) for process in [start(JUDGING, name) for name in ("Ann", "Bob", "Cem")]] == [0, 0, 0]
+        assert (project.entry(1).yes, project.change) == (3 * 30, 4 + 3 * 50)
+        killed = start(JUDGING.replace("range(40)", "range(10000)"), "Dee")
         while not any(token.place.doc_id == "Dee" for token in project.tokens(1)):
             assert killed.poll() is None
         killed.kill()
@@ -298,19 +257,7 @@ def test_processes_at_once(tmp_path: Path) -> None:
         project.judge(1, at(0), "no", person="Ann")
     with Project.open(tmp_path / "words") as project:
         assert (project.entry(1).no, project.entry(1).yes) == (1, len(project.tokens(1)) - 1)
-
-
-def test_made_by_several_at_once(tmp_path: Path) -> None:
-    script = "from swsdist.glossary.project import Project; Project.open('words').add_entry(person='A', form='{}')"
-    running = [subprocess.Popen([sys.executable, "-c", script.format(k)], cwd=tmp_path) for k in range(4)]
-    assert [process.wait(120) for process in running] == [0, 0, 0, 0]
-    with Project.open(tmp_path / "words") as project:
-        assert len(project.entries()) == 4
-
-
-def test_changes_cannot_be_deleted(folder: Path) -> None:
-    connection = sqlite3.connect(folder / "project.sqlite")
-    for statement in ("DELETE FROM change", "UPDATE change SET person = 'Bob'"):
-        with pytest.raises(sqlite3.IntegrityError):
-            connection.execute(statement)
-    connection.close()
+    with closing(sqlite3.connect(tmp_path / "words" / "project.sqlite")) as connection:
+        for statement in ("DELETE FROM change", "UPDATE change SET person = 'Bob'"):  # changes cannot be deleted
+            with pytest.raises(sqlite3.IntegrityError):
+                connection.execute(statement)

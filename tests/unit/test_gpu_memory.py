@@ -10,55 +10,39 @@ import pytest
 from swsdist.accounts import hardware
 
 
-class NVMLError(Exception):
-    """As NVIDIA's."""
+def library(used: list[int], fails: str = "") -> SimpleNamespace:
+    """Answers as NVIDIA's does; a call whose name is `fails` raises."""
 
+    class NVMLError(Exception):
+        """As NVIDIA's."""
 
-class Library:
-    """Answers as NVIDIA's does; a call whose name is in `fails` raises."""
-
-    NVMLError = NVMLError
-
-    def __init__(self, used: list[int], fails: str = "") -> None:
-        self.used, self.fails, self.loaded = used, fails, 0
-
-    def _call(self, name: str) -> None:
-        if name == self.fails:
+    def call(name: str, answer: object) -> object:
+        if name == fails:
             raise NVMLError(name)
+        return answer
 
-    def nvmlInit(self) -> None:
-        self._call("init")
-        self.loaded += 1
+    def memory(handle: int) -> object:
+        number = used[handle - 1]  # 0 is no handle
+        return call("memory", SimpleNamespace(total=80, free=80 - number, used=number))
 
-    def nvmlDeviceGetCount(self) -> int:
-        self._call("count")
-        return len(self.used)
-
-    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
-        self._call("handle")
-        return index + 1  # 0 is no handle
-
-    def nvmlDeviceGetMemoryInfo(self, handle: int) -> SimpleNamespace:
-        self._call("memory")
-        used = self.used[handle - 1]
-        return SimpleNamespace(total=80, free=80 - used, used=used)
+    return SimpleNamespace(
+        NVMLError=NVMLError,
+        nvmlInit=lambda: call("init", None),
+        nvmlDeviceGetCount=lambda: call("count", len(used)),
+        nvmlDeviceGetHandleByIndex=lambda index: call("handle", index + 1),
+        nvmlDeviceGetMemoryInfo=memory,
+    )
 
 
-@pytest.mark.parametrize(
-    ("count", "library", "expected"),
-    [
-        (2, Library([5, 7]), 12),
-        (1, Library([0]), 0),
+def test_bytes_of_all_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    for count, stands, expected in (
+        (2, library([5, 7]), 12),
+        (1, library([0]), 0),
         (0, None, None),
-        *((2, Library([5], fails), None) for fails in ("init", "count", "handle", "memory")),
-    ],
-)
-def test_bytes_of_all_gpus(
-    monkeypatch: pytest.MonkeyPatch, count: int, library: Library | None, expected: int | None
-) -> None:
-    hardware._handles.cache_clear()
-    monkeypatch.setattr(hardware, "gpu_count", lambda: count)
-    monkeypatch.setitem(sys.modules, "pynvml", library)
-    assert [hardware.gpu_bytes(), hardware.gpu_bytes()] == [expected] * 2
-    assert library is None or library.loaded <= 1 or expected is None
+        *((2, library([5], fails), None) for fails in ("init", "count", "handle", "memory")),
+    ):
+        hardware._handles.cache_clear()
+        monkeypatch.setattr(hardware, "gpu_count", lambda count=count: count)
+        monkeypatch.setitem(sys.modules, "pynvml", stands)
+        assert [hardware.gpu_bytes(), hardware.gpu_bytes()] == [expected] * 2
     hardware._handles.cache_clear()

@@ -42,63 +42,28 @@ def rows(hits: Iterable[Hit]) -> list[tuple[int, int, float]]:
 @settings(max_examples=200, deadline=None)
 @given(lattices(), st.sampled_from([(1.0, 1.0), (0.5, 2.0)]), st.sampled_from([(50, 1), (50, 2), (10, 4)]))
 def test_as_by_enumeration(lattice: Lattice, scales: tuple[float, float], frames: tuple[int, int]) -> None:
-    (acoustic, lm), (longest, subsampling) = scales, frames
-    ours = list(
-        kws_search(
-            [lattice],
-            KEYWORDS,
-            acoustic_scale=acoustic,
-            lm_scale=lm,
-            subsampling=subsampling,
-            max_silence_frames=longest,
-        )
-    )
+    (longest, step), scaled = frames, {"acoustic_scale": scales[0], "lm_scale": scales[1]}
+    ours = list(kws_search([lattice], KEYWORDS, subsampling=step, max_silence_frames=longest, **scaled))
     for name, words in KEYWORDS.items():
-        sequences = cluster_sequences(
-            lattice,
-            words,
-            longest_silence=math.floor(longest / subsampling + 0.5),
-            acoustic_scale=acoustic,
-            lm_scale=lm,
-        )
+        silence = math.floor(longest / step + 0.5)
+        sequences = cluster_sequences(lattice, words, longest_silence=silence, **scaled)
+        found = sorted(tuple(hit[2:]) for hit in ours if hit.keyword == name)
         expected = sorted(
-            (found.start * subsampling, found.end * subsampling, max(0.0, -math.log(found.score)))
-            for found in reported(sequences)
+            (each.start * step, each.end * step, max(0.0, -math.log(each.score))) for each in reported(sequences)
         )
-        assert sorted(tuple(hit[2:]) for hit in ours if hit.keyword == name) == [
-            (start, end, pytest.approx(cost, abs=1e-9)) for start, end, cost in expected
-        ]
+        assert found == [(start, end, pytest.approx(cost, abs=1e-9)) for start, end, cost in expected]
 
 
 def test_clusters_add_up() -> None:
     """Chances 1/2 and 1/4 of the same word, the first frame in silence or not, and 1/4 of another."""
-    lattice = lattice_of(
-        f"""
-        0 1 0 {math.log(4)} 1
-        0 2 1 {math.log(2)} 5
-        1 2 1 0 4
-        0 2 2 {math.log(4)} 5
-        2
-        """
-    )
+    half, quarter = math.log(2), math.log(4)
+    lattice = lattice_of(f"0 1 0 {quarter} 1\n0 2 1 {half} 5\n1 2 1 0 4\n0 2 2 {quarter} 5\n2")
     (hit,) = kws_search([lattice], {"KW": ["1"]}, subsampling=3)
     assert hit == Hit("KW", "utt", 0, 15, pytest.approx(-math.log(0.75)))
-
-
-def test_sequences_that_end_alike_are_one_hit() -> None:
-    """Of 1 at two times, then the same 2, the better remains, although the times differ. Of 1 alone both remain."""
-    lattice = lattice_of(
-        f"""
-        0 1 1 {math.log(4)} 4
-        0 2 0 {-math.log(0.75)} 4
-        1 3 0 0 4
-        2 3 1 0 4
-        3 4 2 0 4
-        4
-        """
-    )
-    assert rows(kws_search([lattice], {"KW": ["1", "2"]})) == [(4, 12, -math.log(0.75))]
-    assert rows(kws_search([lattice], {"KW": ["1"]})) == [(0, 4, math.log(4)), (4, 8, -math.log(0.75))]
+    # Of 1 at two times, then the same 2, the better remains, although the times differ. Of 1 alone both remain.
+    text = f"0 1 1 {quarter} 4\n0 2 0 {-math.log(0.75)} 4\n1 3 0 0 4\n2 3 1 0 4\n3 4 2 0 4\n4"
+    assert rows(kws_search([lattice_of(text)], {"KW": ["1", "2"]})) == [(4, 12, -math.log(0.75))]
+    assert rows(kws_search([lattice_of(text)], {"KW": ["1"]})) == [(0, 4, quarter), (4, 8, -math.log(0.75))]
 
 
 def test_silence_arcs_are_limited_each() -> None:
@@ -124,28 +89,17 @@ def test_proxies_add_their_costs() -> None:
 
 def test_lattices_are_apart_and_in_order() -> None:
     one, two = (lattice_of(f"0 1 {word} 0 4\n1 2 1 0 4\n2") for word in "12")
-    keywords = {"B": ["1"], "A": ["2"], "absent": ["9"]}
-    hits = list(kws_search([one, replace(two, key="other")], keywords))
-    assert [hit[:4] for hit in hits] == [
-        ("B", "utt", 0, 4),
-        ("B", "utt", 4, 8),
-        ("B", "other", 4, 8),
-        ("A", "other", 0, 4),
-    ]
-    assert hits == [*kws_search([one], keywords), *kws_search([replace(two, key="other")], keywords)]
+    keywords, other = {"B": ["1"], "A": ["2"], "absent": ["9"]}, replace(two, key="other")
+    hits = list(kws_search([one, other], keywords))
+    places = [("B", "utt", 0, 4), ("B", "utt", 4, 8), ("B", "other", 4, 8), ("A", "other", 0, 4)]
+    assert [hit[:4] for hit in hits] == places
+    assert hits == [*kws_search([one], keywords), *kws_search([other], keywords)]
 
 
-def test_costs_of_probabilities_are_not_scaled() -> None:
+def test_scales_of_probabilities_and_of_infinite_costs() -> None:
     said = transcript("talk", [Word("yes", 1.0, 1.5, 0.25)])
     (hit,) = kws_search([said], {"KW": ["yes"]}, acoustic_scale=0.1, lm_scale=7.0)
     assert hit == Hit("KW", "talk", 1000, 1500, pytest.approx(math.log(4)))
-
-
-def test_arcs_of_infinite_cost_are_none_at_any_scale() -> None:
-    lattice = lattice_of("0 1 1 0 4\n0 1 2 0 4\n1")
-    lattice = replace(lattice, acoustic=np.array([0.0, math.inf]))
+    lattice = replace(lattice_of("0 1 1 0 4\n0 1 2 0 4\n1"), acoustic=np.array([0.0, math.inf]))
     assert [hit.keyword for hit in kws_search([lattice], {"1": ["1"], "2": ["2"]}, acoustic_scale=0.0)] == ["1"]
-
-
-def test_a_lattice_without_paths_has_no_hits() -> None:
     assert list(kws_search([*read_compact("empty \n\n"), lattice_of("0 1 1 0 4")], {"KW": ["1"]})) == []

@@ -55,61 +55,42 @@ def test_formats_of_a_folder(tmp_path: Path) -> None:
     put(tmp_path, a_json=JSON, b_vtt=VTT, c_srt=SRT, sub__d_ctm=CTM, sub__lat_1_gz=gzip.compress(KALDI.encode()))
     put(tmp_path, notes_md="# Notes\n", _hidden_json=JSON, _git__x_json=JSON, sub___y_vtt=VTT)
     (tmp_path / "\udcff.json").write_text(JSON)  # a name that is not UTF-8
-    taken, left = listed(tmp_path)
-    assert taken == {"a.json": "json", "b.vtt": "webvtt", "c.srt": "srt", "sub/d.ctm": "ctm", "sub/lat.1.gz": "kaldi"}
-    assert left == {"notes.md": None, "\udcff.json": None}
+    expected = {"a.json": "json", "b.vtt": "webvtt", "c.srt": "srt", "sub/d.ctm": "ctm", "sub/lat.1.gz": "kaldi"}
+    assert listed(tmp_path) == (expected, {"notes.md": None, "\udcff.json": None})
 
 
 def test_of_one_transcript_in_several_formats_the_first_is_taken(tmp_path: Path) -> None:
     order = list(LATTICE_FORMATS)
     assert order.index("json") < order.index("webvtt") < order.index("srt")
-    put(tmp_path, a_json=JSON, a_srt=SRT, a_vtt=VTT, b_srt=SRT, b_vtt=VTT, c__a_srt=SRT)
-    taken, left = listed(tmp_path)
-    assert taken == {"a.json": "json", "b.vtt": "webvtt", "c/a.srt": "srt"}
-    assert left == {"a.srt": "json", "a.vtt": "json", "b.srt": "webvtt"}
-
-
-def test_files_of_one_name_and_format_are_both_taken(tmp_path: Path) -> None:
-    """Whose documents are the same, which is an error, not a choice."""
-    put(tmp_path, a_json=JSON, a_json_gz=gzip.compress(JSON.encode()), lat_1=KALDI, lat_2=KALDI)
-    assert listed(tmp_path) == ({"a.json": "json", "a.json.gz": "json", "lat.1": "kaldi", "lat.2": "kaldi"}, {})
-
-
-def test_names_without_endings_in_a_folder_with_a_dot(tmp_path: Path) -> None:
+    put(tmp_path, x__a_json=JSON, x__a_srt=SRT, x__a_vtt=VTT, x__b_srt=SRT, x__b_vtt=VTT, x__c__a_srt=SRT)
+    taken = {"a.json": "json", "b.vtt": "webvtt", "c/a.srt": "srt"}
+    assert listed(tmp_path / "x") == (taken, {"a.srt": "json", "a.vtt": "json", "b.srt": "webvtt"})
+    # Files of one name and format are both taken: that their documents are the same is an error, not a choice.
+    put(tmp_path, y__a_json=JSON, y__a_json_gz=gzip.compress(JSON.encode()), y__lat_1=KALDI, y__lat_2=KALDI)
+    taken = {"a.json": "json", "a.json.gz": "json", "lat.1": "kaldi", "lat.2": "kaldi"}
+    assert listed(tmp_path / "y") == (taken, {})
     put(tmp_path, v1_0__first=KALDI, v1_0__second=SRT)
-    folder = tmp_path / "v1.0"
-    assert listed(folder) == ({"first": "kaldi", "second": "srt"}, {})
+    assert listed(tmp_path / "v1.0") == ({"first": "kaldi", "second": "srt"}, {})
 
 
-def test_a_format_that_is_named(tmp_path: Path) -> None:
-    put(tmp_path, a_txt=CTM, b_json=JSON)
-    assert listed(tmp_path, "ctm") == ({"a.txt": "ctm"}, {"b.json": None})
-
-
-def test_a_named_format_comes_before_others_that_take_the_same_files(tmp_path: Path) -> None:
-    put(tmp_path, a_ctm=CTM, b_json=JSON)
+def test_a_format_that_is_named_comes_before_others(tmp_path: Path) -> None:
+    put(tmp_path, a_txt=CTM, b_json=JSON, x__notes_md="# Notes\n")
+    assert listed(tmp_path, "ctm") == ({"a.txt": "ctm", "x/notes.md": "ctm"}, {"b.json": None})
+    (tmp_path / "a.txt").rename(tmp_path / "a.ctm")
     reader = "swsdist.lattices.formats.ctm:read"
     LATTICE_FORMATS.add("own-ctm", LatticeFormatEntry(reader, 1, "swsdist.lattices.formats.ctm:detect"))
     try:
-        assert listed(tmp_path, "own-ctm") == ({"a.ctm": "own-ctm"}, {"b.json": None})
-        assert listed(tmp_path) == ({"a.ctm": "ctm", "b.json": "json"}, {})
+        assert listed(tmp_path, "own-ctm")[0]["a.ctm"] == "own-ctm"
+        assert listed(tmp_path) == ({"a.ctm": "ctm", "b.json": "json"}, {"notes.md": None})
     finally:
         LATTICE_FORMATS.remove("own-ctm")
-
-
-def test_nothing_to_read(tmp_path: Path) -> None:
-    put(tmp_path, x__notes_md="# Notes\n", empty__x="")
-    formats = ", ".join(LATTICE_FORMATS)
-    with raises(families.EMPTY_INPUT, where=str(tmp_path / "x"), formats=formats):
-        listed(tmp_path / "x")
-    with raises(families.UNKNOWN_NAME, where="notes.md", formats=formats):
-        listed(tmp_path / "x" / "notes.md")
-
-
-def test_one_file(tmp_path: Path) -> None:
-    put(tmp_path, lat_1=KALDI, lat_2=KALDI)
-    (file,) = find_files(str(tmp_path / "lat.2"), None, {}, lambda *_: None)
-    assert (Path(file.path).name, file.format) == ("lat.2", "kaldi")
+    for path, code in ((tmp_path / "x", families.EMPTY_INPUT), (tmp_path / "x" / "notes.md", families.UNKNOWN_NAME)):
+        with raises(code, where=str(path), formats=", ".join(LATTICE_FORMATS)):
+            listed(path)
+    (file,) = find_files(str(tmp_path / "a.ctm"), None, {}, lambda *_: None)
+    assert (Path(file.path).name, file.format) == ("a.ctm", "ctm")
+    (file,) = find_files(str(tmp_path / "a.ctm"), "srt", {}, lambda *_: None)
+    assert file.format == "srt"
 
 
 def test_an_unreadable_file_has_the_format_that_its_name_says(tmp_path: Path) -> None:
@@ -121,9 +102,8 @@ def test_an_unreadable_file_has_the_format_that_its_name_says(tmp_path: Path) ->
     assert path in (broken.error.where or "")
 
 
-@pytest.mark.parametrize(
-    ("key", "file", "path", "document"),
-    [
+def test_documents() -> None:
+    for key, file, path, document in (
         ("talk", "/t/talk.json", "/t", "talk"),
         ("talk", "/t/a/b/talk.json.gz", "/t", "a/b/talk"),
         ("talk", "/t/a/talk.wav.json", "/t/", "a/talk"),
@@ -131,10 +111,8 @@ def test_an_unreadable_file_has_the_format_that_its_name_says(tmp_path: Path) ->
         ("talk", "/t/talk.json", "/t/talk.json", "talk"),
         ("talk", "s3://b/t/a/talk.json", "s3://b/t", "a/talk"),
         ("talk", "/t/a/talks.json", "/t", "talk"),
-    ],
-)
-def test_documents(key: str, file: str, path: str, document: str) -> None:
-    assert document_id(key, file, path) == document
+    ):
+        assert document_id(key, file, path) == document
 
 
 def files(count: int) -> list[LatticeFile]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 from itertools import combinations
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdist.config.search import Keep, Search
-from swsdist.core.codes import Code, families
+from swsdist.core.codes import families
 from swsdist.core.codes import methods as codes
-from swsdist.core.errors import SwsdistError
 from swsdist.kernels import lattice_edits as kernel
 from swsdist.lattices.packed import Packed
 from swsdist.methods.lattice.places import MOST_LABELS, QUERY_LATTICES, linear, packed_of, query_row
@@ -86,9 +84,7 @@ def cases(draw: st.DrawFn) -> Case:
     states = len(document.leaving)
     begin = draw(st.lists(st.integers(0, 2000), min_size=states, max_size=states))
     edit = draw(st.sampled_from([0, 500, 4000]))
-    cheaper = {(1, 1): 0, (2, 2): 0}
-    if edit > 100 and draw(st.booleans()):
-        cheaper[1, 2] = 100
+    cheaper = {(1, 1): 0, (2, 2): 0} | ({(1, 2): 100} if edit > 100 and draw(st.booleans()) else {})
     return Case(query, document, begin, edit, cheaper)
 
 
@@ -162,64 +158,44 @@ def test_any_shards_and_other_queries_beside(tmp_path: Path) -> None:
         assert [row for row in found_in(store, create(settings()), both) if row["query_id"] == "q"] == expected
 
 
-@pytest.mark.parametrize("piece", [1, 7, 64])
-def test_long_documents_are_searched_piece_by_piece(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int
-) -> None:
+def test_long_documents_are_searched_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Matches of a whole document, and as far apart."""
     labels = "".join(np.random.default_rng(0).choice(list("abcx"), 300))
     store = store_of(tmp_path, {"long": chain(labels)})
     given = settings(longest=1.0, apart=0.35).model_copy(update={"candidates": Keep(least=40)})
     whole, table = create(given), queries(("q", 1, chain("abc")), ("r", 1, chain("c a")))
     expected = found_in(store, whole, table)
+    assert len(expected) == 80
     for one, other in combinations([row for row in expected if row["query_id"] == "q"], 2):
         assert abs(one["last"] - other["last"]) >= 350  # type: ignore[operator]
-    monkeypatch.setattr(kernel, "PIECE", piece)
-    assert found_in(store, whole, table) == expected
-    assert len(expected) == 80
+    for piece in (1, 7, 64):
+        monkeypatch.setattr(kernel, "PIECE", piece)
+        assert found_in(store, whole, table) == expected
 
 
 def test_confusions(tmp_path: Path) -> None:
-    (tmp_path / "confusions").write_text("# query document cost\nb x 0.5\n")
+    path = tmp_path / "confusions"
+    path.write_text("# query document cost\nb x 0.5\n")
     store = store_of(tmp_path / "store", {"one": chain("zaxcz")})
-    method = create(settings(confusions=str(tmp_path / "confusions")))
-    (row,) = found_in(store, method, queries(("q", 1, chain("abc"))))
+    (row,) = found_in(store, create(settings(confusions=str(path))), queries(("q", 1, chain("abc"))))
     assert row["cost"] / row["scale"] == pytest.approx(0.5 / 3)  # type: ignore[operator]
-
-
-@given(st.lists(st.tuples(st.sampled_from("abcxyz"), st.sampled_from("aXzq")), unique=True))
-def test_confusions_of_labels_that_no_document_has(pairs: list[tuple[str, str]]) -> None:
-    """One line with a document's label is enough; a file without a line is refused too."""
-    with tempfile.TemporaryDirectory() as folder:
-        store, path = (
-            store_of(Path(folder, "store"), {"one": chain("zaxcz"), "two": chain("b")}, 2),
-            Path(folder, "list"),
-        )
-        path.write_text("".join(f"{query} {document} 1.0\n" for query, document in pairs))
-        if not pairs:
-            with raises(families.EMPTY_INPUT, where=str(path)):
-                create(settings(confusions=str(path)))
-        elif any(document in "az" for _, document in pairs):
-            assert len(list(create(settings(confusions=str(path))).plan(store))) == 2
-        else:
-            with raises(families.MISMATCH, where=str(path), label=pairs[0][1]):
-                list(create(settings(confusions=str(path))).plan(store))
-
-
-@pytest.mark.parametrize(
-    ("line", "code", "values"),
-    [
+    for line, code, values in (
         ("b x", families.MALFORMED_LINE, {"text": "b x"}),
         ("b x -1", families.INVALID_VALUE, {"cost": -1}),
         ("a x 2", families.DUPLICATE_NAME, {"query": "a", "document": "x"}),
-    ],
-)
-def test_lines_that_are_no_confusions(
-    tmp_path: Path, line: str, code: Code[SwsdistError], values: dict[str, object]
-) -> None:
-    (tmp_path / "confusions").write_text(f"a x 1\n{line}\n")
-    with raises(code, where="confusions:2", **values):
-        create(settings(confusions=str(tmp_path / "confusions")))
+    ):
+        path.write_text(f"a x 1\n{line}\n")
+        with raises(code, where="confusions:2", **values):
+            create(settings(confusions=str(path)))
+    # Of labels that no document has: one line with a document's label is enough; a file without a line is refused too.
+    path.write_text("a X 1.0\nb z 1.0\n")
+    assert len(list(create(settings(confusions=str(path))).plan(store))) == 1
+    path.write_text("a X 1.0\nb q 1.0\n")
+    with raises(families.MISMATCH, where=str(path), label="X"):
+        list(create(settings(confusions=str(path))).plan(store))
+    path.write_text("")
+    with raises(families.EMPTY_INPUT, where=str(path)):
+        create(settings(confusions=str(path)))
 
 
 def test_a_query_of_too_many_labels() -> None:
@@ -230,30 +206,25 @@ def test_a_query_of_too_many_labels() -> None:
 
 
 def test_rescoring_inside_spans(tmp_path: Path) -> None:
-    store, method = store_of(tmp_path, DOCS), create(settings())
-    spans = [("q", "three", 1, 0, 499), ("q", "three", 1, 600, 1100), ("q", "one", 1, 0, 99)]
-    table = pa.Table.from_pylist([dict(zip(SPANS.names, span, strict=True)) for span in spans], SPANS)
-    rows = method.rescore(method.prepare(queries(("q", 1, chain("abc"))), store), store, table).to_pylist()
-    assert [(row["doc_id"], row["first"], row["last"]) for row in rows][:2] == [
-        ("three", 100, 399),
-        ("three", 700, 999),
-    ]
-    assert rows[0]["cost"] / rows[0]["scale"] == pytest.approx(4 / 3)
-
-
-def test_matches_lie_in_their_spans(tmp_path: Path) -> None:
     """One in each span that holds a whole label, whatever it is."""
     store, method = store_of(tmp_path, DOCS), create(settings())
+
+    def rescored(spans: list[tuple[object, ...]]) -> list[dict[str, Any]]:
+        table = pa.Table.from_pylist([dict(zip(SPANS.names, span, strict=True)) for span in spans], SPANS)
+        return method.rescore(method.prepare(queries(("q", 1, chain("abc"))), store), store, table).to_pylist()
+
+    rows = rescored([("q", "three", 1, 0, 499), ("q", "three", 1, 600, 1100), ("q", "one", 1, 0, 99)])
+    places = [(row["doc_id"], row["first"], row["last"]) for row in rows]
+    assert places[:2] == [("three", 100, 399), ("three", 700, 999)]
+    assert rows[0]["cost"] / rows[0]["scale"] == pytest.approx(4 / 3)
     spans = [("q", doc, 1, first, first + length) for doc in DOCS for first in (0, 95, 205) for length in (4, 99, 150)]
-    table = pa.Table.from_pylist([dict(zip(SPANS.names, span, strict=True)) for span in spans], SPANS)
-    rows = method.rescore(method.prepare(queries(("q", 1, chain("abc"))), store), store, table).to_pylist()
     holding = [
         (doc, first, last)
         for _, doc, _, first, last in spans
         if any(DOCS[doc].labels[k] and first <= 100 * k and 100 * k + 99 <= last for k in range(len(DOCS[doc].labels)))
     ]
     assert len(holding) > 10
-    for (doc, first, last), row in zip(holding, rows, strict=True):
+    for (doc, first, last), row in zip(holding, rescored(spans), strict=True):
         assert row["doc_id"] == doc
         assert first <= row["first"] < row["last"] <= last
 

@@ -6,59 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pytest
 
 import swsdist
 from swsdist.chains.lattices.inputs import LatticeInputs
 from swsdist.chains.lattices.recordings import FileSource
 from swsdist.config import config_from_dict
 from swsdist.io.filesystem import Folder
-from swsdist.lattices.collection import find_files
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.ledger import Ledger
 
 CTM = "talk 1 0.0 0.5 hello 0.5\nother 1 0.0 0.5 bye\n"
 SRT = "1\n00:00:00,000 --> 00:00:00,500\nhello\n"
-
-
-def indexed(run: Path, documents: Path) -> Path:
-    """The store of some transcripts."""
-    config: dict[str, Any] = {
-        "run": str(run),
-        "chain": "lattices",
-        "corpus": {"documents": str(documents)},
-        "search": {"method": "lattice"},
-        "calibrate": {"steps": []},
-        "executor": {"kind": "serial"},
-    }
-    swsdist.run(config, selection=StepSelection(until="index"))
-    return run / "store"
-
-
-@pytest.mark.parametrize(
-    ("form", "files", "left_out"),
-    [
-        (None, ["named", "talk.srt", "words.ctm"], ["notes.txt"]),
-        ("ctm", ["notes.txt", "words.ctm"], ["named", "talk.srt"]),
-        ("srt", ["named", "notes.txt", "talk.srt"], ["words.ctm"]),
-    ],
-)
-def test_files_of_a_format(tmp_path: Path, form: str | None, files: list[str], left_out: list[str]) -> None:
-    """A format that is named takes files that are detected as of none, and leaves out those of another."""
-    (tmp_path / "words.ctm").write_text(CTM)
-    (tmp_path / "talk.srt").write_text(SRT)
-    (tmp_path / "named").write_text(SRT)
-    (tmp_path / "notes.txt").write_text("of June\n")
-    skipped: list[str] = []
-    result = find_files(str(tmp_path), form, {}, lambda path, _: skipped.append(path))
-    assert [Path(file.path).name for file in result] == files
-    assert [Path(path).name for path in skipped] == left_out
-
-
-def test_a_format_that_is_named_is_that_of_a_file(tmp_path: Path) -> None:
-    (tmp_path / "words.ctm").write_text(CTM)
-    (file,) = find_files(str(tmp_path / "words.ctm"), "srt", {}, lambda path, better: None)
-    assert file.format == "srt"
 
 
 def test_a_document_has_its_first_lattice(tmp_path: Path) -> None:
@@ -67,10 +25,12 @@ def test_a_document_has_its_first_lattice(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "a.ctm").write_text(CTM)
     (folder / "talk.srt").write_text(SRT)
-    store = indexed(tmp_path / "run", folder)
-    hits = swsdist.search(str(store), "hello")
+    config: dict[str, Any] = {"run": str(tmp_path / "run"), "chain": "lattices", "corpus": {"documents": str(folder)}}
+    config |= {"search": {"method": "lattice"}, "calibrate": {"steps": []}, "executor": {"kind": "serial"}}
+    swsdist.run(config, selection=StepSelection(until="index"))
+    hits = swsdist.search(str(tmp_path / "run/store"), "hello")
     assert hits[["doc_id", "score"]].to_numpy().tolist() == [["talk", 0.5]]
-    rejected = pd.read_parquet(next(store.glob("rejected-*.parquet")))
+    rejected = pd.read_parquet(next((tmp_path / "run/store").glob("rejected-*.parquet")))
     assert rejected[["id", "reason"]].to_numpy().tolist() == [["talk", "duplicate-lattice"]]
     assert Path(rejected["path"][0]).name == "talk.srt"
 
