@@ -1,10 +1,12 @@
-"""Comparison of systems, by hand and against scipy."""
+"""Comparison of systems, by hand and against scipy; of entropies; its plots and words."""
 
 from __future__ import annotations
 
 import math
 import tracemalloc
+import xml.etree.ElementTree as ElementTree
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +17,12 @@ from scipy import stats
 from swsdist.core.codes import families
 from swsdist.core.codes import score as codes
 from swsdist.core.types import TRIALS
-from swsdist.score.compare.bootstrap import DocumentCounts, bootstrap_documents, bootstrap_terms
+from swsdist.report.comparing import p_value, paper_table
+from swsdist.report.plots.curves import Estimate, Line, Mark, det_svg, differences_svg, forest_svg
+from swsdist.report.plots.svg import shortened
+from swsdist.report.tables import Table, text_lines
+from swsdist.score.compare.bootstrap import DocumentCounts, bootstrap_documents, bootstrap_terms, draws_of
+from swsdist.score.compare.cross_entropy import ByQuery, Entropies, _least, compare_entropies
 from swsdist.score.compare.paired import (
     Settings,
     benjamini_hochberg,
@@ -31,6 +38,9 @@ from swsdist.score.compare.paired import (
     rank_biserial,
     wilcoxon,
 )
+from swsdist.score.compare.results import ComparisonData, Measured
+from swsdist.score.measures.cnxe import Trials, cnxe_min
+from swsdist.score.measures.protocol import prior_of_beta
 from swsdist.score.measures.twv import PER_TERM, per_term
 from tests.support.coded import raises
 
@@ -303,3 +313,162 @@ def test_of_miss_rates_the_lesser_is_better() -> None:
     tables = {name: pa.Table.from_pylist([row], PER_TERM) for name, row in zip("ab", rows, strict=True)}
     pair = compare(tables, Settings(resamples=1), value="pmiss").pairs[0]
     assert (pair.difference, pair.wins, pair.losses) == (-0.5, 1, 0)
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def test_a_forest_has_a_row_an_estimate() -> None:
+    rows = [Estimate("one <&>", 0.5, 0.4, 0.7), Estimate("a" * 99, -0.1, -0.3, 0.1, 1)]
+    plot = ElementTree.fromstring(forest_svg(rows, title="a & b"))
+    points = plot.findall(f"{SVG}circle")
+    assert [point.get("class") for point in points] == ["area line0", "area line1"]
+    assert float(points[0].get("cx", "")) > float(points[1].get("cx", ""))
+    assert "one <&>" in [text.text for text in plot.iter(f"{SVG}text")]
+    ElementTree.fromstring(forest_svg([]))
+
+
+def test_differences_stand_on_both_sides_of_zero() -> None:
+    def heights(*given: object, **how: object) -> list[float]:
+        bars = ElementTree.fromstring(differences_svg(*given, **how)).findall(f"{SVG}rect")
+        return [float(bar.get("height", "")) for bar in bars]
+
+    first, none, last = heights([0.5, -0.25, 0.0])
+    assert (first, none) == (pytest.approx(2 * last, abs=0.2), 0)
+    assert not any(heights([]))
+    assert len(heights(np.random.default_rng(1).normal(size=5000))) == 560  # pixels, which more queries share
+    alone, beside = (heights([0.1, -0.1], reach=reach)[0] for reach in (None, (-1.0, 1.0)))
+    assert alone == pytest.approx(10 * beside, rel=0.1)
+
+
+def test_words() -> None:
+    assert [p_value(p) for p in (None, 0.5, 0.00123456, 1.234e-7)] == ["–", "0.5000", "0.0012", "1.23e-07"]
+    assert shortened("a" * 40, 34) == "a" * 16 + "…" + "a" * 16
+
+
+@pytest.mark.parametrize("width", [40, 80, 110])
+def test_a_table_fits_the_screen_and_loses_nothing(width: int) -> None:
+    long = "a/path/of/a/system/that/somebody/gave/a/very/long/name - another"
+    columns = ["pair", *(f"column number {k} of this" for k in range(9))]
+    table = Table(
+        "caption " * 20, columns, [[long, *(f"{k}.12345" for k in range(9))]] * 2, "a note of many words " * 9
+    )
+    lines = text_lines(table, width)
+    assert max(map(len, lines)) <= width
+    text = "".join("".join(lines).split())
+    for k in range(9):
+        assert text.count(f"{k}.12345") == 2
+    # The label stands beside each block of columns, on as many lines as it takes.
+    words = "".join(line[: min(30, width - 20)].strip() for line in lines)
+    assert long.replace(" ", "") in words.replace(" ", "")
+
+
+def test_a_legend_beside_the_curves_covers_none() -> None:
+    lines = [
+        Line(f"system {k}", [0.001, 0.01, 0.1], [0.9, 0.5, 0.1], (Mark("ATWV", 0.01, 0.5), Mark("MTWV", 0.1, 0.1)))
+        for k in range(9)
+    ]
+    plot = ElementTree.fromstring(det_svg(lines, legend_width=300))
+    assert plot.get("width") == "940"
+    box = plot.find(f"{SVG}rect[@class='paper']")
+    assert float(box.get("x", "")) >= 640
+    assert float(box.get("y", "")) + float(box.get("height", "")) <= float(plot.get("height", ""))
+    paths = [path for path in plot.findall(f"{SVG}path") if "line line" in path.get("class", "")]
+    styles = [path.get("stroke-dasharray") for path in paths]
+    assert len(styles) == 9
+    assert len({*styles[:8]}) == 8  # told apart without colour
+    shapes = [group[0] for group in plot.findall(f"{SVG}g")[1:] if len(group) and group[0].get("fill") != "none"]
+    drawn = [shape.get("d") or shape.tag + str(sorted(shape.attrib)) for shape in shapes[:16:2]]
+    assert len({*drawn}) == 8
+
+
+def test_a_paper_marks_what_is_worse_than_the_best() -> None:
+    for better in ("one", "two"):
+        values = {name: {f"q{k}": 0.5 + k / 100 + (name == better) / 10 for k in range(20)} for name in ("one", "two")}
+        comparison = compare_paired(conditions(values), Settings(resamples=50))
+        data = ComparisonData(("one", "two"), (Measured("ATWV", comparison),), (), Settings(resamples=50))
+        table = paper_table({row.system: {"atwv": row.mean} for row in comparison.systems}, ["atwv"], data)
+        assert [row[1].endswith("***") for row in table.rows] == [row[0] != better for row in table.rows]
+
+
+NUMBER_OF_TRIALS, QUERIES, BETA = 400, 12, 20.0
+
+
+def ten_queries(seed: int, quality: float, noise: int = 0) -> pa.Table:
+    """Trials of ten queries of twelve: the references are the same whatever the seed."""
+    truth, rng = np.random.default_rng(5), np.random.default_rng(seed)
+    rows: list[dict[str, Any]] = []
+    for q in range(10):
+        for _ in range(int(truth.integers(2, 6))):
+            found = rng.random() < 0.8
+            score = float(rng.normal(quality)) if found else None
+            rows.append({"query_id": f"q{q}", "score": score, "ref_start": 1.0})
+        rows += [{"query_id": f"q{q}", "score": float(s), "ref_start": None} for s in rng.normal(size=40 + noise)]
+    kinds = [("query_id", pa.string()), ("score", pa.float64()), ("ref_start", pa.float64())]
+    return pa.Table.from_pylist(rows, pa.schema(kinds))
+
+
+def compared(lists: dict[str, pa.Table], **keywords: Any) -> Entropies:
+    given = {name: [table] for name, table in lists.items()}
+    return compare_entropies(
+        given, trials=NUMBER_OF_TRIALS, queries=QUERIES, prior=prior_of_beta(BETA), **{"resamples": 200, **keywords}
+    )
+
+
+def test_a_draw_is_the_list_of_the_queries_that_were_drawn() -> None:
+    """Held against the measure itself, on lists in which a query that was drawn twice stands twice."""
+    table, prior = ten_queries(1, 1.5), prior_of_beta(BETA)
+    counted = ByQuery.of([table], trials=NUMBER_OF_TRIALS, queries=QUERIES)
+    (weights,) = draws_of(QUERIES, 5, 0)
+    found, _ = _least(
+        counted, np.ascontiguousarray(weights[: len(counted.queries)].T), NUMBER_OF_TRIALS, QUERIES, prior
+    )
+    names = np.array(table["query_id"].to_pylist())
+    for draw, value in zip(weights.T, found, strict=True):
+        parts = []
+        for k, name in enumerate(counted.queries):
+            mine = table.filter(pa.array(names == name))
+            for n in range(int(draw[k])):
+                parts.append(mine.set_column(0, "query_id", pa.array([f"{name} {n}"] * mine.num_rows)))
+        drawn = Trials.of_aligned(pa.concat_tables(parts), trials=NUMBER_OF_TRIALS, queries=QUERIES)
+        assert value == pytest.approx(cnxe_min(drawn, prior).cnxe, rel=1e-6)
+
+
+def test_bins_change_little() -> None:
+    table, prior = ten_queries(1, 1.5, noise=300), prior_of_beta(BETA)
+    whole = ByQuery.of([table], trials=NUMBER_OF_TRIALS, queries=QUERIES, bins=10**6)
+    assert len(whole.score) > 3000
+    few = ByQuery.of([table], trials=NUMBER_OF_TRIALS, queries=QUERIES)
+    assert len(few.score) <= 513
+    once = np.ones((1, 10))
+    values = [_least(one, once, NUMBER_OF_TRIALS, QUERIES, prior)[0][0] for one in (whole, few)]
+    assert values[0] == pytest.approx(cnxe_min(whole.trials, prior).cnxe, rel=1e-6)
+    assert values[1] == pytest.approx(values[0], abs=3e-4)
+    assert few.true.sum() == whole.true.sum()
+
+
+def test_a_better_system_is_told_from_a_worse_and_not_from_itself() -> None:
+    good, bad = ten_queries(1, 2.5), ten_queries(2, 0.3)
+    found = compared({"good": good, "same": good, "bad": bad})
+    values = {row.system: row for row in found.systems}
+    trials = Trials.of_aligned(good, trials=NUMBER_OF_TRIALS, queries=QUERIES)
+    assert values["good"].value == cnxe_min(trials, prior_of_beta(BETA)).cnxe
+    assert values["good"].interval.low < values["good"].value < values["good"].interval.high
+    same, worse, _ = found.pairs
+    assert (same.difference, same.p, same.p_holm) == (0.0, 1.0, 1.0)
+    assert worse.difference < 0
+    assert worse.interval.high < 0
+    assert worse.p == pytest.approx(2 / 201)
+    assert worse.p_holm == pytest.approx(6 / 201)
+    assert compared({"good": good, "same": good, "bad": bad}) == found
+    assert compared({"good": good, "bad": bad}, seed=1).pairs[0].interval != worse.interval
+
+
+def test_what_cannot_be_compared_is_told() -> None:
+    table = ten_queries(1, 1.0)
+    with raises(codes.DIFFERENT_REFERENCES):
+        compared({"one": table, "two": table.filter(table["ref_start"].is_null())})
+    with raises(codes.TOO_MANY_QUERIES):
+        compare_entropies({"one": [table]}, trials=NUMBER_OF_TRIALS, queries=3, prior=prior_of_beta(BETA))
+    with raises(codes.TOO_FEW_RESAMPLES, resamples=0):
+        compared({"one": table}, resamples=0)

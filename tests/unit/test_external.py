@@ -1,28 +1,290 @@
-"""Given frames are held against what the options say of them; what is wrong is told with file and key."""
+"""Frames of other programs: read back, held against what is said of them, damaged, or larger than they say."""
 
 from __future__ import annotations
 
 import socket
 import struct
+import sys
+from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import h5py
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from archives import write_ark
 
 from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
 from swsdist.core.codes import storage as storage_codes
-from swsdist.core.errors import FramesError, StorageError
+from swsdist.core.errors import DataError, FramesError, StorageError
 from swsdist.features.external import External
 from swsdist.features.extractors import create, from_recipe, identity, recipe, recipe_fingerprint, sources_of
 from swsdist.features.interface import Extractor, Precomputed, frame_shift, frames_seconds
 from swsdist.io.filesystem import Folder
 from swsdist.io.frames import archive
+from swsdist.io.frames.archive import find_items, read_item
 from swsdist.store.writing import write_tracks
 from swsdist.testing.conformance import check_precomputed
 from tests.support.coded import raises
+
+Frames = dict[str, np.ndarray]
+
+
+@pytest.fixture
+def frames() -> Frames:
+    """Frames of three keys, 5 numbers each."""
+    rng = np.random.default_rng(3)
+    return {key: rng.normal(size=(count, 5)).astype(np.float32) for key, count in (("b", 40), ("a", 7), ("c/d", 1))}
+
+
+def htk(
+    frames: np.ndarray, period: int = 100_000, kind: int = 6, compressed: bool = False, checked: bool = False
+) -> bytes:
+    """A parameter file as the HTK Book describes it."""
+    data, count, width = frames.astype(">f4").tobytes(), len(frames), 4 * frames.shape[1]
+    if compressed:
+        low, high = frames.min(axis=0), frames.max(axis=0)
+        factor = (2 * 32767 / (high - low)).astype(">f4")
+        offset = ((high + low) * 32767 / (high - low)).astype(">f4")
+        stored = np.rint(frames * factor - offset).astype(">i2")
+        data, count, width = factor.tobytes() + offset.tobytes() + stored.tobytes(), count + 4, 2 * frames.shape[1]
+    kind |= (0o2000 if compressed else 0) | (0o10000 if checked else 0)
+    return struct.pack(">iihh", count, period, width, kind) + data + (b"\x12\x34" if checked else b"")
+
+
+def npy(folder: Path, frames: Frames) -> Path:
+    for key, each in frames.items():
+        (folder / key).parent.mkdir(exist_ok=True)
+        np.save(folder / f"{key}.npy", each)
+    return folder
+
+
+def htk_folder(folder: Path, frames: Frames) -> Path:
+    for key, each in frames.items():
+        (folder / key).parent.mkdir(exist_ok=True)
+        (folder / f"{key}.htk").write_bytes(htk(each))
+    return folder
+
+
+def npz(folder: Path, frames: Frames) -> Path:
+    np.savez(folder / "f.npz", **frames)
+    return folder / "f.npz"
+
+
+def hdf5(folder: Path, frames: Frames) -> Path:
+    with h5py.File(folder / "f.h5", "w") as file:
+        for key, each in frames.items():
+            file.create_dataset(key, data=each, compression="gzip")
+    return folder / "f.h5"
+
+
+def parquet(folder: Path, frames: Frames) -> Path:
+    rows = {"doc_id": list(frames), "frames": [each.tolist() for each in frames.values()]}
+    schema = pa.schema({"doc_id": pa.string(), "frames": pa.list_(pa.list_(pa.float32()))})
+    pq.write_table(pa.table(rows, schema), folder / "f.parquet", row_group_size=2)
+    return folder / "f.parquet"
+
+
+def ark(folder: Path, frames: Frames) -> Path:
+    write_ark(folder / "f.ark", frames)
+    return folder / "f.ark"
+
+
+def scp(folder: Path, frames: Frames) -> Path:
+    write_ark(folder / "f.ark", frames, folder / "f.scp")
+    return folder / "f.scp"
+
+
+def ark_of_text(folder: Path, frames: Frames) -> Path:
+    lines = {key: "\n".join("  " + " ".join(map(str, row)) for row in each.tolist()) for key, each in frames.items()}
+    (folder / "f.ark").write_text("".join(f"{key}  [\n{rows} ]\n" for key, rows in lines.items()))
+    return folder / "f.ark"
+
+
+WRITERS = [npy, npz, htk_folder, hdf5, parquet, ark, scp, ark_of_text]
+
+
+def read_all(path: Path | str, **options: Any) -> Frames:
+    return {key: read_item(item, options.get("storage"))[0] for key, item in find_items(str(path), **options).items()}
+
+
+def same(found: Frames, frames: Frames) -> bool:
+    return found.keys() == frames.keys() and all(
+        each.shape == frames[key].shape and np.array_equal(each.astype(np.float32), frames[key])
+        for key, each in found.items()
+    )
+
+
+@pytest.mark.parametrize("write", WRITERS, ids=lambda one: one.__name__)
+def test_a_round_trip(tmp_path: Path, frames: Frames, write: Callable[[Path, Frames], Path], s3: Any) -> None:
+    path, place = write(tmp_path, frames), Folder(f"s3://{s3.bucket}/frames-{write.__name__}", s3.storage)
+    assert same(read_all(path), frames)
+    for name in Folder(str(tmp_path)).listing():
+        data = (tmp_path / name).read_bytes()
+        place.write_bytes(name, data.replace(f"{tmp_path}/".encode(), b"") if name.endswith(".scp") else data)
+    url = place.root if path.is_dir() else place.path(path.name)
+    assert same(read_all(url, storage=s3.storage), frames)
+    # In any order, and of a file that has changed since: rows of Parquet are read forward.
+    items = find_items(str(path))
+    for key in ("c/d", "a", "b", "a"):
+        assert np.array_equal(read_item(items[key])[0].astype(np.float32), frames[key])
+    write(tmp_path, {key: each + 1 for key, each in frames.items()})
+    changed = find_items(str(path))
+    assert all(changed[key].identity != items[key].identity for key in frames)
+    assert np.array_equal(read_item(changed["a"])[0].astype(np.float32), frames["a"] + 1)
+
+
+@pytest.mark.parametrize("kind", ["CM", "CM2", "CM3"])
+def test_compressed_archives(tmp_path: Path, kind: str) -> None:
+    """As Kaldi defines them: steps of the span; of CM broken lines through four marks a column. What lies behind is found."""
+    rng, rows, columns, least, span = np.random.default_rng(7), 50, 5, -3.5, 11.25
+    head = b"\0B" + kind.encode() + b" " + struct.pack("<ffii", least, span, rows, columns)
+    if kind == "CM":
+        marks = np.sort(rng.integers(0, 65536, (columns, 4)), axis=1)
+        codes = rng.integers(0, 256, (columns, rows))
+        codes[0, :4] = 0, 64, 192, 255
+        body = marks.astype("<u2").tobytes() + codes.astype("u1").tobytes()
+        places = least + span * marks / 65535
+        expected = np.stack([np.interp(one, [0, 64, 192, 255], at) for one, at in zip(codes, places, strict=True)], 1)
+    else:
+        most = 65535 if kind == "CM2" else 255
+        codes = rng.integers(0, most + 1, (rows, columns))
+        body = codes.astype("<u2" if kind == "CM2" else "u1").tobytes()
+        expected = least + span * codes / most
+    write_ark(tmp_path / "after.ark", {"z": np.ones((2, 5), np.float32)})
+    (tmp_path / "f.ark").write_bytes(b"a " + head + body + (tmp_path / "after.ark").read_bytes())
+    found = read_all(tmp_path / "f.ark")
+    assert list(found) == ["a", "z"]
+    assert found["a"].dtype == np.float32
+    assert np.allclose(found["a"], expected, rtol=0, atol=3e-6)
+
+
+def test_matrices_of_doubles_and_whole_numbers_in_text(tmp_path: Path) -> None:
+    wide = {"a": np.arange(12, dtype=np.float64).reshape(4, 3), "b": np.ones((2, 3))}
+    assert same(read_all(ark(tmp_path, wide)), wide)
+    (tmp_path / "t.ark").write_text("a  [\n  0 0.5\n  1e-3 2 ]\nb  [ 3 4 ]\n")
+    found = read_all(tmp_path / "t.ark")
+    assert found["a"].tolist() == [[0, 0.5], [0.001, 2]]
+    assert found["b"].tolist() == [[3, 4]]
+
+
+def test_rows_of_a_matrix(tmp_path: Path, frames: Frames) -> None:
+    scp(tmp_path, frames)
+    line = (tmp_path / "f.scp").read_text().splitlines()[0]
+    place = line.split()[1]
+    (tmp_path / "rows.scp").write_text(f"{line}[2:5]\n\nbeyond\t{place}[30:40]\nafter {tmp_path}/f.ark:999999\n")
+    items = find_items(str(tmp_path / "rows.scp"))
+    assert np.array_equal(read_item(items["b"])[0], frames["b"][2:6])
+    with raises(families.DAMAGED_FILE):
+        read_item(items["beyond"])
+    with raises(families.DAMAGED_FILE):
+        read_item(items["after"])
+
+
+def test_htk(tmp_path: Path, frames: Frames) -> None:
+    for compressed, checked in product((False, True), repeat=2):
+        (tmp_path / "b.mfc").write_bytes(htk(frames["b"], 125_000, 6, compressed, checked))
+        found, shift = read_item(find_items(str(tmp_path))["b"])
+        assert found.dtype == np.float32
+        assert np.abs(found - frames["b"]).max() < (1e-3 if compressed else 1e-9)
+        assert shift == pytest.approx(0.0125)
+    (tmp_path / "x.unknown").write_bytes(htk(frames["b"]))
+    assert same(read_all(tmp_path / "x.unknown", form="htk"), {"x": frames["b"]})
+    ones = np.ones((3, 5))
+    for data, code in (
+        (b"short", families.DAMAGED_FILE),
+        (htk(ones)[:-1], families.DAMAGED_FILE),
+        (htk(ones, kind=0), families.WRONG_KIND),
+        (htk(ones, kind=10), families.WRONG_KIND),
+        (htk(ones, kind=0o40006), None),  # _V
+        (struct.pack("<iihh", 3, 100_000, 20, 6) + bytes(60), families.DAMAGED_FILE),
+    ):
+        (tmp_path / "a.htk").write_bytes(data)
+        with pytest.raises(DataError) as error:
+            read_all(tmp_path / "a.htk")
+        assert error.value.where == str(tmp_path / "a.htk")
+        assert code is None or error.value.code == code.name
+
+
+def test_channels_and_binary_frames_in_parquet(tmp_path: Path, frames: Frames) -> None:
+    blobs = [each.astype("<f4").tobytes() for each in frames.values()]
+    rows = {"doc_id": ["x", "x", "y"], "channel": [1, 2, 1], "frames": blobs}
+    pq.write_table(pa.table(rows), tmp_path / "f.parquet")
+    found = read_all(tmp_path / "f.parquet")
+    assert list(found) == ["x-1", "x-2", "y"]
+    assert np.array_equal(found["x-2"].reshape(-1, 5), frames["a"])
+
+
+def test_what_is_refused(tmp_path: Path, frames: Frames) -> None:
+    def put(name: str, content: bytes | str = b"?") -> Path:
+        (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+        return tmp_path / name
+
+    def table(name: str, **columns: list[Any]) -> Path:
+        pq.write_table(pa.table(columns), tmp_path / name)
+        return tmp_path / name
+
+    listed, vector, both = scp(tmp_path, frames), tmp_path / "vector", tmp_path / "both"
+    whole, empty = (tmp_path / "f.ark").read_bytes(), tmp_path / "empty"
+    for folder in (vector, both, empty):
+        folder.mkdir()
+    npz(npy(both, frames), frames)
+    for path, code in (
+        (put("cut.ark", whole[:-5]), families.DAMAGED_FILE),
+        (put("header.ark", whole[:-30]), families.DAMAGED_FILE),
+        (put("pickle.ark", b"a PKL" + b"\x80\x04N."), families.DAMAGED_FILE),
+        (ark(vector, {"a": np.ones(5, np.float32)}), families.WRONG_KIND),
+        (put("command.scp", "a sox x.wav -t wav - |\n"), families.COMMAND_REFUSED),
+        (put("twice.scp", listed.read_text() * 2), families.DUPLICATE_NAME),
+        (both, families.AMBIGUOUS),
+        (empty, families.AMBIGUOUS),
+        (tmp_path / "gone.npz", families.MISSING_FILE),
+        (put("f.mat"), families.UNKNOWN_NAME),
+        (put("f.npz"), families.DAMAGED_FILE),
+        (put("f.h5"), families.DAMAGED_FILE),
+        (put("f.parquet"), families.DAMAGED_FILE),
+        (table("column.parquet", id=["a"]), families.MISSING_COLUMN),
+        (table("type.parquet", doc_id=["a"], frames=[1.0]), families.BAD_CELL),
+    ):
+        with raises(code, where=str(tmp_path)):
+            find_items(str(path))
+
+
+def test_a_list_of_what_is_not_there_or_cut_off(tmp_path: Path, frames: Frames) -> None:
+    path = scp(tmp_path, frames)
+    path.write_text(path.read_text() + "z gone.ark:7\n")
+    whole = (tmp_path / "f.ark").read_bytes()
+    (tmp_path / "f.ark").write_bytes(whole[:-5])
+    items = find_items(str(path))
+    assert (items["z"].identity, items["z"].file) == ("missing", str(tmp_path / "gone.ark"))
+    assert np.array_equal(read_item(items["a"])[0], frames["a"])
+    with raises(families.DAMAGED_FILE):
+        read_item(items["c/d"])
+
+
+def test_a_library_that_is_not_installed(tmp_path: Path, frames: Frames, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told before any work; archives of text need none."""
+    path, text = hdf5(tmp_path, frames), ark_of_text(tmp_path, frames)
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with raises(families.NOT_INSTALLED) as error:
+        find_items(str(path))
+    assert error.value.remedy == "pip install 'swsdist[hdf5]'"
+    assert same(read_all(text), frames)
+
+
+def test_a_folder_of_another_form_than_is_said(tmp_path: Path, frames: Frames) -> None:
+    for name in ("a.npy", "b.npy", "notes.txt"):
+        (tmp_path / name).write_bytes(b"")
+    with raises(families.EMPTY_INPUT, form="htk"):
+        find_items(str(tmp_path), "htk")
+    npz(tmp_path, frames).rename(tmp_path / "a.npy")  # several arrays under the name of one
+    with raises(families.DAMAGED_FILE):
+        read_item(find_items(str(tmp_path), form="npy")["a"])
 
 
 def given(folder: Path, **options: Any) -> Precomputed:

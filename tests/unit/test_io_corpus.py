@@ -14,7 +14,6 @@ import pytest
 import soundfile
 
 from swsdist.audio.reader import MARKER
-from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.codes import families
 from swsdist.core.errors import AudioError, TableError
 from swsdist.core.types import CORPUS, QUERIES, REFERENCES
@@ -124,9 +123,9 @@ def test_odd_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = read_documents(str(tmp_path), notices=notices)
     assert found["doc_id"].to_pylist() == ["deep/good", "good", "pipe"]
     assert dict(zip(found["doc_id"].to_pylist(), found["duration"].to_pylist(), strict=True))["pipe"] is None
-    told = {notice.code.name: notice.first for notice in notices.entries.values()}
-    assert "secret (Permission denied)" in told[corpora_codes.UNREADABLE_FOLDER.name]
-    assert "caf\\udce9.wav" in told[corpora_codes.FILE_NAME_NOT_UTF8.name]
+    told = " ".join(notice.first for notice in notices.entries.values())
+    assert "secret (Permission denied)" in told
+    assert "caf\\udce9.wav" in told
 
 
 def test_what_swsdist_wrote_is_no_recording(tmp_path: Path) -> None:

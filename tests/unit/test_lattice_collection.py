@@ -1,13 +1,20 @@
-"""Files of lattices in a folder: formats, preferences, tasks, names of documents."""
+"""Files of lattices in a folder: formats, preferences, tasks, names of documents; postings of shards."""
 
 from __future__ import annotations
 
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
+import swsdist
+from swsdist.chains.lattices.inputs import LatticeInputs
+from swsdist.chains.lattices.recordings import FileSource
+from swsdist.config import config_from_dict
 from swsdist.core.codes import families
 from swsdist.io.filesystem import Folder
 from swsdist.lattices import collection
@@ -22,9 +29,15 @@ from swsdist.lattices.collection import (
     speakers_in,
     tiers_of,
 )
-from swsdist.lattices.lattice import Broken, Origin
+from swsdist.lattices.lattice import Broken, Origin, Word, transcript
+from swsdist.lattices.packed import Recipe, pack
+from swsdist.pipeline.chain_run import StepSelection
+from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.entries import LatticeFormatEntry
 from swsdist.registry.registries import LATTICE_FORMATS
+from swsdist.store.lattice_shards import LatticeShardWriter, lattices_name, postings_of, read_lattices
+from swsdist.store.manifest import File
+from swsdist.store.memory import Memory
 from tests.support.coded import raises
 from tests.support.lattices import COMPACT_TEXT
 
@@ -157,3 +170,74 @@ def test_a_table_beside_a_recording_has_tiers_and_speakers(tmp_path: Path) -> No
     tiers, _ = tiers_of(files["both"], Folder(str(tmp_path)))
     assert [(tier.name, tier.speaker) for tier in tiers] == [("text", "Anna"), ("text", "Ben"), ("text", "")]
     assert speakers_in(str(tmp_path), {}) == {f"{tmp_path}/talk": "Anna"}
+
+
+TWO_WORDS = "talk 1 0.0 0.5 hello 0.5\nother 1 0.0 0.5 bye\n"
+HALF_A_SECOND = "1\n00:00:00,000 --> 00:00:00,500\nhello\n"
+
+
+def test_a_document_has_its_first_lattice(tmp_path: Path) -> None:
+    """The second of a document is rejected, and not searched, also where both would be in one shard."""
+    folder = tmp_path / "transcripts"
+    folder.mkdir()
+    (folder / "a.ctm").write_text(TWO_WORDS)
+    (folder / "talk.srt").write_text(HALF_A_SECOND)
+    config: dict[str, Any] = {"run": str(tmp_path / "run"), "chain": "lattices", "corpus": {"documents": str(folder)}}
+    config |= {"search": {"method": "lattice"}, "calibrate": {"steps": []}, "executor": {"kind": "serial"}}
+    swsdist.run(config, selection=StepSelection(until="index"))
+    hits = swsdist.search(str(tmp_path / "run/store"), "hello")
+    assert hits[["doc_id", "score"]].to_numpy().tolist() == [["talk", 0.5]]
+    rejected = pd.read_parquet(next((tmp_path / "run/store").glob("rejected-*.parquet")))
+    assert rejected[["id", "reason"]].to_numpy().tolist() == [["talk", "duplicate-lattice"]]
+    assert Path(rejected["path"][0]).name == "talk.srt"
+
+
+def test_recordings_beside_transcripts_are_not_left_out(tmp_path: Path) -> None:
+    for name, content in (("talk.srt", HALF_A_SECOND), ("talk.WAV", ""), ("notes.txt", "of June\n")):
+        (tmp_path / name).write_text(content)
+    config = config_from_dict({"run": "run", "chain": "lattices", "corpus": {"documents": str(tmp_path)}})
+    inputs = LatticeInputs(config, Ledger(Folder(config.run)))
+    source = inputs.source
+    assert isinstance(source, FileSource)
+    assert [Path(file.path).name for file in source.files] == ["talk.srt"]
+    assert [(Path(item.first).name, item.count) for item in inputs.notices.requested.values()] == [("notes.txt", 1)]
+    assert source.table()["path"].to_pylist() == [str(tmp_path / "talk.WAV")]
+
+
+@pytest.fixture
+def shard(tmp_path: Path) -> tuple[Folder, dict[str, File]]:
+    """Three documents: `to be`, `be be`, `or`."""
+    folder = Folder(str(tmp_path))
+    writer = LatticeShardWriter(folder, lattices_name("x", 0))
+    for k, text in enumerate(("to be", "be be", "or")):
+        words = [Word(word, place, place + 0.5, 0.75) for place, word in enumerate(text.split())]
+        writer.append(f"d{k}", 1, pack(transcript(f"d{k}", words), Recipe()))
+    written = writer.publish()
+    assert (written.documents, written.labels) == (3, 3)
+    return folder, {"lattices": File(*written.lattices), "postings": File(*written.postings)}
+
+
+def test_postings_are_of_the_labels_that_are_wanted(shard: tuple[Folder, dict[str, File]]) -> None:
+    everything = postings_of(*shard)
+    assert list(everything.numbers) == ["be", "or", "to"]
+    assert sorted(everything.numbers.values()) == [1, 2, 3]
+    assert {text: rows.tolist() for text, rows in everything.rows.items()} == {"be": [0, 1], "or": [2], "to": [0]}
+    some = postings_of(*shard, {"or", "not", "a", "zoo"})
+    assert some.numbers == {"or": everything.numbers["or"]}
+    assert some.rows["or"].tolist() == [2]
+    assert some.labels == everything.labels == 3
+    assert postings_of(*shard, {"zoo"}).numbers == {}
+
+
+def test_row_groups_stay_in_memory(shard: tuple[Folder, dict[str, File]]) -> None:
+    memory = Memory(1 << 20)
+    (first,) = (lattices for _, lattices in read_lattices(*shard, memory=memory))
+    left = memory.room
+    assert left < 1 << 20
+    (again,) = (lattices for _, lattices in read_lattices(*shard, memory=memory))
+    assert memory.room == left
+    assert again.doc_ids == first.doc_ids == ["d0", "d1", "d2"]
+    for one, other in zip(first[3:], again[3:], strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert np.shares_memory(first.steps, again.steps)
+    assert list(read_lattices(*shard, rows=np.zeros(3, bool), memory=memory)) == []

@@ -236,7 +236,7 @@ def test_scales_and_bases(tmp_path: Path) -> None:
         return lattice_of([htk_of(path, two.format(head, first, second))])
 
     for base, values in (("10", math.log10), ("2", math.log2), ("0", float)):
-        texts = [f"a={values(a)} l={values(l)}" for a, l in ((0.25, 1.0), (0.5, 0.125))]
+        texts = [f"a={values(sound)} l={values(words)}" for sound, words in ((0.25, 1.0), (0.5, 0.125))]
         assert costs(read(f" base={base}", *texts))[0] == pytest.approx([math.log(4), math.log(16)])
     for scale, expected in (("", [1, 5]), (" ngscale=0.5", [0.5, 2.5])):
         assert read(scale, "a=-1 n=-1", "a=-1 n=-5").graph.tolist() == expected
