@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import itertools
 import signal
@@ -19,10 +18,8 @@ import soxr
 from swsdist.audio import reader, streams
 from swsdist.audio.formats import ffmpeg
 from swsdist.audio.reader import AudioInfo, probe, read_blocks
-from swsdist.audio.streams import sha256
 from swsdist.core.codes import audio as codes
 from swsdist.core.errors import AudioError, CutOffError
-from swsdist.io.filesystem import Folder
 from tests.support.coded import raises
 
 FORMATS = {
@@ -126,21 +123,6 @@ def test_rates_and_cuts(tmp_path, kind, rate, monkeypatch):
         assert np.array_equal(np.concatenate(blocks), found)
         assert {len(block) for block in blocks[:-1]} <= {round(block_seconds * 16000)}
         assert 0 < len(blocks[-1]) <= round(block_seconds * 16000)
-
-
-def test_s3_reads_as_local_does(tmp_path, s3):
-    folder = Folder(f"s3://{s3.bucket}/audio", s3.storage)
-    for kind in ("wav16", "flac", "vorbis", "mp3", "sphere"):
-        path = write(tmp_path, kind, sweep(5, 16000))
-        folder.write_bytes(kind, Path(path).read_bytes())
-        url = folder.path(kind)
-        assert probe(url, s3.storage) == probe(path)
-        assert np.array_equal(read(url, storage=s3.storage), read(path))
-        assert np.array_equal(read(url, start=2, end=3, storage=s3.storage), read(path, start=2, end=3))
-        assert sha256(url, s3.storage) == sha256(path) == hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    assert reason(folder.path("nothing.wav"), storage=s3.storage) == codes.MISSING_RECORDING.name
-    folder.write_bytes("empty", b"")
-    assert reason(folder.path("empty"), storage=s3.storage) == codes.EMPTY_RECORDING.name
 
 
 @pytest.mark.parametrize("kind", FORMATS)

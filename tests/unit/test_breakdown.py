@@ -1,4 +1,4 @@
-"""Breakdowns by hand."""
+"""Breakdowns by hand, and what a dash says: why there is no value."""
 
 from __future__ import annotations
 
@@ -12,6 +12,17 @@ import pytest
 from swsdist.core.codes import families
 from swsdist.core.codes import score as codes
 from swsdist.core.types import REFERENCES, TERMS, TRIALS
+from swsdist.evaluation.evaluate import evaluate, more_values, values
+from swsdist.evaluation.reading import make_task
+from swsdist.evaluation.scoring_task import make_system
+from swsdist.registry.registries import MEASURES
+from swsdist.report.costs import factors
+from swsdist.report.data import Measures, quantity_of
+from swsdist.report.evaluation import measures_table
+from swsdist.report.page import measures_table as of_run
+from swsdist.report.page import resource_lines
+from swsdist.report.summary import NOTHING, undefined_note, undefined_reasons
+from swsdist.report.tables import Table, latex, markdown, text_lines
 from swsdist.score.compare.breakdown import (
     Aligned,
     breakdown,
@@ -25,6 +36,7 @@ from swsdist.score.compare.breakdown import (
     unit_bins,
     word_counts,
 )
+from swsdist.score.events import why_undefined
 from swsdist.score.measures.twv import PER_TERM, per_term
 from tests.support.coded import raises
 
@@ -170,13 +182,13 @@ def test_documents_restrict_references_false_alarms_and_trials() -> None:
     assert es["twv"] == pytest.approx(((1 - 1 - 10 / 100) + 1) / 2)
     assert es["total"] is None
     twice = pa.concat_tables([DOCUMENTS, pa.table({"doc_id": ["d1"], "seconds": [1.0], "language": ["es"]})])
-    for documents, code, values in (
+    for documents, code, told in (
         (DOCUMENTS.drop_columns("language"), codes.ABSENT_COLUMN, {"column": "language"}),
         (DOCUMENTS.slice(1), codes.UNSEARCHED_DOCUMENT, {"doc_id": "d1"}),
         (twice, families.CONFLICTING_ROWS, {"doc_id": "d1", "column": "language"}),
         (DOCUMENTS.set_column(1, "seconds", pa.array([0.0, 51.0, 50.0])), families.MISMATCH, {"seconds": 0.0}),
     ):
-        with raises(code, **values):
+        with raises(code, **told):
             by_language(documents)
 
 
@@ -189,3 +201,52 @@ def test_columns_that_can_be_made() -> None:
     assert durations == [{"query_id": "a", "duration": pytest.approx(0.6)}, {"query_id": "b", "duration": 1.0}]
     terms = pa.Table.from_pylist([{"query_id": "a", "term": "new  york city"}, {"query_id": "b", "term": "b"}], TERMS)
     assert word_counts(terms)["words"].to_pylist() == [3, 1]
+
+
+def test_every_measure_says_when_it_is_not_defined() -> None:
+    for name in MEASURES:
+        keys = [one.key for one in MEASURES[name].gives]
+        told = why_undefined(dict.fromkeys(keys))
+        assert list(told) == keys
+        assert not any("does not say" in why for why in told.values())
+        assert why_undefined(dict.fromkeys(keys, 0.5)) == {}
+        assert why_undefined({keys[0]: math.nan}) == {keys[0]: told[keys[0]]}
+    found = undefined_reasons({"auc": None, "map": 0.5, "fom": None, "eer": None, "otwv_pmiss": None})
+    assert list(found) == ["AUC", "EER", "FOM"]
+    assert undefined_note(found).count(NOTHING) == 2  # reasons that are the same are told once
+    assert undefined_note({}) == ""
+    names = {"pooled_pair_auc": "pooled pair AUC", "p_at_10": "P@10", "of_another_package": "of another package"}
+    assert {name: quantity_of(name).name for name in names} == names
+
+
+def test_a_table_with_a_dash_says_what_it_means() -> None:
+    table = Table("Points", ["point", "mtwv"], [["a", "0.5"], ["b", NOTHING]], "Of lists.")
+    told = table.footnote.removeprefix("Of lists. –")
+    assert len(told) > 9
+    assert text_lines(table)[-1].endswith(told)
+    assert all(told in written for written in (markdown([table]), latex([table])))
+    assert Table("Points", ["point"], [["a"]], "Of lists.").footnote == "Of lists."
+    lines = {line[:10].strip(): line for line in resource_lines(factors(index_cpu_s=10.0, audio_s=100.0))}
+    known = {name: "not known" not in lines[name] for name in ("ISF", "SSF, hours", "PL")}
+    assert known == {"ISF": True, "SSF, hours": False, "PL": False}
+
+
+@pytest.mark.parametrize(("seconds", "pfa"), [(10.0, None), (100.0, 40 / 95)])
+def test_no_rate_is_above_one(seconds: float, pfa: float | None) -> None:
+    """NIST's programs count the false alarms of all queries against the trials of one: what comes of it is told as none."""
+    rows = [(f"q{query}", f"d{k}", 0.0, 0.5, 0.1 * (k == 9) + 0.01 * k) for query in range(5) for k in range(1, 10)]
+    columns = dict(zip(("query_id", "doc_id", "start", "end", "score"), zip(*rows, strict=True), strict=True))
+    true = {name: columns[name][8::9] for name in ("query_id", "doc_id", "start", "end")}
+    true["doc_id"] = ["d1"] * 5  # the last of each list: all false alarms stand before it
+    result = evaluate(make_task(true, total_seconds=seconds, protocol="sws2013"), make_system(columns))
+    found = {**values(result), **more_values(result)}
+    assert found["pooled_maximum"] > 0
+    assert found["pooled_maximum_pfa"] == (None if pfa is None else pytest.approx(pfa))
+    assert found["pooled_maximum_pmiss"] == 0
+    table = measures_table(result, found)
+    assert ("occurrence-weighted maximum Pfa", NOTHING) in table.rows or pfa is not None
+    assert table.footnote.endswith(" –: not defined.")  # ATWV is not: no decisions
+    page = of_run(Measures.of(found, calibration="none"))
+    (row,) = [row for row in page.rows if row[0] == "occurrence-weighted maximum"]
+    assert row[4] == (NOTHING if pfa is None else f"{pfa:.6f}")
+    assert ("occurrence-weighted maximum Pfa" in page.footnote) == (pfa is None)

@@ -18,7 +18,7 @@ from swsdist.core.codes import families
 from swsdist.core.codes import score as codes
 from swsdist.core.types import TRIALS
 from swsdist.report.comparing import p_value, paper_table
-from swsdist.report.plots.curves import Estimate, Line, Mark, det_svg, differences_svg, forest_svg
+from swsdist.report.plots.curves import Estimate, differences_svg, forest_svg
 from swsdist.report.plots.svg import shortened
 from swsdist.report.tables import Table, text_lines
 from swsdist.score.compare.bootstrap import DocumentCounts, bootstrap_documents, bootstrap_terms, draws_of
@@ -361,25 +361,6 @@ def test_a_table_fits_the_screen_and_loses_nothing(width: int) -> None:
     # The label stands beside each block of columns, on as many lines as it takes.
     words = "".join(line[: min(30, width - 20)].strip() for line in lines)
     assert long.replace(" ", "") in words.replace(" ", "")
-
-
-def test_a_legend_beside_the_curves_covers_none() -> None:
-    lines = [
-        Line(f"system {k}", [0.001, 0.01, 0.1], [0.9, 0.5, 0.1], (Mark("ATWV", 0.01, 0.5), Mark("MTWV", 0.1, 0.1)))
-        for k in range(9)
-    ]
-    plot = ElementTree.fromstring(det_svg(lines, legend_width=300))
-    assert plot.get("width") == "940"
-    box = plot.find(f"{SVG}rect[@class='paper']")
-    assert float(box.get("x", "")) >= 640
-    assert float(box.get("y", "")) + float(box.get("height", "")) <= float(plot.get("height", ""))
-    paths = [path for path in plot.findall(f"{SVG}path") if "line line" in path.get("class", "")]
-    styles = [path.get("stroke-dasharray") for path in paths]
-    assert len(styles) == 9
-    assert len({*styles[:8]}) == 8  # told apart without colour
-    shapes = [group[0] for group in plot.findall(f"{SVG}g")[1:] if len(group) and group[0].get("fill") != "none"]
-    drawn = [shape.get("d") or shape.tag + str(sorted(shape.attrib)) for shape in shapes[:16:2]]
-    assert len({*drawn}) == 8
 
 
 def test_a_paper_marks_what_is_worse_than_the_best() -> None:

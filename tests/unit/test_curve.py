@@ -165,18 +165,6 @@ def test_detections_lie_on_the_curve(place: Path, name: str, documents_by: str) 
         assert cells["distance"].mean() == pytest.approx(-row["score"])
 
 
-def test_frames_that_are_left_out(place: Path) -> None:
-    store, query = str(place / "run" / "store"), str(place / "hello.wav")
-    how = {"options": {"drop": {"track": "mfcc", "columns": [13, 14], "above": 0.5}}, "trim": False}
-    for hit in swsdist.search(store, query, top=9, **how).to_dict("records"):
-        found = swsdist.curve(store, query, hit["doc_id"], **how)
-        assert len(found) < len(swsdist.curve(store, query, hit["doc_id"], trim=False))
-        row = found[np.isclose(found["end"], hit["end"])].iloc[0]
-        assert (row["cost"], row["frames"], row["start"]) == (hit["cost"], hit["frames"], hit["start"])
-        times = swsdist.warping_path(store, query, hit["doc_id"], hit["end"], **how)["time"]
-        assert (times.iloc[0], times.iloc[-1]) == (hit["start"], pytest.approx(hit["end"] - 0.01))
-
-
 def test_columns_and_missing_values(place: Path) -> None:
     found = swsdist.curve(swsdist.open_store(str(place / "run" / "store")), str(place / "hello.wav"), "d1", trim=False)
     assert list(found.columns) == ["start", "end", "score", "cost", "frames"]

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 import soundfile
 
@@ -19,7 +18,6 @@ from swsdist.core.errors import ConfigError, DataError, UserError
 from swsdist.core.types import DETECTIONS
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.searcher.queries import parse_query
-from swsdist.searcher.searcher import Searcher
 from swsdist.store.reading import Store
 from tests.support.coded import raises
 
@@ -210,30 +208,6 @@ def test_documents_of_the_store_are_queries(place: Path, tmp_path: Path) -> None
     assert best[["doc_id", "start"]].tolist() == ["talk", 1.0]
     with raises(families.UNKNOWN_NAME, doc_id="talk", channel=2):
         swsdist.search(run, "talk#2:0-1", trim=False)
-
-
-def test_a_table_of_queries(store: Store, place: Path) -> None:
-    columns = {"path": [str(place / "audio" / "d2.wav")] * 3, "start": [1.0, 2.0, 0.5], "end": [1.6, 2.5, 1.1]}
-    table = pd.DataFrame({"query_id": ["q", "q", "p"], **columns})
-    found = swsdist.search(store, table, top=4, trim=False)
-    assert sorted(set(found["query_id"])) == ["p", "q"]
-    assert {1, 2} >= set(found[found["query_id"] == "q"]["example"])
-    same = Searcher(store, trim=False).search(pa.Table.from_pandas(table, preserve_index=False), 4)
-    assert same.equals(found)
-
-
-@pytest.mark.parametrize("how", ["best", "mean", "template"])
-def test_several_examples(store: Store, place: Path, how: str) -> None:
-    """The same moment cut three ways: all find it, and first. A path has the frames of the cut that found it."""
-    places = [(1.0, 1.6), (1.02, 1.58), (0.98, 1.62)]
-    path = str(place / "audio" / "d2.wav")
-    rows = pd.DataFrame([{"query_id": "q", "path": path, "start": start, "end": end} for start, end in places])
-    hits = swsdist.search(store, rows, options={"examples": how}, top=3, trim=False)
-    assert len(hits) == 3
-    assert hits["score"].is_monotonic_decreasing
-    best = hits.iloc[0]
-    assert best["doc_id"] == "d2"
-    assert (best["start"], best["end"]) == (pytest.approx(1.0, abs=0.06), pytest.approx(1.6, abs=0.06))
 
 
 # -- what cannot be ---------------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import importlib.util
 import itertools
 import wave
 from collections import defaultdict
@@ -16,16 +15,10 @@ from swsdist.corpora.documents import part_of, read_documents
 from swsdist.io.nist.ctm import read_ctm
 from swsdist.io.nist.termlist import read_termlist
 from tests.support.english.corpus import digest, make
-from tests.support.english.errors import word_errors
-from tests.support.english.grammar import sentences, vocabulary
-from tests.support.english.speech import RATE, lacking, words_of
-from tests.support.english.terms import choose_terms, phrase_counts
+from tests.support.english.speech import RATE, lacking
 
 HOURS = 0.02
 
-needs_pocketsphinx = pytest.mark.skipif(
-    importlib.util.find_spec("pocketsphinx") is None, reason="needs pocketsphinx: pip install -e '.[dev]'"
-)
 
 #: A word or phone, start and end in ms.
 Spans = dict[str, list[tuple[str, int, int]]]
@@ -104,60 +97,3 @@ def test_the_house_reads_it(corpus: Path) -> None:
     terms = read_termlist(str(config.corpus.queries)).terms.to_pylist()
     listed = [(row["query_id"], row["text"]) for row in rows(corpus / "terms.csv")]
     assert [(row["query_id"], row["term"]) for row in terms] == listed
-
-
-def test_sentences_and_terms_of_an_hour() -> None:
-    """Terms are mostly rare, mostly one word, ten that no recogniser knows."""
-    texts = list(itertools.islice(sentences(1), 864))
-    assert len(set(texts)) == len(texts)
-    assert texts[:20] != list(itertools.islice(sentences(2), 20))
-    documents = [words_of(text) for text in texts]
-    terms, counts = choose_terms(documents, 1), phrase_counts(documents)
-    assert terms == choose_terms(documents, 1)
-    assert len(terms) == len(set(terms)) == 120
-    assert sum(1 <= counts[term] <= 5 for term in terms) >= 90
-    assert len(set(terms) & set(vocabulary()["unknown"])) == 10
-
-
-def test_word_errors() -> None:
-    for reference, hypothesis, errors in (
-        ("a b c", "a b c", 0),
-        ("a b c", "", 3),
-        ("a b c", "a x c", 1),
-        ("a b c d", "b c d e", 2),
-        ("a b", "b a", 2),
-        ("the cat sat on the mat", "a cat sat the mat mat", 3),
-    ):
-        assert word_errors(reference.split(), hypothesis.split()) == errors
-        assert word_errors(hypothesis.split(), reference.split()) == errors
-
-
-@needs_pocketsphinx
-def test_the_recogniser_knows_all_words_but_the_unknown() -> None:
-    from tests.support.english.recognition import word_decoder
-
-    decoder = word_decoder()
-    model = decoder.get_lm()
-    nothing = model.prob(["skelvorn"])
-    for kind, phrases in vocabulary().items():
-        words = {word for phrase in phrases for word in phrase.split()}
-        known = {word for word in words if decoder.lookup_word(word) and model.prob([word]) > nothing}
-        assert known == (set() if kind == "unknown" else words), kind
-
-
-@pytest.mark.slow
-@needs_pocketsphinx
-def test_recognition_does_not_depend_on_order_and_jobs(corpus: Path, tmp_path: Path) -> None:
-    from tests.support.english import recognition
-
-    names = [row["doc_id"] for row in rows(corpus / "documents.csv")][:2]
-    made = []
-    for chosen, jobs in ((names, 1), (names[::-1], 2)):
-        folder = tmp_path / f"lattices{jobs}"
-        documents = list(recognition.recognise(corpus, chosen, folder, recognition.phone_decoder, jobs))
-        assert [document.name for document in documents] == chosen
-        assert all(document.words for document in documents)
-        recognition.write_transcripts(sorted(documents), folder / "words.ctm")
-        made.append(digest(folder))
-        assert {row["doc_id"] for row in read_ctm(str(folder / "words.ctm")).to_pylist()} == set(names)
-    assert made[0] == made[1]

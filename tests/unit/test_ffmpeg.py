@@ -16,7 +16,6 @@ import soundfile
 from swsdist.audio import reader
 from swsdist.audio.formats import ffmpeg
 from swsdist.audio.reader import AudioInfo, probe, read_blocks
-from swsdist.audio.streams import sha256
 from swsdist.core.codes import audio as codes
 from swsdist.core.errors import AudioError, CutOffError
 from swsdist.corpora.documents import read_documents, readable_endings
@@ -187,15 +186,6 @@ def test_what_decoded_is_known(made, sound: Path, tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(Path(made(name)).read_bytes())
     rows = [(row["doc_id"], row["channel"], row["duration"]) for row in read_documents(str(tmp_path)).to_pylist()]
     assert rows == [(name, channel, 4.0) for name in ("alac", "flac") for channel in (1, 2)]
-
-
-def test_s3_reads_as_local_does(made, sound: Path, s3) -> None:
-    path, folder = made("alac.m4a"), Folder(f"s3://{s3.bucket}/ffmpeg", s3.storage)
-    folder.write_bytes("a.m4a", Path(path).read_bytes())
-    url = folder.path("a.m4a")
-    assert np.array_equal(read(url, storage=s3.storage), read(str(sound)))
-    assert np.array_equal(read(url, start=1, end=2, storage=s3.storage), read(path, start=1, end=2))
-    assert sha256(url, s3.storage) == sha256(path)
 
 
 @pytest.mark.slow
