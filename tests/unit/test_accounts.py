@@ -1,7 +1,5 @@
 """Journals as records, CPU time of child processes, GPU memory, and what a node is."""
 
-from __future__ import annotations
-
 import json
 import platform
 import re

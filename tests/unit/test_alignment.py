@@ -1,7 +1,5 @@
 """Words of a given text take the places of what is heard, and none where something else is said."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from pathlib import Path

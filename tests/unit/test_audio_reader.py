@@ -1,7 +1,5 @@
 """Recordings of all formats, whole and in places; every kind of bad file; and memory that does not grow."""
 
-from __future__ import annotations
-
 import io
 import itertools
 import signal

@@ -1,7 +1,5 @@
 """Recordings that a command writes, of archives, on S3, in places kept; MP3s that complain; clips."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """How high a recording's sound reaches, and the band that a collection has in common."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The benchmarks' own logic: rows, tables, corpora made from others, AUC, halves; and that each one's --help works."""
 
-from __future__ import annotations
-
 import csv
 import json
 import runpy

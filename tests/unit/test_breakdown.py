@@ -1,7 +1,5 @@
 """Breakdowns by hand, and what a dash says: why there is no value."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

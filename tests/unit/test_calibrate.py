@@ -1,7 +1,5 @@
 """Thresholds, probabilities, KST and STO: fitted on other queries, applied, in a run and alone, written and read back."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -19,7 +17,7 @@ import swsdist
 from swsdist.api import RunResult
 from swsdist.calibrate.procedure import Procedure, by_fold, decide, fit_procedure, fold_of, make_steps
 from swsdist.calibrate.statistics import Tally
-from swsdist.calibrate.steps.by_term import PosteriorSums, Thresholding
+from swsdist.calibrate.steps.by_term import Thresholding
 from swsdist.calibrate.steps.interface import STEPS_SCHEMA, TwvParameters
 from swsdist.calibrate.steps.logistic import Logistic, LogisticStep, fit_logistic
 from swsdist.config import config_from_dict
@@ -314,29 +312,6 @@ def test_what_is_scored_is_what_is_exported(place: Path, method: str, protocol: 
         assert (measures["mtwv"], measures["mtwv_threshold"]) == (best.twv, best.threshold)
         assert {0.0 <= score <= 1.0 for _, score, _ in decided(result)} == {True}
         assert {yes for *_, yes in decided(result)} == {True, False}
-
-
-@pytest.mark.slow
-def test_kst_of_the_folds_own_logistic(place: Path) -> None:
-    """Each query's scores are the q-normed ones through the logistic of its fold, then KST with S(w) over its list."""
-    plain = run(place, steps=STEPS["q-norm"]).detections()
-    result = run(place, steps=STEPS["kst"], alpha=1.2)
-    data = calibration_file(result).read_bytes()
-    steps = Procedure.from_run(data)
-    assert ([step.name for step in steps.steps], steps.thresholds) == (["logistic", "kst"], (0.5,))
-    assert (steps.fit, steps.point, steps.steps[1].options.alpha) == ("crossfit", (18, 1.0), 1.2)
-    assert {"aligned", "queries", "trials", "beta"} <= set(steps.trained_on)
-    logistics = [Logistic(model["slope"], model["offset"]) for model in steps.models[0]]
-    assert len(logistics) == 5
-    how = Thresholding("kst", 18, 1.0, 1.2)
-    expected = set()
-    for query, rows in plain.groupby("query_id"):
-        p = logistics[fold_of(str(query), 5)].probability(rows["score"])
-        sums = PosteriorSums({"q": sum(round(v * 2**62) for v in p.tolist())}).values(["q"])
-        scores = how.normalised(p, np.repeat(sums, len(p)))
-        expected |= {(query, score, score >= 0.5) for score in scores.tolist()}
-    assert decided(result) == expected
-    assert result.measures()["atwv_thresholds"] == [0.5]
 
 
 @pytest.mark.slow

@@ -1,7 +1,5 @@
 """Chains, stages, ledger, on a chain of three small stages: what a stranger's chain can rely on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple

@@ -1,7 +1,5 @@
 """Comparison of systems, by hand and against scipy; of entropies; its plots and words."""
 
-from __future__ import annotations
-
 import math
 import tracemalloc
 import xml.etree.ElementTree as ElementTree

@@ -1,7 +1,5 @@
 """Compiled code is kept on disk: met again by the next process, wherever it can be written, whoever else starts."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A config becomes a Config, or one error that tells all that is wrong, where, and what was meant; and back."""
 
-from __future__ import annotations
-
 import pickle
 import re
 import textwrap

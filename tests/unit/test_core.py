@@ -1,7 +1,5 @@
 """Errors, names that follow from content, seconds and frames."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Documents, queries and references from tables, folders and data sets: told by their content, and how they must fit."""
 
-from __future__ import annotations
-
 import errno
 import gzip
 import io

@@ -1,7 +1,5 @@
 """A corpus of arrays is one of files: the same run, and what is no recording is refused with its name."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

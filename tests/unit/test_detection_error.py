@@ -1,7 +1,5 @@
 """Cross entropy and bands of DET curves: worked numbers, the censored rule, and what has no value."""
 
-from __future__ import annotations
-
 import math
 import pickle
 from typing import Any

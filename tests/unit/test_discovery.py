@@ -1,7 +1,5 @@
 """Term discovery: files of classes, the word list and its page, read back with the readers of others."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import xml.etree.ElementTree as ElementTree

@@ -1,7 +1,5 @@
 """LDA, HLDA, labels of frames, and phones by the components of a mixture: as defined, the same on any cut."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Frames that search.drop leaves out, and the mean of a short query: what is found is as defined."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Edit distances against their definition; the method lattice-edits; terms as one automaton."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from itertools import combinations, pairwise, product
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The English corpus: it is the same bytes again, its times fit each other, and its terms are where the words are."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 import wave

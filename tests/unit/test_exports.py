@@ -1,7 +1,5 @@
 """ELAN files, TextGrids, label tracks and lists for the NIST programs, opened with other readers than wrote them."""
 
-from __future__ import annotations
-
 import math
 import random
 import re

@@ -1,7 +1,5 @@
 """Frames of other programs: read back, held against what is said of them, damaged, or larger than they say."""
 
-from __future__ import annotations
-
 import io
 import socket
 import struct
@@ -30,7 +28,8 @@ from swsdist.features.fitting.files import read_totals
 from swsdist.features.fitting.interface import Model, load_model
 from swsdist.features.interface import Extractor, Precomputed, frame_shift, frames_seconds
 from swsdist.io.filesystem import Folder
-from swsdist.io.frames import archive, hdf5_files, numpy_files
+from swsdist.io.frames import archive, numpy_files
+from swsdist.io.frames import hdf5 as hdf5_files
 from swsdist.io.frames.archive import find_items, read_item
 from swsdist.store.writing import write_tracks
 from swsdist.testing.conformance import check_precomputed

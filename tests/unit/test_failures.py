@@ -1,7 +1,5 @@
 """Folders, local and on S3, errors of both, and names that do not lead out of them."""
 
-from __future__ import annotations
-
 import errno
 import json
 import multiprocessing

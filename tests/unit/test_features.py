@@ -1,7 +1,5 @@
 """Which extractors there are, what identifies them, and frames kept for further tracks and models."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Recordings that libsndfile does not read, by a real ffmpeg: the samples, in bounded memory, and every kind of bad file."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

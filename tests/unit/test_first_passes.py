@@ -1,7 +1,5 @@
 """First passes: averaging, budgets, the registry, the index, the config, and a search through them from the store."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Sums that transforms and thresholds are fitted on: exact, the same in any order and any cut."""
 
-from __future__ import annotations
-
 import inspect
 from functools import reduce
 from operator import add

@@ -1,7 +1,5 @@
 """The simulator on cases done by hand, and forecasts from receipts of which the answer is known."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from math import inf

@@ -1,7 +1,5 @@
 """Lists of several systems become one, missing scores by hand, and the weights of a fusion."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

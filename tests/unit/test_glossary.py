@@ -1,7 +1,5 @@
 """A glossary: entries, judgements, undoing, who changed what; damaged files, full disks, several programs at once."""
 
-from __future__ import annotations
-
 import io
 import json
 import shutil

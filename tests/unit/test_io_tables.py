@@ -1,7 +1,5 @@
 """Tables from CSV and Parquet: what is filled in, and what is refused with file, line and column."""
 
-from __future__ import annotations
-
 import gzip
 import lzma
 from csv import writer

@@ -1,7 +1,5 @@
 """Queries become labels: what their tasks depend on, and what one of several texts means."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

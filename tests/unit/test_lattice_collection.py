@@ -1,7 +1,5 @@
 """Files of lattices in a folder: formats, preferences, tasks, names of documents; postings of shards."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Readers of lattices: what they give, and what they say of files that are wrong."""
 
-from __future__ import annotations
-
 import gzip
 import math
 import struct

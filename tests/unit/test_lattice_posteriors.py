@@ -1,7 +1,5 @@
 """Posteriors, best paths, connecting and pruning, against the listing of all paths."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
