@@ -1,7 +1,5 @@
 """Words of a given text take the places of what is heard, and none where something else is said."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from pathlib import Path
@@ -47,17 +45,10 @@ def of_many(count: int, seed: int) -> list[str]:
     return ["".join(rng.choices("abcdefghijklmnop", k=6)) for _ in range(count)]
 
 
-def test_misheard_words_take_the_place_of_what_is_heard() -> None:
-    words = " ".join(TEXT).replace("Drusilvane", "drew silver vane").split()
-    places = placed(TEXT, heard(words))
-    assert [(word.text, word.start, word.end) for word in places if word][7:10] == [
-        ("near", 7.0, 7.75),
-        ("Drusilvane", 8.0, 10.75),
-        ("arrived", 11.0, 11.75),
-    ]
-
-
-def test_a_word_that_is_not_heard_has_no_place_and_a_mark_the_pause() -> None:
+def test_misheard_words_take_the_place_of_what_is_heard_and_a_mark_the_pause() -> None:
+    places = placed(TEXT, heard(" ".join(TEXT).replace("Drusilvane", "drew silver vane").split()))
+    around = [(word.text, word.start, word.end) for word in places if word][7:10]
+    assert around == [("near", 7.0, 7.75), ("Drusilvane", 8.0, 10.75), ("arrived", 11.0, 11.75)]
     places = placed([*TEXT[:3], "-", *TEXT[3:]], [word for k, word in enumerate(heard(TEXT)) if k != 6])
     found = {word.text: (word.start, word.end) for word in places if word}
     assert found["-"] == (2.75, 3.0)
@@ -171,14 +162,20 @@ def table(tmp_path: Path, name: str, content: str, *doc_ids: str) -> tuple[dict[
 
 def test_texts_beside_recordings(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
+    (tmp_path / "none").mkdir()
     (tmp_path / "a/talk.txt").write_text("Hello,\n world!\n", encoding="utf-8")
     (tmp_path / "a/talk.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\nnot this\n", encoding="utf-8")
     (tmp_path / "film.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\nall of these\n", encoding="utf-8")
     found, left = texts_of({"a/talk", "film"}, str(tmp_path), {})
-    assert ({name: text.split() for name, text in found.items()}, left) == (
-        {"a/talk": ["Hello,", "world!"], "film": ["all", "of", "these"]},
-        [],
-    )
+    assert {name: text.split() for name, text in found.items()} == {
+        "a/talk": ["Hello,", "world!"],
+        "film": ["all", "of", "these"],
+    }
+    assert left == []
+    for _ in range(2):
+        with raises(families.EMPTY_INPUT, where=f"{tmp_path}/none"):
+            texts_of(set(), f"{tmp_path}/none", {})
+        (tmp_path / "none/empty.txt").write_text(" \n", encoding="utf-8")
 
 
 def test_a_table_of_texts(tmp_path: Path) -> None:
@@ -186,41 +183,30 @@ def test_a_table_of_texts(tmp_path: Path) -> None:
     rows = 'speaker,path,sentence\nann,talk.wav,"One, two"\nben,talk.wav,three\nann,film.wav,\n'
     assert table(tmp_path, "t.csv", rows, "talk", "film") == ({"talk": "One, two three", "film": ""}, [])
     assert table(tmp_path, "long.tsv", f"id\ttext\na\t{'word ' * 40_000}\n", "a")[0]["a"].count("word") == 40_000
-    with raises(families.MISSING_COLUMN, where=f"{tmp_path}/t.tsv, line 1", column="text"):
-        table(tmp_path, "t.tsv", "doc_id\twords\ntalk\tOne\n")
-    with raises(families.MISSING_COLUMN, where="line 1") as caught:
-        table(tmp_path, "t.tsv", "LJ1\tIn, being\nLJ2\tmodern\n")
-    assert "name the columns in the first line" in str(caught.value)
-    with raises(families.BAD_CELL, where=f"{tmp_path}/t.tsv, line 3"):
-        table(tmp_path, "t.tsv", "doc_id\ttext\ntalk\tOne\n\ttwo\n")
-    with raises(families.BAD_CELL, where=f"{tmp_path}/t.tsv, line 2"):
-        table(tmp_path, "t.tsv", 'doc_id\ttext\ntalk\t"One\nfilm\t"two\n')
+    for code, line, content in (
+        (families.MISSING_COLUMN, 1, "doc_id\twords\ntalk\tOne\n"),
+        (families.MISSING_COLUMN, 1, "LJ1\tIn, being\nLJ2\tmodern\n"),
+        (families.BAD_CELL, 3, "doc_id\ttext\ntalk\tOne\n\ttwo\n"),
+        (families.BAD_CELL, 2, 'doc_id\ttext\ntalk\t"One\nfilm\t"two\n'),
+    ):
+        with raises(code, where=f"{tmp_path}/t.tsv, line {line}"):
+            table(tmp_path, "t.tsv", content)
 
 
-@pytest.mark.parametrize(
-    ("names", "doc_ids", "found"),
-    [
+def test_recordings_of_a_table(tmp_path: Path) -> None:
+    """Found by their names; none where two may be meant."""
+    for names, doc_ids, found in (
         (["interview.1", "interview.2"], ["interview.1", "interview.2"], {"interview.1": 0, "interview.2": 1}),
         (["talk.2015.wav"], ["talk.2015"], {"talk.2015": 0}),
         (["audio/a.wav", "/x/audio/b.MP3"], ["a", "b"], {"a": 0, "b": 1}),
         (["/x/one/a.wav", "/x/two/a.wav"], ["one/a", "two/a"], {"one/a": 0, "two/a": 1}),
         (["a.wav", "x\\a.wav"], ["a", "x/a"], {"a": 0, "x/a": 1}),
         (["a", "a.flac"], ["a", "a.flac"], {"a": 0, "a.flac": 1}),
-        (["a"], ["one/a", "two/a"], {}),  # of which of them?
+        (["a"], ["one/a", "two/a"], {}),
         (["one/a", "two/a"], ["a"], {}),
         (["ba"], ["a"], {}),
-    ],
-)
-def test_recordings_of_a_table(tmp_path: Path, names: list[str], doc_ids: list[str], found: dict[str, int]) -> None:
-    rows = "".join(f"{name},{k}\n" for k, name in enumerate(names))
-    texts, left = table(tmp_path, "t.csv", f"path,text\n{rows}", *doc_ids)
-    assert texts == {name: str(k) for name, k in found.items()}
-    assert left == sorted(name for k, name in enumerate(names) if k not in found.values())
-
-
-@pytest.mark.parametrize("names", [[], ["empty.txt"]])
-def test_no_texts(tmp_path: Path, names: list[str]) -> None:
-    for name in names:
-        (tmp_path / name).write_text(" \n", encoding="utf-8")
-    with raises(families.EMPTY_INPUT, where=str(tmp_path)):
-        texts_of(set(), str(tmp_path), {})
+    ):
+        rows = "".join(f"{name},{k}\n" for k, name in enumerate(names))
+        texts, left = table(tmp_path, "t.csv", f"path,text\n{rows}", *doc_ids)
+        assert texts == {name: str(k) for name, k in found.items()}
+        assert left == sorted(name for k, name in enumerate(names) if k not in found.values())

@@ -1,6 +1,4 @@
-"""Breakdowns by hand."""
-
-from __future__ import annotations
+"""Breakdowns by hand, and what a dash says: why there is no value."""
 
 import math
 from typing import Any
@@ -12,6 +10,17 @@ import pytest
 from swsdist.core.codes import families
 from swsdist.core.codes import score as codes
 from swsdist.core.types import REFERENCES, TERMS, TRIALS
+from swsdist.evaluation.evaluate import evaluate, more_values, values
+from swsdist.evaluation.reading import make_task
+from swsdist.evaluation.scoring_task import make_system
+from swsdist.registry.registries import MEASURES
+from swsdist.report.costs import factors
+from swsdist.report.data import Measures, quantity_of
+from swsdist.report.evaluation import measures_table
+from swsdist.report.page import measures_table as of_run
+from swsdist.report.page import resource_lines
+from swsdist.report.summary import NOTHING, undefined_note, undefined_reasons
+from swsdist.report.tables import Table, latex, markdown, text_lines
 from swsdist.score.compare.breakdown import (
     Aligned,
     breakdown,
@@ -25,6 +34,7 @@ from swsdist.score.compare.breakdown import (
     unit_bins,
     word_counts,
 )
+from swsdist.score.events import why_undefined
 from swsdist.score.measures.twv import PER_TERM, per_term
 from tests.support.coded import raises
 
@@ -35,9 +45,8 @@ def row(query: str, ntrue: int, ncorr: int, nfa: int, twv: float | None) -> dict
     return {**values, "pmiss": pmiss, "pfa": nfa / 100, "twv": twv}
 
 
-TERMS_TABLE = pa.Table.from_pylist(
-    [row("d", 4, 1, 2, 0.1), row("a", 1, 1, 0, 1.0), row("b", 2, 1, 0, 0.5), row("c", 0, 0, 3, None)], PER_TERM
-)
+_TERMS = [row("d", 4, 1, 2, 0.1), row("a", 1, 1, 0, 1.0), row("b", 2, 1, 0, 0.5), row("c", 0, 0, 3, None)]
+TERMS_TABLE = pa.Table.from_pylist(_TERMS, PER_TERM)
 
 
 def scored_terms(terms: pa.Table) -> pa.Table:
@@ -49,23 +58,12 @@ SCORED = scored_terms(TERMS_TABLE)
 
 
 def test_values_of_groups_by_hand() -> None:
-    assert SCORED["query_id"].to_pylist() == ["a", "b", "d"]
-    found = breakdown(SCORED, by_value(["en", "es", "en"])).to_pylist()
-    assert found[0] == {
-        "group": "en",
-        "terms": 2,
-        "ntrue": 5,
-        "ncorr": 2,
-        "nfa": 2,
-        "nmiss": 3,
-        "pmiss": pytest.approx(0.375),
-        "pfa": pytest.approx(0.01),
-        "twv": pytest.approx(0.55),
-        "total": pytest.approx(1.1 / 3),
-        "mtwv": None,
-        "mtwv_threshold": None,
-    }
-    assert (found[1]["group"], found[1]["terms"], found[1]["total"]) == ("es", 1, pytest.approx(0.5 / 3))
+    first, second = breakdown(SCORED, by_value(["en", "es", "en"])).to_pylist()
+    assert list(first.values()) == pytest.approx(["en", 2, 5, 2, 2, 3, 0.375, 0.01, 0.55, 1.1 / 3, None, None])
+    assert (second["group"], second["terms"], second["total"]) == ("es", 1, pytest.approx(0.5 / 3))
+    undecided = pa.Table.from_pylist([{"query_id": "a", "ntrue": 2}, row("b", 2, 1, 0, 0.5)], PER_TERM)
+    first, second = breakdown(undecided, by_value([1, 2])).to_pylist()
+    assert (first["ntrue"], first["ncorr"], first["twv"], first["total"], second["twv"]) == (2, None, None, None, 0.5)
 
 
 def trial(query: str, score: float | None, right: bool, document: str = "d1") -> dict:
@@ -80,85 +78,57 @@ NATIVE = [trial("n", 0.5, False), trial("n", 0.3, True), trial("m", None, True),
 
 def test_a_group_has_a_maximum_of_its_own() -> None:
     """By hand, with N = 11 and beta 4: a false alarm costs 0.4 of a query."""
-    aligned = pa.Table.from_pylist([*FOREIGN, *NATIVE], TRIALS)
-    terms = scored_terms(per_term(aligned, trials=11, beta=4))
-    assert terms["query_id"].to_pylist() == ["a", "b", "m", "n"]
-    groups = by_value(["foreign", "foreign", "native", "native"])
-    found = breakdown(terms, groups, Aligned([aligned], 11, 4)).to_pylist()
-    # At 0.2 both foreign ones are found, with one false alarm; natives at 0.3 one of two, with one.
-    assert (found[0]["mtwv"], found[0]["mtwv_threshold"]) == (pytest.approx(1 - 0.4 / 2), 0.2)
-    assert (found[1]["mtwv"], found[1]["mtwv_threshold"]) == (pytest.approx(0.5 - 0.4 / 2), 0.3)
-    # At beta 20 the false alarm costs more than the hit is worth.
-    native = breakdown(terms, groups, Aligned([aligned], 11, 20)).to_pylist()[1]
-    assert (native["mtwv"], native["mtwv_threshold"]) == (0.0, None)
-    native = breakdown(terms, groups, Aligned([aligned], 11, 20, reject_all=False)).to_pylist()[1]
-    assert (native["mtwv"], native["mtwv_threshold"]) == (pytest.approx(0.5 - 2.0 / 2), 0.3)
-
-
-def test_a_query_that_the_list_lacks_is_missed() -> None:
     whole = pa.Table.from_pylist([*FOREIGN, *NATIVE], TRIALS)
     terms = scored_terms(per_term(whole, trials=11, beta=4))
+    assert terms["query_id"].to_pylist() == ["a", "b", "m", "n"]
     groups = by_value(["foreign", "foreign", "native", "native"])
-    lacking = pa.Table.from_pylist([*FOREIGN, *NATIVE[:2]], TRIALS)  # without m, which has no detection
-    assert breakdown(terms, groups, Aligned([lacking], 11, 4)).equals(breakdown(terms, groups, Aligned([whole], 11, 4)))
-    other = pa.Table.from_pylist([*FOREIGN, *NATIVE, trial("m", 0.1, True)], TRIALS)
+
+    def best(beta: float, aligned: pa.Table = whole, **options: bool) -> list[tuple[float, float | None]]:
+        found = breakdown(terms, groups, Aligned([aligned], 11, beta, **options)).to_pylist()
+        return [(pytest.approx(row["mtwv"]), row["mtwv_threshold"]) for row in found]
+
+    # At 0.2 both foreign ones are found, with one false alarm; natives at 0.3 one of two, with one.
+    assert best(4) == [(1 - 0.4 / 2, 0.2), (0.5 - 0.4 / 2, 0.3)]
+    # At beta 20 the false alarm costs more than the hit is worth.
+    assert best(20)[1] == (0.0, None)
+    assert best(20, reject_all=False)[1] == (0.5 - 2.0 / 2, 0.3)
+    # A query that the list lacks, m, is missed.
+    assert best(4, pa.Table.from_pylist([*FOREIGN, *NATIVE[:2]], TRIALS)) == best(4)
     with raises(families.MISMATCH):
-        breakdown(terms, groups, Aligned([other], 11, 4))
+        best(4, pa.Table.from_pylist([*FOREIGN, *NATIVE, trial("m", 0.1, True)], TRIALS))
 
 
-def test_a_group_that_is_not_decided_has_no_value() -> None:
-    undecided = pa.Table.from_pylist([{"query_id": "a", "ntrue": 2}, row("b", 2, 1, 0, 0.5)], PER_TERM)
-    found = breakdown(undecided, by_value([1, 2])).to_pylist()
-    assert (found[0]["ntrue"], found[0]["ncorr"], found[0]["twv"], found[0]["total"]) == (2, None, None, None)
-    assert found[1]["twv"] == 0.5
-
-
-def test_what_is_not_known_is_a_group() -> None:
-    groups = by_value([2, None, 10, 2])
-    assert (groups.labels, groups.member.tolist()) == (("2", "10", None), [0, 2, 1, 0])
-    assert by_value([0.5, math.nan]).labels == ("0.5", None)
-    assert by_value(["10", "es", "2", None, "en", "inf"]).labels == ("2", "10", "en", "es", "inf", None)
-
-
-def test_edges_are_half_open() -> None:
-    groups = by_edges([0.5, 1.0, 2.0, math.nan, 0.4999], [0.5, 1, 1.5, 2])
-    assert groups.labels == ("< 0.5", "[0.5, 1)", "[1, 1.5)", "[1.5, 2)", ">= 2", None)
-    assert groups.member.tolist() == [1, 2, 4, 5, 0]
-    assert by_edges([0.7], [0.5, 1, 1.5]).labels == ("[0.5, 1)", "[1, 1.5)")
-
-
-def test_unit_bins_are_those_of_the_figures() -> None:
-    groups = unit_bins([0.0, 0.99, 1.0, 3.2])
-    assert groups.labels == ("[0, 1)", "[1, 2)", "[2, 3)", "[3, 4)")
-    assert groups.member.tolist() == [0, 0, 1, 3]
-    assert unit_bins([math.nan]).labels == (None,)
-    with raises(families.TOO_LARGE):
-        unit_bins([0.0, 1e9])
-
-
-def test_quantiles_never_cut_equal_values() -> None:
-    groups = quantile_bins([1, 1, 1, 2, 3, 4], 3)
-    assert groups.labels == ("[1, 3)", ">= 3")
-    assert groups.member.tolist() == [0, 0, 0, 0, 1, 1]
-    assert quantile_bins([5, 5], 4).labels == (">= 5",)
-    with raises(families.TOO_FEW, bins=0):
-        quantile_bins([1.0], 0)
-
-
-def test_bins_by_the_words_of_a_command_line() -> None:
+def test_groups_and_bins() -> None:
+    for groups, labels, members in (
+        (by_value([2, None, 10, 2]), ("2", "10", None), [0, 2, 1, 0]),  # what is not known is a group
+        (by_value([0.5, math.nan]), ("0.5", None), [0, 1]),
+        (by_value(["10", "es", "2", None, "inf"]), ("2", "10", "es", "inf", None), [1, 2, 0, 4, 3]),
+        (
+            by_edges([0.5, 1.0, 2.0, math.nan, 0.4999], [0.5, 1, 1.5, 2]),
+            ("< 0.5", "[0.5, 1)", "[1, 1.5)", "[1.5, 2)", ">= 2", None),
+            [1, 2, 4, 5, 0],
+        ),
+        (by_edges([0.7], [0.5, 1, 1.5]), ("[0.5, 1)", "[1, 1.5)"), [0]),
+        (unit_bins([0.0, 0.99, 1.0, 3.2]), ("[0, 1)", "[1, 2)", "[2, 3)", "[3, 4)"), [0, 0, 1, 3]),
+        (unit_bins([math.nan]), (None,), [0]),
+        (quantile_bins([1, 1, 1, 2, 3, 4], 3), ("[1, 3)", ">= 3"), [0, 0, 0, 0, 1, 1]),  # equal values stay together
+        (quantile_bins([5, 5], 4), (">= 5",), [0, 0]),
+    ):
+        assert (groups.labels, groups.member.tolist()) == (labels, members)
     column = pa.chunked_array([[1, 2, None, 9]])
     assert grouped(column).labels == ("1", "2", "9", None)
     assert grouped(column, "unit").labels[-2:] == ("[9, 10)", None)
     assert grouped(column, "q2").labels == ("[1, 2)", ">= 2", None)
     assert grouped(column, "2,5").labels == ("< 2", "[2, 5)", ">= 5", None)
-    for bins in ("qx", "few", ""):
-        with raises(families.UNKNOWN_NAME, bins=bins):
-            grouped(column, bins)
-    for bins in ("2,1", "1,nan"):
-        with raises(families.INVALID_VALUE):
-            grouped(column, bins)
-    with raises(families.INVALID_VALUE):
-        grouped(pa.chunked_array([["en", "es"]]), "q2")
+    for code, call in (
+        (families.TOO_LARGE, lambda: unit_bins([0.0, 1e9])),
+        (families.TOO_FEW, lambda: quantile_bins([1.0], 0)),
+        *((families.UNKNOWN_NAME, lambda bins=bins: grouped(column, bins)) for bins in ("qx", "few", "")),
+        *((families.INVALID_VALUE, lambda bins=bins: grouped(column, bins)) for bins in ("2,1", "1,nan")),
+        (families.INVALID_VALUE, lambda: grouped(pa.chunked_array([["en", "es"]]), "q2")),
+    ):
+        with raises(code):
+            call()
 
 
 def test_difference_of_two_systems() -> None:
@@ -200,30 +170,24 @@ DOCUMENTS = pa.table({"doc_id": ["d1", "d2", "d3"], "seconds": [101.0, 51.0, 50.
 
 
 def test_documents_restrict_references_false_alarms_and_trials() -> None:
-    en, es = by_document(ALIGNED, DOCUMENTS, "language", trials_per_second=1.0, beta=10.0).to_pylist()
+    def by_language(documents: pa.Table) -> list[dict[str, Any]]:
+        return by_document(ALIGNED, documents, "language", trials_per_second=1.0, beta=10.0).to_pylist()
+
+    en, es = by_language(DOCUMENTS)
     assert (en["group"], en["terms"], en["ntrue"], en["ncorr"], en["nfa"]) == ("en", 1, 1, 1, 1)
     assert en["twv"] == 1.0  # q1 alone; q2's false alarm is counted, but q2 has no reference here
     assert (es["terms"], es["ntrue"], es["ncorr"], es["nfa"], es["nmiss"]) == (2, 2, 1, 1, 1)
     assert es["twv"] == pytest.approx(((1 - 1 - 10 / 100) + 1) / 2)
     assert es["total"] is None
-
-
-@pytest.mark.parametrize(
-    ("documents", "code", "values"),
-    [
+    twice = pa.concat_tables([DOCUMENTS, pa.table({"doc_id": ["d1"], "seconds": [1.0], "language": ["es"]})])
+    for documents, code, told in (
         (DOCUMENTS.drop_columns("language"), codes.ABSENT_COLUMN, {"column": "language"}),
         (DOCUMENTS.slice(1), codes.UNSEARCHED_DOCUMENT, {"doc_id": "d1"}),
-        (
-            pa.concat_tables([DOCUMENTS, pa.table({"doc_id": ["d1"], "seconds": [1.0], "language": ["es"]})]),
-            families.CONFLICTING_ROWS,
-            {"doc_id": "d1", "column": "language"},
-        ),
+        (twice, families.CONFLICTING_ROWS, {"doc_id": "d1", "column": "language"}),
         (DOCUMENTS.set_column(1, "seconds", pa.array([0.0, 51.0, 50.0])), families.MISMATCH, {"seconds": 0.0}),
-    ],
-)
-def test_documents_that_do_not_fit_are_refused(documents: pa.Table, code: Any, values: dict[str, Any]) -> None:
-    with raises(code, **values):
-        by_document(ALIGNED, documents, "language", trials_per_second=1.0, beta=10.0)
+    ):
+        with raises(code, **told):
+            by_language(documents)
 
 
 def test_columns_that_can_be_made() -> None:
@@ -235,3 +199,52 @@ def test_columns_that_can_be_made() -> None:
     assert durations == [{"query_id": "a", "duration": pytest.approx(0.6)}, {"query_id": "b", "duration": 1.0}]
     terms = pa.Table.from_pylist([{"query_id": "a", "term": "new  york city"}, {"query_id": "b", "term": "b"}], TERMS)
     assert word_counts(terms)["words"].to_pylist() == [3, 1]
+
+
+def test_every_measure_says_when_it_is_not_defined() -> None:
+    for name in MEASURES:
+        keys = [one.key for one in MEASURES[name].gives]
+        told = why_undefined(dict.fromkeys(keys))
+        assert list(told) == keys
+        assert not any("does not say" in why for why in told.values())
+        assert why_undefined(dict.fromkeys(keys, 0.5)) == {}
+        assert why_undefined({keys[0]: math.nan}) == {keys[0]: told[keys[0]]}
+    found = undefined_reasons({"auc": None, "map": 0.5, "fom": None, "eer": None, "otwv_pmiss": None})
+    assert list(found) == ["AUC", "EER", "FOM"]
+    assert undefined_note(found).count(NOTHING) == 2  # reasons that are the same are told once
+    assert undefined_note({}) == ""
+    names = {"pooled_pair_auc": "pooled pair AUC", "p_at_10": "P@10", "of_another_package": "of another package"}
+    assert {name: quantity_of(name).name for name in names} == names
+
+
+def test_a_table_with_a_dash_says_what_it_means() -> None:
+    table = Table("Points", ["point", "mtwv"], [["a", "0.5"], ["b", NOTHING]], "Of lists.")
+    told = table.footnote.removeprefix("Of lists. –")
+    assert len(told) > 9
+    assert text_lines(table)[-1].endswith(told)
+    assert all(told in written for written in (markdown([table]), latex([table])))
+    assert Table("Points", ["point"], [["a"]], "Of lists.").footnote == "Of lists."
+    lines = {line[:10].strip(): line for line in resource_lines(factors(index_cpu_s=10.0, audio_s=100.0))}
+    known = {name: "not known" not in lines[name] for name in ("ISF", "SSF, hours", "PL")}
+    assert known == {"ISF": True, "SSF, hours": False, "PL": False}
+
+
+@pytest.mark.parametrize(("seconds", "pfa"), [(10.0, None), (100.0, 40 / 95)])
+def test_no_rate_is_above_one(seconds: float, pfa: float | None) -> None:
+    """NIST's programs count the false alarms of all queries against the trials of one: what comes of it is told as none."""
+    rows = [(f"q{query}", f"d{k}", 0.0, 0.5, 0.1 * (k == 9) + 0.01 * k) for query in range(5) for k in range(1, 10)]
+    columns = dict(zip(("query_id", "doc_id", "start", "end", "score"), zip(*rows, strict=True), strict=True))
+    true = {name: columns[name][8::9] for name in ("query_id", "doc_id", "start", "end")}
+    true["doc_id"] = ["d1"] * 5  # the last of each list: all false alarms stand before it
+    result = evaluate(make_task(true, total_seconds=seconds, protocol="sws2013"), make_system(columns))
+    found = {**values(result), **more_values(result)}
+    assert found["pooled_maximum"] > 0
+    assert found["pooled_maximum_pfa"] == (None if pfa is None else pytest.approx(pfa))
+    assert found["pooled_maximum_pmiss"] == 0
+    table = measures_table(result, found)
+    assert ("occurrence-weighted maximum Pfa", NOTHING) in table.rows or pfa is not None
+    assert table.footnote.endswith(" –: not defined.")  # ATWV is not: no decisions
+    page = of_run(Measures.of(found, calibration="none"))
+    (row,) = [row for row in page.rows if row[0] == "occurrence-weighted maximum"]
+    assert row[4] == (NOTHING if pfa is None else f"{pfa:.6f}")
+    assert ("occurrence-weighted maximum Pfa" in page.footnote) == (pfa is None)

@@ -1,7 +1,5 @@
 """Chains, stages, ledger, on a chain of three small stages: what a stranger's chain can rely on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -12,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from swsdist.config import Config, config_from_dict
-from swsdist.core.codes import Code, families
+from swsdist.core.codes import families
 from swsdist.core.codes import pipeline as codes
-from swsdist.core.errors import ConfigError, UserError
+from swsdist.core.errors import ConfigError
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Chain, ChainInputs, Context, ExternalTable, Inputs, Stage, Step, Table, read
@@ -151,21 +149,16 @@ def test_rounds_go_on_until_none_is_left(tmp_path: Path) -> None:
     assert [ended.done for ended in go(config(tmp_path)).chain_run.outcomes.values()] == [0, 1, 0]
 
 
-def test_what_comes_later_is_added(tmp_path: Path) -> None:
+def test_what_comes_later_is_added_and_receipts_are_packed_a_stage(tmp_path: Path) -> None:
     go(config(tmp_path, options={"count": 3}))
     assert Make.ran == ["number 0", "number 1", "number 2"]
     more = go(config(tmp_path, options={"count": 5})).chain_run
     assert Make.ran[3:] == ["number 3", "number 4"]
     assert more.outcomes["times"].done == 1
-
-
-def test_receipts_are_packed_a_stage(tmp_path: Path) -> None:
-    go(config(tmp_path))
     names = sorted(path.name for path in (tmp_path / "run" / "receipts").iterdir())
     assert names == ["halve.parquet", "make.parquet", "times.parquet"]
-    ledger = Ledger(Folder(str(tmp_path / "run")))
-    assert len(ledger.receipts("make")) == 5
-    assert {receipt.result_as(Told).total for receipt in ledger.receipts("make").values()} == set(range(5))
+    receipts = Ledger(Folder(str(tmp_path / "run"))).receipts("make")
+    assert sorted(receipt.result_as(Told).total for receipt in receipts.values()) == [*range(5)]
 
 
 def test_a_task_that_several_plans_name_is_done_once(tmp_path: Path) -> None:
@@ -185,34 +178,24 @@ def test_a_task_that_several_plans_name_is_done_once(tmp_path: Path) -> None:
 def test_digest_and_status_need_only_the_folder(tmp_path: Path) -> None:
     go(config(tmp_path))
     go(config(tmp_path, "again", options={"count": 5}))
+    folder = Folder(str(tmp_path / "run"))
     one, other = (digests(load_chain_run(Folder(str(tmp_path / name)))) for name in ("run", "again"))
     assert one == other
     assert set(one) == {"numbers", "products"}
-    found = status(Folder(str(tmp_path / "run")))
-    assert found.state == "done"
-    assert [(stage.stage, stage.tasks, stage.done) for stage in found.stages] == [
-        ("make", 5, 5),
-        ("halve", 4, 4),
-        ("times", 1, 1),
-    ]
-
-
-def test_half_a_run_has_no_digest(tmp_path: Path) -> None:
-    go(config(tmp_path))
+    found = status(folder)
+    rows = [(stage.stage, stage.tasks, stage.done) for stage in found.stages]
+    assert (found.state, rows) == ("done", [("make", 5, 5), ("halve", 4, 4), ("times", 1, 1)])
     next((tmp_path / "run" / "tables" / "numbers").iterdir()).unlink()
     with raises(families.NOT_FINISHED, stage="make", left=1, tasks=5):
-        digests(load_chain_run(Folder(str(tmp_path / "run"))))
+        digests(load_chain_run(folder))
     with raises(families.UNKNOWN_NAME, plan="nonsense", plans="run"):
-        load_chain_run(Folder(str(tmp_path / "run")), "nonsense")
+        load_chain_run(folder, "nonsense")
 
 
 def test_a_dry_run_is_exact_as_far_as_it_can_be(tmp_path: Path) -> None:
     before = estimates(config(tmp_path), StepSelection())
-    assert [(one.stage, one.tasks, one.done) for one in before] == [
-        ("make", 5, 0),
-        ("halve", None, 0),
-        ("times", None, 0),
-    ]
+    rows = [(one.stage, one.tasks, one.done) for one in before]
+    assert rows == [("make", 5, 0), ("halve", None, 0), ("times", None, 0)]
     assert not (tmp_path / "run").exists()
     go(config(tmp_path))
     assert [(one.tasks, one.done) for one in estimates(config(tmp_path), StepSelection())] == [(5, 5), (4, 4), (1, 1)]
@@ -223,37 +206,29 @@ def test_steps_by_name(tmp_path: Path) -> None:
         go(config(tmp_path), StepSelection(until="halv"))
     with raises(families.NOT_FINISHED, where="--only times", stage="make", left=5, tasks=5):
         go(config(tmp_path), StepSelection(only="times"))
-    assert list(go(config(tmp_path), StepSelection(until="make")).chain_run.outcomes) == ["make"]
+    made = go(config(tmp_path), StepSelection(until="make")).chain_run
+    assert list(made.outcomes) == ["make"]
     assert go(config(tmp_path), StepSelection(redo_from="halve")).tasks_done == 5
+    assert [step.name for step in StepSelection(table="numbers").steps(made.chain)] == ["make"]
+    with raises(codes.NO_SUCH_TABLE, chain="small", table="sums"):
+        StepSelection(table="sums").steps(made.chain)
 
 
-@pytest.mark.parametrize(
-    ("made", "code", "values"),
-    [
-        ((Step("a", Make()), Step("a", Make())), families.DUPLICATE_NAME, {"step": "a"}),
+def test_a_chain_is_checked() -> None:
+    a, b, other = Step("a", Make()), Step("b", Make()), Step("b", Make(), labels={"numbers": "others"})
+    for made, code, values in (
+        ((a, Step("a", Make())), families.DUPLICATE_NAME, {"step": "a"}),
         ((Step("a", Halve(), {"numbers": "b:numbers"}),), families.UNKNOWN_NAME, {"step": "a", "source": "b:numbers"}),
-        (
-            (Step("a", Make()), Step("b", Halve(), {"numbers": "a:nombres"})),
-            families.UNKNOWN_NAME,
-            {"source": "a:nombres"},
-        ),
-        (
-            (Step("b", Halve(), {"numbers": "a:numbers"}), Step("a", Make())),
-            families.UNKNOWN_NAME,
-            {"source": "a:numbers"},
-        ),
-        ((Step("a", Make()), Step("b", Make())), families.DUPLICATE_NAME, {"names": "numbers, numbers"}),
+        ((a, Step("b", Halve(), {"numbers": "a:nombres"})), families.UNKNOWN_NAME, {"source": "a:nombres"}),
+        ((Step("b", Halve(), {"numbers": "a:numbers"}), a), families.UNKNOWN_NAME, {"source": "a:numbers"}),
+        ((a, b), families.DUPLICATE_NAME, {"names": "numbers, numbers"}),
         ((Halve(), Make()), families.MISSING_INPUT, {"step": "halve", "chain": "wrong", "table": "numbers"}),
-        (
-            (Make(), Step("b", Make(), labels={"numbers": "others"}), Halve()),
-            families.AMBIGUOUS,
-            {"step": "halve", "table": "numbers", "makers": "make, b"},
-        ),
-    ],
-)
-def test_a_chain_is_checked(made: tuple[Step | Stage, ...], code: Code[UserError], values: dict[str, str]) -> None:
-    with raises(code, **values):
-        Chain("wrong", made, Own(1))
+        ((Make(), other, Halve()), families.AMBIGUOUS, {"step": "halve", "table": "numbers", "makers": "make, b"}),
+    ):
+        with raises(code, **values):
+            Chain("wrong", made, Own(1))
+    chain = Chain("twice", (a, other), Own(1))
+    assert [label for step in chain.steps for label, _ in chain.digested(step)] == ["numbers", "others"]
 
 
 def test_a_list_of_stages_is_wired() -> None:
@@ -264,19 +239,12 @@ def test_a_list_of_stages_is_wired() -> None:
         takes: ClassVar[dict[str, str]] = {}
         may_take: ClassVar[dict[str, str]] = {"numbers": "numbers", "products": "products"}
 
-    chain = Chain("wired", (Make(), Halve(), May(), Times()), Own(1))
-    assert {step.name: step.reads for step in chain.steps} == {
-        "make": {},
-        "halve": {"numbers": "make:numbers"},
-        "may": {"numbers": "make:numbers"},
-        "times": {"numbers": "make:numbers"},
-    }
+    chain, made = Chain("wired", (Make(), Halve(), May(), Times()), Own(1)), {"numbers": "make:numbers"}
+    assert [(step.name, step.reads) for step in chain.steps] == [
+        ("make", {}),
+        *((name, made) for name in ("halve", "may", "times")),
+    ]
     assert [step.phase for step in chain.steps] == ["index", "", "", "score"]
-
-
-def test_one_stage_may_stand_in_a_chain_twice() -> None:
-    chain = Chain("twice", (Step("a", Make()), Step("b", Make(), labels={"numbers": "others"})), Own(1))
-    assert [label for step in chain.steps for label, _ in chain.digested(step)] == ["numbers", "others"]
 
 
 def test_another_run_s_tables(tmp_path: Path) -> None:
@@ -375,10 +343,3 @@ def test_a_way_without_the_steps_that_need_a_run() -> None:
     assert Way.between(chain.steps, "numbers", "numbers") == Way((), ("replacing",))
     with raises(codes.NEEDS_RUN, step="needing", lacking="references"):
         Way.between(chain.steps, "numbers", "others")
-
-
-def test_up_to_a_table(tmp_path: Path) -> None:
-    chain = go(config(tmp_path)).chain_run.chain
-    assert [step.name for step in StepSelection(table="numbers").steps(chain)] == ["make"]
-    with raises(codes.NO_SUCH_TABLE, chain="small", table="sums"):
-        StepSelection(table="sums").steps(chain)

@@ -1,9 +1,9 @@
-"""Comparison of systems, by hand and against scipy."""
-
-from __future__ import annotations
+"""Comparison of systems, by hand and against scipy; of entropies; its plots and words."""
 
 import math
 import tracemalloc
+import xml.etree.ElementTree as ElementTree
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,12 @@ from scipy import stats
 from swsdist.core.codes import families
 from swsdist.core.codes import score as codes
 from swsdist.core.types import TRIALS
-from swsdist.score.compare.bootstrap import DocumentCounts, bootstrap_documents, bootstrap_terms
+from swsdist.report.comparing import p_value, paper_table
+from swsdist.report.plots.curves import Estimate, differences_svg, forest_svg
+from swsdist.report.plots.svg import shortened
+from swsdist.report.tables import Table, text_lines
+from swsdist.score.compare.bootstrap import DocumentCounts, bootstrap_documents, bootstrap_terms, draws_of
+from swsdist.score.compare.cross_entropy import ByQuery, Entropies, _least, compare_entropies
 from swsdist.score.compare.paired import (
     Settings,
     benjamini_hochberg,
@@ -31,6 +36,9 @@ from swsdist.score.compare.paired import (
     rank_biserial,
     wilcoxon,
 )
+from swsdist.score.compare.results import ComparisonData, Measured
+from swsdist.score.measures.cnxe import Trials, cnxe_min
+from swsdist.score.measures.protocol import prior_of_beta
 from swsdist.score.measures.twv import PER_TERM, per_term
 from tests.support.coded import raises
 
@@ -43,85 +51,50 @@ def table(values: dict[str, float | None], ntrue: dict[str, int] | None = None) 
 
 def trials(*rows: tuple[str, str, float | None, bool | None, bool]) -> pa.Table:
     """An aligned list: query, document, score, decision, whether it is true."""
-    return pa.Table.from_pylist(
-        [
-            {
-                "query_id": query,
-                "doc_id": document,
-                "channel": 1,
-                "start": None if score is None else 1.0,
-                "end": None if score is None else 2.0,
-                "score": score,
-                "decision": decision,
-                "ref_start": 1.0 if true else None,
-                "ref_end": 2.0 if true else None,
-            }
-            for query, document, score, decision, true in rows
-        ],
-        TRIALS,
-    )
+    cells = []
+    for query, document, score, decision, true in rows:
+        row = {"query_id": query, "doc_id": document, "channel": 1, "score": score, "decision": decision}
+        row |= {} if score is None else {"start": 1.0, "end": 2.0}
+        cells.append(row | ({"ref_start": 1.0, "ref_end": 2.0} if true else {}))
+    return pa.Table.from_pylist(cells, TRIALS)
 
 
 # -- bringing tables together -----------------------------------------------------------------------------------------
 
 
-def test_queries_are_brought_together_by_id_whatever_the_order() -> None:
+def test_tables_are_brought_together_by_query() -> None:
     found = paired({"a": table({"q2": 0.2, "q1": 0.1}), "b": table({"q1": 0.3, "q2": 0.4})})
-    assert found.queries == ("q1", "q2")
-    np.testing.assert_array_equal(found.values, [[0.1, 0.2], [0.3, 0.4]])
-
-
-def test_a_query_that_a_table_lacks_counts_as_all_missed() -> None:
+    assert (found.queries, found.values.tolist()) == (("q1", "q2"), [[0.1, 0.2], [0.3, 0.4]])
+    # A query that a table lacks counts as all missed; one without references takes no part.
     found = paired({"a": table({"q1": 0.1, "q2": 0.9}), "b": table({"q1": 0.3})})
-    np.testing.assert_array_equal(found.values, [[0.1, 0.9], [0.3, 0.0]])
-    assert found.absent == {"a": 0, "b": 1}
-
-
-def test_a_table_is_completed() -> None:
+    assert (found.values.tolist(), found.absent) == ([[0.1, 0.9], [0.3, 0.0]], {"a": 0, "b": 1})
     tables = {"a": table({"q1": 0.1, "q2": 0.9}, {"q2": 3}), "b": table({"q3": None, "q1": 0.3}, {"q3": 0})}
-    full = completed(tables["b"], paired(tables)).to_pylist()
-    assert [row["query_id"] for row in full] == ["q1", "q2"]
-    assert (full[1]["ntrue"], full[1]["nmiss"], full[1]["nfa"], full[1]["pmiss"], full[1]["twv"]) == (3, 3, 0, 1.0, 0.0)
+    first, second = completed(tables["b"], paired(tables)).to_pylist()
+    assert first["query_id"] == "q1"
+    keys = ("query_id", "ntrue", "nmiss", "nfa", "pmiss", "twv")
+    assert [second[key] for key in keys] == ["q2", 3, 3, 0, 1.0, 0.0]
 
 
-def test_queries_without_references_take_no_part() -> None:
-    found = paired({"a": table({"q1": 0.1, "q2": None}, {"q2": 0}), "b": table({"q1": 0.3})})
-    assert found.queries == ("q1",)
-
-
-@pytest.mark.parametrize(
-    ("tables", "code", "values"),
-    [
+def test_what_cannot_be_compared_is_refused() -> None:
+    one = table({"q": 1.0})
+    for tables, code, values in (
         ({}, codes.TOO_FEW_SYSTEMS, {"systems": 0}),
         (
-            {"a": table({"q": 1.0}, {"q": 2}), "b": table({"q": 1.0})},
+            {"a": table({"q": 1.0}, {"q": 2}), "b": one},
             codes.DIFFERENT_REFERENCE_COUNTS,
             {"query": "q", "count": 1, "other_count": 2},
         ),
-        (
-            {"a": table({"q": 1.0}), "b": table({"q": None}, {"q": 0})},
-            codes.DIFFERENT_REFERENCE_COUNTS,
-            {"count": 0, "other_count": 1},
-        ),
-        ({"a": table({"q": 1.0}), "b": table({"q": None})}, codes.UNDECIDED_QUERY, {"query": "q"}),
-        ({"a": table({"q": 1.0}), "b": table({"q": 1.0}).drop_columns("twv")}, codes.ABSENT_COLUMN, {"column": "twv"}),
-        (
-            {"a": table({"q": 1.0}), "b": pa.concat_tables([table({"q": 1.0})] * 2)},
-            families.DUPLICATE_NAME,
-            {"query": "q"},
-        ),
-        ({"a": table({"q": 1.0}), "b": table({"q": math.inf})}, families.BAD_CELL, {"number": math.inf}),
+        ({"a": one, "b": table({"q": None}, {"q": 0})}, codes.DIFFERENT_REFERENCE_COUNTS, {"other_count": 1}),
+        ({"a": one, "b": table({"q": None})}, codes.UNDECIDED_QUERY, {"query": "q"}),
+        ({"a": one, "b": one.drop_columns("twv")}, codes.ABSENT_COLUMN, {"column": "twv"}),
+        ({"a": one, "b": pa.concat_tables([one, one])}, families.DUPLICATE_NAME, {"query": "q"}),
+        ({"a": one, "b": table({"q": math.inf})}, families.BAD_CELL, {"number": math.inf}),
         ({"a": table({"q": None}, {"q": 0}), "b": table({})}, codes.NO_REFERENCES, {}),
-    ],
-)
-def test_what_cannot_be_compared_is_refused(tables: dict, code: Any, values: dict[str, Any]) -> None:
-    with raises(code, **values):
-        paired(tables)
-
-
-def test_only_known_values_are_compared() -> None:
+    ):
+        with raises(code, **values):
+            paired(tables)
     with raises(families.UNKNOWN_NAME):
-        paired({"a": table({"q": 1.0}), "b": table({"q": 1.0})}, "ncorr")
+        paired({"a": one, "b": one}, "ncorr")
     assert paired({"a": table({"q": None}), "b": table({"q": None})}, "best_twv").values.tolist() == [[0.5], [0.5]]
 
 
@@ -138,24 +111,18 @@ A = RNG.normal(0.5, 0.2, 40)
 B = A - RNG.normal(0.03, 0.1, 40)
 
 
-def test_paired_t_is_scipys() -> None:
-    expected = stats.ttest_rel(A, B)
-    found = paired_t(A, B)
+def test_paired_tests_are_scipys() -> None:
+    expected, found = stats.ttest_rel(A, B), paired_t(A, B)
     assert (found.n, found.statistic) == (40, pytest.approx(expected.statistic, rel=1e-9))
     assert found.p == pytest.approx(expected.pvalue, rel=1e-9)
-
-
-def test_paired_t_where_it_is_not_defined() -> None:
-    assert paired_t([0.1, 0.2], [0.1, 0.2]).p == 1.0
-    assert paired_t([0.3, 0.4], [0.1, 0.2]).p is None
-    assert paired_t([0.3], [0.1]).p is None
-    assert paired_t([], []).p is None
-
-
-def test_wilcoxon_is_exact_without_ties() -> None:
-    expected = stats.wilcoxon(A, B, method="exact")
-    found = wilcoxon(A, B)
+    pairs = (([0.1, 0.2], [0.1, 0.2]), ([0.3, 0.4], [0.1, 0.2]), ([0.3], [0.1]), ([], []))
+    assert [paired_t(*pair).p for pair in pairs] == [1.0, None, None, None]
+    expected, found = stats.wilcoxon(A, B, method="exact"), wilcoxon(A, B)
     assert (found.exact, found.zeros, found.statistic, found.p) == (True, 0, expected.statistic, expected.pvalue)
+    with raises(families.MISMATCH):
+        paired_t([1.0, 2.0], [1.0])
+    with raises(families.INVALID_VALUE):
+        wilcoxon([math.nan], [1.0])
 
 
 def test_wilcoxon_says_what_became_of_zeros_and_ties() -> None:
@@ -170,23 +137,11 @@ def test_wilcoxon_says_what_became_of_zeros_and_ties() -> None:
     assert not wilcoxon(np.arange(51) ** 2.0, np.zeros(51) - 0.5).exact
 
 
-def test_unequal_lengths_make_no_pairs() -> None:
-    with raises(families.MISMATCH):
-        paired_t([1.0, 2.0], [1.0])
-    with raises(families.INVALID_VALUE):
-        wilcoxon([math.nan], [1.0])
-
-
 def test_corrections_by_hand() -> None:
-    assert holm([0.01, 0.04, None, 0.03]) == [pytest.approx(0.03), pytest.approx(0.06), None, pytest.approx(0.06)]
-    assert holm([0.6, 0.9]) == [1.0, 1.0]
-    assert benjamini_hochberg([0.01, 0.04, None, 0.03]) == [
-        pytest.approx(0.03),
-        pytest.approx(0.04),
-        None,
-        pytest.approx(0.04),
-    ]
-    assert (holm([]), benjamini_hochberg([None])) == ([], [None])
+    given = [0.01, 0.04, None, 0.03]
+    assert [value and round(value, 9) for value in holm(given)] == [0.03, 0.06, None, 0.06]
+    assert [value and round(value, 9) for value in benjamini_hochberg(given)] == [0.03, 0.04, None, 0.04]
+    assert (holm([0.6, 0.9]), holm([]), benjamini_hochberg([None])) == ([1.0, 1.0], [], [None])
 
 
 def test_effect_sizes_by_hand() -> None:
@@ -203,63 +158,36 @@ def test_effect_sizes_by_hand() -> None:
 # -- bootstrap over terms ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["percentile", "bca"])
-@pytest.mark.parametrize("level", [0.9, 0.95])
+@pytest.mark.parametrize(("method", "level"), [("percentile", 0.9), ("bca", 0.9), ("bca", 0.95)])
 def test_intervals_are_those_that_scipy_takes_from_the_same_draws(method: str, level: float) -> None:
     values = np.stack([A**3, B])
-
-    class Earlier:  # scipy goes on from a distribution that it is given
-        def __init__(self, draws: np.ndarray) -> None:
-            self.bootstrap_distribution = draws
-
     draws = bootstrap_terms(values, resamples=2000, seed=5)
-    for found, sample, mine in (
-        (draws.interval(0, level=level, method=method), values[0], draws.replicates[0]),
-        (
-            draws.interval(0, 1, level=level, method=method),
-            values[0] - values[1],
-            draws.replicates[0] - draws.replicates[1],
-        ),
+    named = {"confidence_level": level, "method": "percentile" if method == "percentile" else "BCa"}
+    for pair, sample, mine in (
+        ((0,), values[0], draws.replicates[0]),
+        ((0, 1), values[0] - values[1], draws.replicates[0] - draws.replicates[1]),
     ):
-        expected = stats.bootstrap(
-            (sample,),
-            np.mean,
-            n_resamples=0,
-            bootstrap_result=Earlier(mine),
-            confidence_level=level,
-            method="percentile" if method == "percentile" else "BCa",
-        ).confidence_interval
-        assert (found.low, found.high) == (
-            pytest.approx(expected.low, abs=1e-9),
-            pytest.approx(expected.high, abs=1e-9),
-        )
+        found = draws.interval(*pair, level=level, method=method)
+        earlier = SimpleNamespace(bootstrap_distribution=mine)  # scipy goes on from a distribution that it is given
+        expected = stats.bootstrap((sample,), np.mean, n_resamples=0, bootstrap_result=earlier, **named)
+        assert (found.low, found.high) == pytest.approx(tuple(expected.confidence_interval), abs=1e-9)
         assert (found.level, found.method) == (level, method)
-
-
-def test_the_distribution_is_that_of_scipys_own_draws() -> None:
+    # And the distribution is that of scipy's own draws.
     draws = bootstrap_terms(A[None], resamples=20_000, seed=1)
     own = stats.bootstrap((A,), np.mean, n_resamples=20_000, method="percentile", rng=np.random.default_rng(2))
     found = draws.interval(0)
-    assert found.low == pytest.approx(own.confidence_interval.low, abs=0.003)
-    assert found.high == pytest.approx(own.confidence_interval.high, abs=0.003)
+    assert (found.low, found.high) == pytest.approx(tuple(own.confidence_interval), abs=0.003)
     assert draws.replicates.std() == pytest.approx(own.standard_error, rel=0.03)
 
 
 def test_draws_do_not_depend_on_the_pieces_they_are_worked_in(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = bootstrap_terms(np.stack([A, B]), resamples=500, seed=9)
     monkeypatch.setattr("swsdist.score.compare.bootstrap._CELLS", 130)
-    pieces = bootstrap_terms(np.stack([A, B]), resamples=500, seed=9)
+    pieces, other = (bootstrap_terms(np.stack([A, B]), resamples=500, seed=seed) for seed in (9, 10))
     np.testing.assert_array_equal(whole.replicates, pieces.replicates)
-    other = bootstrap_terms(np.stack([A, B]), resamples=500, seed=10)
     assert not np.array_equal(whole.replicates, other.replicates)
-
-
-def test_one_query_has_an_interval_without_width() -> None:
     found = bootstrap_terms(np.array([[0.25]]), resamples=10).interval(0, method="bca")
     assert (found.low, found.high, found.method) == (0.25, 0.25, "percentile")
-
-
-def test_what_cannot_be_resampled_is_refused() -> None:
     with raises(families.EMPTY_INPUT):
         bootstrap_terms(np.zeros((2, 0)))
     with raises(codes.TOO_FEW_RESAMPLES, resamples=0):
@@ -282,15 +210,10 @@ DOCUMENTS = pa.table({"doc_id": ["d3", "d1", "d2", "d1"], "seconds": [100.0, 100
 
 
 def test_counts_by_document_add_up() -> None:
-    counts = DocumentCounts.of(ALIGNED, DOCUMENTS)
-    assert counts.documents == ("d1", "d2", "d3")
-    assert counts.microseconds.tolist() == [150_000_000, 50_000_000, 100_000_000]
-    assert counts.begin.tolist() == [0, 2, 4]
-    np.testing.assert_array_equal(counts.counts.sum(axis=1), [3, 2, 2])
-
-
-def test_counts_of_parts_are_those_of_the_whole() -> None:
     whole = DocumentCounts.of(ALIGNED, DOCUMENTS)
+    assert whole.documents == ("d1", "d2", "d3")
+    assert whole.microseconds.tolist() == [150_000_000, 50_000_000, 100_000_000]
+    assert (whole.begin.tolist(), whole.counts.sum(axis=1).tolist()) == ([0, 2, 4], [3, 2, 2])
     parts = [DocumentCounts.of(ALIGNED.filter(pc.equal(ALIGNED["query_id"], q)), DOCUMENTS) for q in ("q3", "q2", "q1")]
     joined = DocumentCounts.concat(parts)
     assert (joined.queries, joined.begin.tolist()) == (whole.queries, whole.begin.tolist())
@@ -298,12 +221,9 @@ def test_counts_of_parts_are_those_of_the_whole() -> None:
     np.testing.assert_array_equal(joined.counts, whole.counts)
     with raises(families.CONFLICTING_ROWS):
         DocumentCounts.concat([whole, parts[1]])
-
-
-def test_what_was_observed_is_atwv() -> None:
-    found = bootstrap_documents([DocumentCounts.of(ALIGNED, DOCUMENTS)], beta=10.0, resamples=50)
+    found = bootstrap_documents([whole], beta=10.0, resamples=50)
     values = per_term(ALIGNED, trials=300, beta=10.0)["twv"].drop_null().to_numpy()
-    assert found.observed[0] == pytest.approx(values.mean(), rel=1e-14)
+    assert found.observed[0] == pytest.approx(values.mean(), rel=1e-14)  # ATWV
     assert found.jackknife.shape == (1, 3)
     assert found.replicates.shape[1] + found.undefined == 50
 
@@ -312,13 +232,7 @@ def test_the_jackknife_leaves_each_document_out() -> None:
     """Against the definition: the value of the list and the documents without it; and nothing of documents x documents."""
     rng = np.random.default_rng(4)
     rows = [
-        (
-            f"q{rng.integers(9)}",
-            f"d{rng.integers(40):02d}",
-            float(rng.random()),
-            bool(rng.random() < 0.5),
-            bool(rng.random() < 0.6),
-        )
+        (f"q{rng.integers(9)}", f"d{rng.integers(40):02d}", float(rng.random()), *(rng.random(2) < (0.5, 0.6)).tolist())
         for _ in range(400)
     ]
     seconds = rng.integers(5, 60, 40).astype(float)
@@ -366,26 +280,18 @@ def test_documents_must_be_known_and_the_same() -> None:
 
 def test_three_systems() -> None:
     names = [f"q{k}" for k in range(40)]
-    tables = {
-        "one": table(dict(zip(names, A, strict=True))),
-        "two": table(dict(zip(names, B, strict=True))),
-        "half": table(dict(zip(names[:20], A[:20], strict=True))),
-    }
+    values = {"one": A, "two": B, "half": A[:20]}
+    tables = {name: table(dict(zip(names, given.tolist(), strict=False))) for name, given in values.items()}
     found = compare(tables, Settings(resamples=300))
     assert [row.system for row in found.systems] == ["one", "two", "half"]
-    assert found.systems[0].mean == pytest.approx(A.mean())
-    assert found.systems[2].absent == 20
+    assert (found.systems[0].mean, found.systems[2].absent) == (pytest.approx(A.mean()), 20)
     assert [(row.first, row.second) for row in found.pairs] == [("one", "two"), ("one", "half"), ("two", "half")]
     first, second, _ = found.pairs
     assert first.difference == pytest.approx((A - B).mean())
     assert first.interval.low < first.difference < first.interval.high
     assert (first.wins, first.losses, first.ties) == (int((A > B).sum()), int((A < B).sum()), 0)
-    assert (second.wins + second.losses, second.ties) == (20, 20)
-    assert second.wilcoxon.zeros == 20
+    assert (second.wins + second.losses, second.ties, second.wilcoxon.zeros) == (20, 20, 20)
     for row in found.pairs:
-        assert row.t.p is not None
-        assert row.t_holm is not None
-        assert row.t_fdr is not None
         assert row.t.p <= row.t_fdr <= row.t_holm <= 1
         assert row.wilcoxon.p <= row.wilcoxon_fdr <= row.wilcoxon_holm
         assert row.sign_flip.p <= row.sign_flip_fdr <= row.sign_flip_holm
@@ -405,3 +311,143 @@ def test_of_miss_rates_the_lesser_is_better() -> None:
     tables = {name: pa.Table.from_pylist([row], PER_TERM) for name, row in zip("ab", rows, strict=True)}
     pair = compare(tables, Settings(resamples=1), value="pmiss").pairs[0]
     assert (pair.difference, pair.wins, pair.losses) == (-0.5, 1, 0)
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def test_a_forest_has_a_row_an_estimate() -> None:
+    rows = [Estimate("one <&>", 0.5, 0.4, 0.7), Estimate("a" * 99, -0.1, -0.3, 0.1, 1)]
+    plot = ElementTree.fromstring(forest_svg(rows, title="a & b"))
+    points = plot.findall(f"{SVG}circle")
+    assert [point.get("class") for point in points] == ["area line0", "area line1"]
+    assert float(points[0].get("cx", "")) > float(points[1].get("cx", ""))
+    assert "one <&>" in [text.text for text in plot.iter(f"{SVG}text")]
+    ElementTree.fromstring(forest_svg([]))
+
+
+def test_differences_stand_on_both_sides_of_zero() -> None:
+    def heights(*given: object, **how: object) -> list[float]:
+        bars = ElementTree.fromstring(differences_svg(*given, **how)).findall(f"{SVG}rect")
+        return [float(bar.get("height", "")) for bar in bars]
+
+    first, none, last = heights([0.5, -0.25, 0.0])
+    assert (first, none) == (pytest.approx(2 * last, abs=0.2), 0)
+    assert not any(heights([]))
+    assert len(heights(np.random.default_rng(1).normal(size=5000))) == 560  # pixels, which more queries share
+    alone, beside = (heights([0.1, -0.1], reach=reach)[0] for reach in (None, (-1.0, 1.0)))
+    assert alone == pytest.approx(10 * beside, rel=0.1)
+
+
+def test_words() -> None:
+    assert [p_value(p) for p in (None, 0.5, 0.00123456, 1.234e-7)] == ["–", "0.5000", "0.0012", "1.23e-07"]
+    assert shortened("a" * 40, 34) == "a" * 16 + "…" + "a" * 16
+
+
+@pytest.mark.parametrize("width", [40, 80, 110])
+def test_a_table_fits_the_screen_and_loses_nothing(width: int) -> None:
+    long = "a/path/of/a/system/that/somebody/gave/a/very/long/name - another"
+    columns = ["pair", *(f"column number {k} of this" for k in range(9))]
+    table = Table(
+        "caption " * 20, columns, [[long, *(f"{k}.12345" for k in range(9))]] * 2, "a note of many words " * 9
+    )
+    lines = text_lines(table, width)
+    assert max(map(len, lines)) <= width
+    text = "".join("".join(lines).split())
+    for k in range(9):
+        assert text.count(f"{k}.12345") == 2
+    # The label stands beside each block of columns, on as many lines as it takes.
+    words = "".join(line[: min(30, width - 20)].strip() for line in lines)
+    assert long.replace(" ", "") in words.replace(" ", "")
+
+
+def test_a_paper_marks_what_is_worse_than_the_best() -> None:
+    for better in ("one", "two"):
+        values = {name: {f"q{k}": 0.5 + k / 100 + (name == better) / 10 for k in range(20)} for name in ("one", "two")}
+        comparison = compare_paired(conditions(values), Settings(resamples=50))
+        data = ComparisonData(("one", "two"), (Measured("ATWV", comparison),), (), Settings(resamples=50))
+        table = paper_table({row.system: {"atwv": row.mean} for row in comparison.systems}, ["atwv"], data)
+        assert [row[1].endswith("***") for row in table.rows] == [row[0] != better for row in table.rows]
+
+
+NUMBER_OF_TRIALS, QUERIES, BETA = 400, 12, 20.0
+
+
+def ten_queries(seed: int, quality: float, noise: int = 0) -> pa.Table:
+    """Trials of ten queries of twelve: the references are the same whatever the seed."""
+    truth, rng = np.random.default_rng(5), np.random.default_rng(seed)
+    rows: list[dict[str, Any]] = []
+    for q in range(10):
+        for _ in range(int(truth.integers(2, 6))):
+            found = rng.random() < 0.8
+            score = float(rng.normal(quality)) if found else None
+            rows.append({"query_id": f"q{q}", "score": score, "ref_start": 1.0})
+        rows += [{"query_id": f"q{q}", "score": float(s), "ref_start": None} for s in rng.normal(size=40 + noise)]
+    kinds = [("query_id", pa.string()), ("score", pa.float64()), ("ref_start", pa.float64())]
+    return pa.Table.from_pylist(rows, pa.schema(kinds))
+
+
+def compared(lists: dict[str, pa.Table], **keywords: Any) -> Entropies:
+    given = {name: [table] for name, table in lists.items()}
+    return compare_entropies(
+        given, trials=NUMBER_OF_TRIALS, queries=QUERIES, prior=prior_of_beta(BETA), **{"resamples": 200, **keywords}
+    )
+
+
+def test_a_draw_is_the_list_of_the_queries_that_were_drawn() -> None:
+    """Held against the measure itself, on lists in which a query that was drawn twice stands twice."""
+    table, prior = ten_queries(1, 1.5), prior_of_beta(BETA)
+    counted = ByQuery.of([table], trials=NUMBER_OF_TRIALS, queries=QUERIES)
+    (weights,) = draws_of(QUERIES, 5, 0)
+    found, _ = _least(
+        counted, np.ascontiguousarray(weights[: len(counted.queries)].T), NUMBER_OF_TRIALS, QUERIES, prior
+    )
+    names = np.array(table["query_id"].to_pylist())
+    for draw, value in zip(weights.T, found, strict=True):
+        parts = []
+        for k, name in enumerate(counted.queries):
+            mine = table.filter(pa.array(names == name))
+            for n in range(int(draw[k])):
+                parts.append(mine.set_column(0, "query_id", pa.array([f"{name} {n}"] * mine.num_rows)))
+        drawn = Trials.of_aligned(pa.concat_tables(parts), trials=NUMBER_OF_TRIALS, queries=QUERIES)
+        assert value == pytest.approx(cnxe_min(drawn, prior).cnxe, rel=1e-6)
+
+
+def test_bins_change_little() -> None:
+    table, prior = ten_queries(1, 1.5, noise=300), prior_of_beta(BETA)
+    whole = ByQuery.of([table], trials=NUMBER_OF_TRIALS, queries=QUERIES, bins=10**6)
+    assert len(whole.score) > 3000
+    few = ByQuery.of([table], trials=NUMBER_OF_TRIALS, queries=QUERIES)
+    assert len(few.score) <= 513
+    once = np.ones((1, 10))
+    values = [_least(one, once, NUMBER_OF_TRIALS, QUERIES, prior)[0][0] for one in (whole, few)]
+    assert values[0] == pytest.approx(cnxe_min(whole.trials, prior).cnxe, rel=1e-6)
+    assert values[1] == pytest.approx(values[0], abs=3e-4)
+    assert few.true.sum() == whole.true.sum()
+
+
+def test_a_better_system_is_told_from_a_worse_and_not_from_itself() -> None:
+    good, bad = ten_queries(1, 2.5), ten_queries(2, 0.3)
+    found = compared({"good": good, "same": good, "bad": bad})
+    values = {row.system: row for row in found.systems}
+    trials = Trials.of_aligned(good, trials=NUMBER_OF_TRIALS, queries=QUERIES)
+    assert values["good"].value == cnxe_min(trials, prior_of_beta(BETA)).cnxe
+    assert values["good"].interval.low < values["good"].value < values["good"].interval.high
+    same, worse, _ = found.pairs
+    assert (same.difference, same.p, same.p_holm) == (0.0, 1.0, 1.0)
+    assert worse.difference < 0
+    assert worse.interval.high < 0
+    assert worse.p == pytest.approx(2 / 201)
+    assert worse.p_holm == pytest.approx(6 / 201)
+    assert compared({"good": good, "same": good, "bad": bad}) == found
+    assert compared({"good": good, "bad": bad}, seed=1).pairs[0].interval != worse.interval
+
+
+def test_what_cannot_be_compared_is_told() -> None:
+    table = ten_queries(1, 1.0)
+    with raises(codes.DIFFERENT_REFERENCES):
+        compared({"one": table, "two": table.filter(table["ref_start"].is_null())})
+    with raises(codes.TOO_MANY_QUERIES):
+        compare_entropies({"one": [table]}, trials=NUMBER_OF_TRIALS, queries=3, prior=prior_of_beta(BETA))
+    with raises(codes.TOO_FEW_RESAMPLES, resamples=0):
+        compared({"one": table}, resamples=0)

@@ -1,7 +1,5 @@
 """Compiled code is kept on disk: met again by the next process, wherever it can be written, whoever else starts."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -104,14 +102,12 @@ def test_a_folder_that_is_not_ours_alone_is_not_taken(
     tmp_path: Path, chosen: Callable[..., Path], where: str, odd: str
 ) -> None:
     """Who makes it first would choose the code that is run."""
-    (tmp_path / "temporary").mkdir()
-    (tmp_path / "cache").mkdir()
-    variables = {"TMPDIR": str(tmp_path / "temporary")}
-    if where != "TMPDIR":
-        variables[where] = str(tmp_path / "cache")
+    temporary, cache = tmp_path / "temporary", tmp_path / "cache"
+    temporary.mkdir()
+    cache.mkdir()
+    variables = {"TMPDIR": str(temporary)} | ({} if where == "TMPDIR" else {where: str(cache)})
     own = chosen(**variables)
-    assert own.is_relative_to(tmp_path / ("temporary" if where == "TMPDIR" else "cache"))
-    assert own.stat().st_mode & 0o777 == 0o700
+    assert own.is_relative_to(temporary if where == "TMPDIR" else cache)
     assert chosen(**variables) == own
     if odd == "a link":
         own.rename(tmp_path / "elsewhere")
@@ -119,21 +115,18 @@ def test_a_folder_that_is_not_ours_alone_is_not_taken(
     else:
         own.chmod(0o777 if odd == "writable by all" else 0o750)
     other = chosen(**variables)
-    assert other != own
-    assert other.parent == tmp_path / "temporary"
+    assert (other != own, other.parent) == (True, temporary)
     assert other.stat().st_mode & 0o777 == 0o700
 
 
-@pytest.mark.parametrize("sticky", [False, True])
-def test_a_folder_in_one_where_all_may_rename_is_not_taken(
-    tmp_path: Path, chosen: Callable[..., Path], sticky: bool
-) -> None:
+def test_a_folder_in_one_where_all_may_rename_is_not_taken(tmp_path: Path, chosen: Callable[..., Path]) -> None:
     """It could be replaced between the look at it and its use; not where only owners may rename, as in /tmp."""
     (tmp_path / "temporary").mkdir()
-    (tmp_path / "cache").mkdir()
-    (tmp_path / "cache").chmod(0o1777 if sticky else 0o777)
-    folder = chosen(NUMBA_CACHE_DIR=str(tmp_path / "cache"), TMPDIR=str(tmp_path / "temporary"))
-    assert folder.is_relative_to(tmp_path / ("cache" if sticky else "temporary"))
+    for cache, mode, taken in (("all", 0o777, "temporary"), ("sticky", 0o1777, "sticky")):
+        (tmp_path / cache).mkdir()
+        (tmp_path / cache).chmod(mode)
+        folder = chosen(NUMBA_CACHE_DIR=str(tmp_path / cache), TMPDIR=str(tmp_path / "temporary"))
+        assert folder.is_relative_to(tmp_path / taken)
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can make another user's folder")
@@ -225,16 +218,16 @@ def test_processes_that_start_together_load_whole_functions_of_librosa(tmp_path:
         assert {(one.communicate()[0], one.returncode) for one in together} == {("[False  True False]\n", 0)}
 
 
-@pytest.mark.parametrize("is_compiled", [True, False])
-def test_one_is_told_once_of_compiling_and_of_nothing_else(monkeypatch: pytest.MonkeyPatch, is_compiled: bool) -> None:
+def test_one_is_told_once_of_compiling_and_of_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     from swsdist.kernels import compiled
 
     monkeypatch.setattr(compiled, "_PATIENCE", 0.01)
     monkeypatch.setattr(compiled, "_LOOK", 0.001)
-    monkeypatch.setattr(compiled, "_COMPILED", compiled.threading.Event())
-    told: list[str] = []
-    with compiled.announcing(told.append):
-        if is_compiled:
-            compiled._COMPILED.set()
-        time.sleep(0.1)
-    assert len(told) == is_compiled
+    for is_compiled in (True, False):
+        monkeypatch.setattr(compiled, "_COMPILED", compiled.threading.Event())
+        told: list[str] = []
+        with compiled.announcing(told.append):
+            if is_compiled:
+                compiled._COMPILED.set()
+            time.sleep(0.1)
+        assert len(told) == is_compiled

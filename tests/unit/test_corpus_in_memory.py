@@ -1,7 +1,5 @@
 """A corpus of arrays is one of files: the same run, and what is no recording is refused with its name."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -64,79 +62,45 @@ def test_a_run_of_arrays(tmp_path: Path) -> None:
     assert {name for name in before if before[name] != after[name]} == {"queries.csv", "references.csv", "q000000.wav"}
 
 
-def test_examples_in_a_tuple(tmp_path: Path) -> None:
-    corpus = swsdist.save_corpus(tmp_path, {"d": noise(0)}, {"q": (noise(1), noise(2))})
+def test_examples_in_a_tuple_documents_alone_and_references_of_other_queries(tmp_path: Path) -> None:
+    corpus = swsdist.save_corpus(tmp_path / "tuple", {"d": noise(0)}, {"q": (noise(1), noise(2))})
     assert pd.read_csv(corpus["queries"])["example"].tolist() == [1, 2]
     with raises(families.UNSUPPORTED):
         swsdist.save_corpus("s3://bucket/corpus", {"d": noise(0)})
-
-
-def test_documents_alone(tmp_path: Path) -> None:
-    corpus = swsdist.save_corpus(tmp_path, {"d": noise(0)})
+    corpus = swsdist.save_corpus(tmp_path / "alone", {"d": noise(0)})
     assert list(corpus) == ["documents"]
     assert read_documents(corpus["documents"])["duration"].to_pylist() == [1.0]
-
-
-@pytest.mark.parametrize(
-    ("given", "where", "complaint"),
-    [
-        ({"documents": {}}, "documents", r"\[empty-input\]"),
-        ({"documents": {"d": noise(0)[0]}}, "documents['d']", r"\[invalid-value\]"),
-        (
-            {"documents": {"d": noise(0)}, "queries": {"q": [noise(0), (np.zeros(5, int), RATE)]}},
-            "queries['q'], example 2",
-            r"\[invalid-value\]",
-        ),
-        ({"documents": {"d": noise(0)}, "queries": {"q": []}}, "queries['q']", r"\[invalid-value\]"),
-        ({"documents": {"d": noise(0)}, "queries": {"q": 5}}, "queries['q']", r"\[invalid-value\]"),
-        ({"documents": {"d": ([0.0, [1.0, 2.0]], RATE)}}, "documents['d']", r"\[invalid-value\]"),
-        (
-            {"documents": {"d": noise(0)}, "references": {"query_id": ["q"]}},
-            "references",
-            r"\[invalid-value\]",
-        ),
-        (
-            {"documents": {"d": noise(0)}, "references": pd.DataFrame({"query_id": ["q"], "start": [0.0]})},
-            "references",
-            r"\[missing-column\]",
-        ),
-        (
-            {"documents": {"d": noise(0)}, "queries": {"q1": noise(1)}, "references": references("q1", "q2", "q3")},
-            "references",
-            r"'q2'.*\[unknown-name\]",
-        ),
-        (
-            {"documents": {"d7": noise(0)}, "queries": {"q": noise(1)}, "references": references("q")},
-            "references",
-            r"'d'.*\[unknown-name\]",
-        ),
-    ],
-)
-def test_what_is_no_corpus(tmp_path: Path, given: dict[str, Any], where: str, complaint: str) -> None:
-    with pytest.raises(UserError, match=complaint) as caught:
-        swsdist.save_corpus(tmp_path / "new", **given)
-    assert caught.value.where == where
-    assert caught.value.remedy
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("name", "what"), [("plan.json", "the folder of a run"), ("manifest.json", "a feature store"), (None, "a file")]
-)
-def test_no_corpus_is_written_into_what_is_no_folder_for_it(tmp_path: Path, name: str | None, what: str) -> None:
-    place = tmp_path / "there"
-    if name is None:
-        place.write_text("")
-    else:
-        place.mkdir()
-        (place / name).write_text("{}")
-    before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(UserError, match=f"this is {what}") as caught:
-        swsdist.save_corpus(place, {"d": noise(0)}, {"q": noise(1)}, references("q"))
-    assert "name another" in str(caught.value.remedy)
-    assert sorted(tmp_path.rglob("*")) == before
-
-
-def test_references_of_queries_that_come_from_elsewhere(tmp_path: Path) -> None:
-    corpus = swsdist.save_corpus(tmp_path, {"d": noise(0)}, references=references("q"))
+    corpus = swsdist.save_corpus(tmp_path / "elsewhere", {"d": noise(0)}, references=references("q"))
     assert list(corpus) == ["documents", "references"]
+
+
+def test_what_is_no_corpus(tmp_path: Path) -> None:
+    d, q, invalid = {"d": noise(0)}, {"q": noise(1)}, families.INVALID_VALUE
+    lacking = pd.DataFrame({"query_id": ["q"], "start": [0.0]})
+    cases: list[tuple[tuple[Any, ...], str, Any]] = [
+        (({},), "documents", families.EMPTY_INPUT),
+        (({"d": noise(0)[0]},), "documents['d']", invalid),
+        ((d, {"q": [noise(0), (np.zeros(5, int), RATE)]}), "queries['q'], example 2", invalid),
+        ((d, {"q": []}), "queries['q']", invalid),
+        ((d, {"q": 5}), "queries['q']", invalid),
+        (({"d": ([0.0, [1.0, 2.0]], RATE)},), "documents['d']", invalid),
+        ((d, {}, {"query_id": ["q"]}), "references", invalid),
+        ((d, {}, lacking), "references", families.MISSING_COLUMN),
+        ((d, {"q1": noise(1)}, references("q1", "q2", "q3")), "references", families.UNKNOWN_NAME),
+        (({"d7": noise(0)}, q, references("q")), "references", families.UNKNOWN_NAME),
+    ]
+    for given, where, code in cases:
+        with raises(code, where=where):
+            swsdist.save_corpus(tmp_path / "new", *given)
+    assert list(tmp_path.iterdir()) == []
+    for name in ("plan.json", "manifest.json", None):  # a run, a store, a file
+        place = tmp_path / f"{name}"
+        if name is None:
+            place.write_text("")
+        else:
+            place.mkdir()
+            (place / name).write_text("{}")
+        before = sorted(tmp_path.rglob("*"))
+        with pytest.raises(UserError):
+            swsdist.save_corpus(place, d, q, references("q"))
+        assert sorted(tmp_path.rglob("*")) == before

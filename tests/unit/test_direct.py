@@ -1,29 +1,49 @@
-"""Search without a run."""
+"""Search, curves and warping paths without a run; what is no number is refused, with the argument's name."""
 
-from __future__ import annotations
-
+import inspect
+import math
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 import soundfile
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import swsdist
+from swsdist import metrics
 from swsdist.audio.streams import permitted
 from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import families
-from swsdist.core.errors import ConfigError, DataError, UserError
+from swsdist.core.codes import methods as methods_codes
+from swsdist.core.codes import searcher as searcher_codes
+from swsdist.core.errors import ConfigError, DataError, StoreError, TableError, UserError
+from swsdist.core.numbers import integer, number
 from swsdist.core.types import DETECTIONS
+from swsdist.kernels.distances.interface import Part, create, weighted_sum
+from swsdist.kernels.products import local_distances
+from swsdist.methods.curve import curve, path
+from swsdist.methods.dtw.search import search
+from swsdist.methods.dtw.settings import Settings
+from swsdist.methods.query.example import Example
+from swsdist.pipeline.chain_run import StepSelection
+from swsdist.registry.registries import RECURRENCES
 from swsdist.searcher.queries import parse_query
 from swsdist.searcher.searcher import Searcher
 from swsdist.store.reading import Store
+from tests.oracles.patterns import ALL_BY_ONE, QUERY_BY_QUERY, candidate_cost
 from tests.support.coded import raises
 
 RATE = 8000
 OPTIONS = {"sample_rate": RATE, "n_fft": 256, "win_length": 200, "hop_length": 80}
+
+
+def index(run: Path, documents: Path, **more: Any) -> None:
+    config = {"run": str(run), "corpus": {"documents": str(documents)}, "features": {"options": OPTIONS}}
+    swsdist.run(config | {"executor": {"kind": "serial"}} | more, selection=StepSelection(until="index"))
 
 
 @pytest.fixture(scope="module")
@@ -37,16 +57,7 @@ def place(tmp_path_factory) -> Path:
         soundfile.write(root / "audio" / f"d{k}.wav", (colour - colour.mean()).clip(-1, 1), RATE)
     samples, _ = soundfile.read(root / "audio" / "d2.wav")
     soundfile.write(root / "hello.wav", samples[RATE : round(1.6 * RATE)], RATE)
-    config = {
-        "run": str(root / "run"),
-        "corpus": {"documents": str(root / "audio")},
-        "features": {"options": OPTIONS},
-        "index": {"shards": 2},
-        "executor": {"kind": "serial"},
-    }
-    from swsdist.pipeline.chain_run import StepSelection
-
-    swsdist.run(config, selection=StepSelection(until="index"))
+    index(root / "run", root / "audio", index={"shards": 2})
     return root
 
 
@@ -58,104 +69,76 @@ def store(place: Path) -> Store:
 # -- what is typed ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "path", "start", "end"),
-    [
-        ("hello.wav", "hello.wav", None, None),
-        ("talk.flac:12.3-13.1", "talk.flac", 12.3, 13.1),
-        ("talk.flac:0-1", "talk.flac", 0.0, 1.0),
-        ("talk.flac:12:03.5-12:04.2", "talk.flac", 723.5, 724.2),
-        ("s3://b/talk.flac:1:02:03-1:02:04.25", "s3://b/talk.flac", 3723.0, 3724.25),
-        ("talk.flac:59-1:00", "talk.flac", 59.0, 60.0),
-        ("talk.flac:1:2:3:4-5", "talk.flac:1", 7384.0, 5.0),
-        ("a:b.wav:1.-2.5", "a:b.wav", 1.0, 2.5),
-        ("s3://bucket/talk.flac:1-2", "s3://bucket/talk.flac", 1.0, 2.0),
-        ("s3://bucket/talk.flac", "s3://bucket/talk.flac", None, None),
-        ("talk.flac:-1-2", "talk.flac:-1-2", None, None),
-        ("s3://bucket/talk.flac:1", "s3://bucket/talk.flac:1", None, None),
-        ("talk.flac:100,0-100,8", "talk.flac", 100.0, 100.8),
-        ("talk.flac:12,3-13.1", "talk.flac", 12.3, 13.1),
-        ("talk.flac:1:02,500-1:03,250", "talk.flac", 62.5, 63.25),
-        ("talk.flac:0,500-0,750", "talk.flac", 0.5, 0.75),
-        ("talk.flac:1,250-1,5", "talk.flac", 1.25, 1.5),
-    ],
-)
-def test_parse(text: str, path: str, start: float | None, end: float | None) -> None:
-    row = parse_query(text)
-    assert (row["query_id"], row["path"], row["start"], row["end"]) == (text, path, start, end)
-    assert (row["example"], row["channel"], row["speaker"]) == (1, None, None)
+def test_parse(tmp_path: Path) -> None:
+    for text, name, channel, start, end in (
+        ("hello.wav", "hello.wav", None, None, None),
+        ("talk.flac:12.3-13.1", "talk.flac", None, 12.3, 13.1),
+        ("talk.flac:0-1", "talk.flac", None, 0.0, 1.0),
+        ("talk.flac:12:03.5-12:04.2", "talk.flac", None, 723.5, 724.2),
+        ("s3://b/talk.flac:1:02:03-1:02:04.25", "s3://b/talk.flac", None, 3723.0, 3724.25),
+        ("talk.flac:59-1:00", "talk.flac", None, 59.0, 60.0),
+        ("talk.flac:1:2:3:4-5", "talk.flac:1", None, 7384.0, 5.0),
+        ("a:b.wav:1.-2.5", "a:b.wav", None, 1.0, 2.5),
+        ("s3://bucket/talk.flac", "s3://bucket/talk.flac", None, None, None),
+        ("talk.flac:-1-2", "talk.flac:-1-2", None, None, None),
+        ("s3://bucket/talk.flac:1", "s3://bucket/talk.flac:1", None, None, None),
+        ("talk.flac:100,0-100,8", "talk.flac", None, 100.0, 100.8),
+        ("talk.flac:12,3-13.1", "talk.flac", None, 12.3, 13.1),
+        ("talk.flac:1:02,500-1:03,250", "talk.flac", None, 62.5, 63.25),
+        ("talk.flac:0,500-0,750", "talk.flac", None, 0.5, 0.75),
+        ("talk.flac:1,250-1,5", "talk.flac", None, 1.25, 1.5),
+        ("talk.flac#2", "talk.flac", 2, None, None),
+        ("s3://bucket/talk.flac#2:1-2", "s3://bucket/talk.flac", 2, 1.0, 2.0),
+        ("a#1#2:1-2", "a#1", 2, 1.0, 2.0),
+        ("a#b.wav", "a#b.wav", None, None, None),
+        ("#2", "#2", None, None, None),
+    ):
+        row = parse_query(text)
+        found = tuple(row[key] for key in ("query_id", "path", "channel", "start", "end", "example", "speaker"))
+        assert found == (text, name, channel, start, end, 1, None)
+    (tmp_path / "talk:1-2").touch()  # a file whose name looks like a place
+    assert parse_query(f"{tmp_path}/talk:1-2")["path"] == f"{tmp_path}/talk:1-2"
+    for text, decimal in {"1,234-1,300": "1.234", "1-1,300": "1.300", "1.5-100,250": "100.250"}.items():
+        with raises(families.AMBIGUOUS, where=text, decimal=decimal, thousands=decimal.replace(".", "")):
+            parse_query(f"talk.flac:{text}")
 
 
-@pytest.mark.parametrize(
-    ("text", "path", "channel", "start"),
-    [
-        ("talk.flac#2", "talk.flac", 2, None),
-        ("talk.flac#2:12.3-13.1", "talk.flac", 2, 12.3),
-        ("s3://bucket/talk.flac#2:1-2", "s3://bucket/talk.flac", 2, 1.0),
-        ("a#1#2:1-2", "a#1", 2, 1.0),
-        ("a#b.wav", "a#b.wav", None, None),
-        ("#2", "#2", None, None),
-    ],
-)
-def test_parse_a_channel(text: str, path: str, channel: int | None, start: float | None) -> None:
-    row = parse_query(text)
-    assert (row["query_id"], row["path"], row["channel"], row["start"]) == (text, path, channel, start)
-
-
-@pytest.mark.parametrize("text", ["talk.flac:1,234-1,300", "talk.flac:1-1,300", "talk.flac:1.5-100,250"])
-def test_a_comma_that_may_be_of_thousands(text: str) -> None:
-    with raises(families.AMBIGUOUS) as caught:
-        parse_query(text)
-    assert caught.value.where == text
-    value = caught.value.values
-    assert (value["decimal"], value["thousands"]) in (("1.234", "1234"), ("1.300", "1300"), ("100.250", "100250"))
-
-
-@pytest.mark.parametrize("text", ["touch x; cat hello.wav |", "cat hello.wav |:0.1-0.2"])
-def test_a_query_is_no_command(store: Store, text: str) -> None:
+def test_a_query_is_no_command(store: Store) -> None:
     """Neither typed nor in a table, even where the commands of a list may be run."""
     with permitted(True):
-        with raises(families.COMMAND_REFUSED) as caught:
-            parse_query(text)
-        assert caught.value.where == text
+        for text in ("touch x; cat hello.wav |", "cat hello.wav |:0.1-0.2"):
+            with raises(families.COMMAND_REFUSED, where=text):
+                parse_query(text)
         with raises(families.COMMAND_REFUSED):
             swsdist.search(store, pd.DataFrame({"query_id": ["q"], "path": ["cat hello.wav |"]}))
     assert not Path("x").exists()
 
 
-def test_a_file_whose_name_looks_like_a_place(tmp_path: Path) -> None:
-    path = tmp_path / "talk:1-2"
-    path.touch()
-    assert parse_query(str(path))["path"] == str(path)
-
-
 # -- what is found ----------------------------------------------------------------------------------------------------
 
 
-def test_a_cut_is_found_where_it_was_cut(store: Store, place: Path) -> None:
+def test_a_cut_is_found_where_it_was_cut_and_a_place_finds_itself(store: Store, place: Path) -> None:
     found = swsdist.search(store, str(place / "hello.wav"), trim=False)
-    assert isinstance(found, pd.DataFrame)
     assert list(found.columns) == [name for name in DETECTIONS.names if name not in ("decision", "system")]
     first = found.iloc[0]
-    assert first["doc_id"] == "d2"
-    assert first["start"] == pytest.approx(1.0, abs=0.05)
-    assert first["end"] == pytest.approx(1.6, abs=0.05)
+    assert first[["doc_id", "start", "end"]].tolist() == ["d2", *(pytest.approx(t, abs=0.05) for t in (1.0, 1.6))]
     assert (found["score"].diff().dropna() <= 0).all()
-
-
-def test_a_place_finds_itself(store: Store, place: Path) -> None:
     text = f"{place / 'audio' / 'd2.wav'}:1.0-1.6"
-    found = swsdist.search(store, [text, str(place / "hello.wav")], top=3, trim=False)
-    assert found.groupby("query_id").size().to_dict() == {text: 3, str(place / "hello.wav"): 3}
-    assert found[found["query_id"] == text].iloc[0][["doc_id", "start"]].tolist() == ["d2", 1.0]
+    both = swsdist.search(store, [text, str(place / "hello.wav")], top=3, trim=False)
+    assert both.groupby("query_id").size().to_dict() == {text: 3, str(place / "hello.wav"): 3}
+    assert both[both["query_id"] == text].iloc[0][["doc_id", "start"]].tolist() == ["d2", 1.0]
+    squared = swsdist.search(store, str(place / "hello.wav"), options={"distance": "cosine-squared"}, trim=False).iloc[
+        0
+    ]
+    assert (squared["doc_id"], squared["cost"] != first["cost"]) == ("d2", True)
 
 
 def test_samples_find_what_their_file_finds(store: Store, place: Path) -> None:
     """One pair, and several beside other queries; of any type of float."""
     samples, rate = soundfile.read(place / "hello.wav")
     same = swsdist.search(store, str(place / "hello.wav"), trim=False).drop(columns="query_id")
-    for given in ((samples, rate), (samples.astype(np.float32), np.int64(rate)), (samples.tolist(), float(rate))):
-        found = swsdist.search(store, given, trim=False)
+    for asked in ((samples, rate), (samples.astype(np.float32), np.int64(rate)), (samples.tolist(), float(rate))):
+        found = swsdist.search(store, asked, trim=False)
         assert set(found["query_id"]) == {"array 1"}
         assert found.drop(columns="query_id").equals(same)
     both = swsdist.search(store, [str(place / "hello.wav"), (samples, rate)], top=2, trim=False)
@@ -165,58 +148,55 @@ def test_samples_find_what_their_file_finds(store: Store, place: Path) -> None:
 ZEROS = np.zeros(RATE)
 
 
-@pytest.mark.parametrize(
-    ("given", "code", "values"),
-    [
-        (ZEROS, audio_codes.NOT_A_RECORDING, {"type": "ndarray"}),
-        ((ZEROS.astype(np.int16), RATE), audio_codes.SAMPLES_NOT_FLOAT, {"dtype": "int16"}),
-        ((np.stack([ZEROS, ZEROS]), RATE), audio_codes.SAMPLES_NOT_MONO, {"shape": (2, 8000)}),
-        ((ZEROS[:0], RATE), audio_codes.SAMPLES_NOT_MONO, {"shape": (0,)}),
-        ((ZEROS + np.nan, RATE), audio_codes.NON_FINITE_SAMPLES, {"index": 0}),
-        ((ZEROS + 3e4, RATE), audio_codes.SAMPLES_TOO_LARGE, {"peak": 30000}),
-        ((ZEROS, 0), audio_codes.BAD_SAMPLE_RATE, {"rate": 0}),
-        ((ZEROS, 8000.5), audio_codes.BAD_SAMPLE_RATE, {"rate": 8000.5}),
-        ((ZEROS, float("nan")), audio_codes.BAD_SAMPLE_RATE, {}),
-        ((ZEROS, "8000"), audio_codes.BAD_SAMPLE_RATE, {"rate": "8000"}),
-        (5, audio_codes.NOT_A_RECORDING, {"type": "int"}),
-    ],
-)
-def test_what_are_no_samples(store: Store, given: Any, code: Any, values: Any) -> None:
-    for queries in (given, [given]):
-        with pytest.raises(UserError) as caught:
-            swsdist.search(store, queries)
-        message = code.message.partition("{")[0] or code.message.rpartition("}")[2]
-        assert message in caught.value.message
-        assert all(str(value) in caught.value.message for value in values.values())
-        assert caught.value.where == "array 1"
-        assert "(samples, 16000)" in str(caught.value.remedy)
-
-
-def test_samples_without_speech(store: Store) -> None:
-    """Of what somebody gave it is told which, and no file of ours."""
-    with pytest.raises(DataError, match="the query contains no speech") as caught:
+def test_what_are_no_samples(store: Store) -> None:
+    no_samples: list[tuple[Any, Any]] = [
+        (ZEROS, audio_codes.NOT_A_RECORDING),
+        ((ZEROS.astype(np.int16), RATE), audio_codes.SAMPLES_NOT_FLOAT),
+        ((np.stack([ZEROS, ZEROS]), RATE), audio_codes.SAMPLES_NOT_MONO),
+        ((ZEROS[:0], RATE), audio_codes.SAMPLES_NOT_MONO),
+        ((ZEROS + np.nan, RATE), audio_codes.NON_FINITE_SAMPLES),
+        ((ZEROS + 3e4, RATE), audio_codes.SAMPLES_TOO_LARGE),
+        *(((ZEROS, rate), audio_codes.BAD_SAMPLE_RATE) for rate in (0, 8000.5, float("nan"), "8000")),
+        (5, audio_codes.NOT_A_RECORDING),
+    ]
+    for asked, code in no_samples:
+        for queries in (asked, [asked]):
+            with pytest.raises(UserError) as caught:
+                swsdist.search(store, queries)
+            message = code.message.partition("{")[0] or code.message.rpartition("}")[2]
+            assert message in caught.value.message
+            assert caught.value.where == "array 1"
+    with pytest.raises(DataError, match="the query contains no speech") as silent:
         swsdist.search(store, [(ZEROS, RATE)])
-    assert caught.value.where == "array 1"
+    assert silent.value.where == "array 1"
+
+
+def test_what_cannot_be_searched(store: Store, place: Path) -> None:
+    hello = str(place / "hello.wav")
+    for queries in (f"{place}/gone.wav", [hello, f"{place}/gone.wav"]):
+        with pytest.raises(DataError, match="there is no file"):
+            swsdist.search(store, queries, trim=False)
+    with pytest.raises(DataError, match=r"does not contain 1\.0 s to 9\.0 s"):
+        swsdist.search(store, f"{hello}:1-9", trim=False)
+    for options in ({"distanse": "cosine"}, {"distance": "hamming"}, {"lanes": 0}):
+        with pytest.raises(ConfigError) as caught:
+            swsdist.search(store, hello, options=options, trim=False)
+        assert caught.value.where == f"search.{next(iter(options))}"
+    with raises(families.MISSING_COLUMN, columns="name"):
+        swsdist.search(store, pd.DataFrame({"name": ["x"]}), trim=False)
 
 
 def test_a_run_is_searched_as_it_searched(place: Path, store: Store, tmp_path: Path) -> None:
     """Its folder stands for its store, with its options and its trimming; options that are given come first."""
-    from swsdist.pipeline.chain_run import StepSelection
-
-    config: dict[str, Any] = {
-        "run": str(tmp_path / "run"),
-        "corpus": {"documents": str(place / "audio")},
-        "features": {"options": OPTIONS},
-        "search": {"distance": "cosine-squared"},
-        "queries": {"trim": "none"},
-        "executor": {"kind": "serial"},
-    }
-    swsdist.run(config, selection=StepSelection(until="index"))
-    query = str(place / "hello.wav")
+    run, query = str(tmp_path / "run"), str(place / "hello.wav")
+    index(tmp_path / "run", place / "audio", search={"distance": "cosine-squared"}, queries={"trim": "none"})
     squared = swsdist.search(store, query, options={"distance": "cosine-squared"}, trim=False)
-    assert swsdist.search(str(tmp_path / "run"), query).equals(squared)
+    assert swsdist.search(run, query).equals(squared)
     plain = swsdist.search(store, query, trim=False)
-    assert swsdist.search(str(tmp_path / "run"), query, options={"distance": "cosine"}).equals(plain)
+    assert swsdist.search(run, query, options={"distance": "cosine"}).equals(plain)
+    # The cut into shards does not matter.
+    one = swsdist.search(f"{run}/store", query, top=50, trim=False)
+    assert one.equals(swsdist.search(store, query, top=50, trim=False))
 
 
 def test_a_channel_that_was_chosen_is_warned_of(store: Store, place: Path, tmp_path: Path) -> None:
@@ -229,116 +209,248 @@ def test_a_channel_that_was_chosen_is_warned_of(store: Store, place: Path, tmp_p
     assert named.drop(columns="query_id").equals(first.drop(columns="query_id"))
 
 
-def test_one_bad_query_among_several(store: Store, place: Path) -> None:
-    with pytest.raises(DataError, match="there is no file"):
-        swsdist.search(store, [str(place / "hello.wav"), str(place / "gone.wav")], trim=False)
-
-
 def test_documents_of_the_store_are_queries(place: Path, tmp_path: Path) -> None:
     """By their names, and by those of the recordings that they are places in; times are the recording's."""
-    from swsdist.pipeline.chain_run import StepSelection
-
-    talk = place / "audio" / "d2.wav"
+    talk, run = place / "audio" / "d2.wav", str(tmp_path / "run")
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "wav.scp").write_text(f"talk {talk}\nother {place / 'audio' / 'd1.wav'}\n")
     (tmp_path / "data" / "segments").write_text("seg1 talk 0.5 2.0\nseg2 talk 2.0 3.0\nseg3 other 0.0 3.0\n")
-    config: dict[str, Any] = {
-        "run": str(tmp_path / "run"),
-        "corpus": {"documents": str(tmp_path / "data")},
-        "features": {"options": OPTIONS},
-        "executor": {"kind": "serial"},
-    }
-    swsdist.run(config, selection=StepSelection(until="index"))
-    wanted = {
-        "talk:1.0-1.6": f"{talk}:1.0-1.6",
-        "seg1:1.0-1.6": f"{talk}:1.0-1.6",
-        "seg2": f"{talk}:2.0-3.0",
-        "talk#1:0-1": f"{talk}:0-1",
-    }
-    for name, file in wanted.items():
-        found, same = (swsdist.search(str(tmp_path / "run"), one, top=3, trim=False) for one in (name, file))
+    index(tmp_path / "run", tmp_path / "data")
+    wanted = {"talk:1.0-1.6": "1.0-1.6", "seg1:1.0-1.6": "1.0-1.6", "seg2": "2.0-3.0", "talk#1:0-1": "0-1"}
+    for name, where in wanted.items():
+        found, same = (swsdist.search(run, one, top=3, trim=False) for one in (name, f"{talk}:{where}"))
         assert found.drop(columns="query_id").equals(same.drop(columns="query_id"))
-    assert swsdist.search(str(tmp_path / "run"), "seg1:1.0-1.6", trim=False).iloc[0][["doc_id", "start"]].tolist() == [
-        "talk",
-        1.0,
-    ]
+    best = swsdist.search(run, "seg1:1.0-1.6", trim=False).iloc[0]
+    assert best[["doc_id", "start"]].tolist() == ["talk", 1.0]
     with raises(families.UNKNOWN_NAME, doc_id="talk", channel=2):
-        swsdist.search(str(tmp_path / "run"), "talk#2:0-1", trim=False)
-
-
-def test_a_table_of_queries(store: Store, place: Path) -> None:
-    talk = str(place / "audio" / "d2.wav")
-    table = pd.DataFrame(
-        {"query_id": ["q", "q", "p"], "path": [talk] * 3, "start": [1.0, 2.0, 0.5], "end": [1.6, 2.5, 1.1]}
-    )
-    found = swsdist.search(store, table, top=4, trim=False)
-    assert sorted(set(found["query_id"])) == ["p", "q"]
-    assert {1, 2} >= set(found[found["query_id"] == "q"]["example"])
-    same = Searcher(store, trim=False).search(pa.Table.from_pandas(table, preserve_index=False), 4)
-    assert same.equals(found)
-
-
-def test_the_cut_into_shards_does_not_matter(store: Store, place: Path, tmp_path: Path) -> None:
-    from swsdist.pipeline.chain_run import StepSelection
-
-    config: dict[str, Any] = {
-        "run": str(tmp_path / "run"),
-        "corpus": {"documents": str(place / "audio")},
-        "features": {"options": OPTIONS},
-        "executor": {"kind": "serial"},
-    }
-    swsdist.run(config, selection=StepSelection(until="index"))
-    one = swsdist.search(str(tmp_path / "run" / "store"), str(place / "hello.wav"), top=50, trim=False)
-    assert one.equals(swsdist.search(store, str(place / "hello.wav"), top=50, trim=False))
-
-
-def test_options_count(store: Store, place: Path) -> None:
-    plain = swsdist.search(store, str(place / "hello.wav"), top=1, trim=False)
-    squared = swsdist.search(store, str(place / "hello.wav"), options={"distance": "cosine-squared"}, top=1, trim=False)
-    assert squared.iloc[0]["doc_id"] == "d2"
-    assert squared.iloc[0]["cost"] != plain.iloc[0]["cost"]
-
-
-@pytest.mark.parametrize("how", ["best", "mean", "template"])
-def test_several_examples(store: Store, place: Path, how: str) -> None:
-    """The same moment cut three ways: all find it, and first. A path has the frames of the cut that found it."""
-    places = [(1.0, 1.6), (1.02, 1.58), (0.98, 1.62)]
-    path = str(place / "audio" / "d2.wav")
-    rows = pd.DataFrame([{"query_id": "q", "path": path, "start": start, "end": end} for start, end in places])
-    hits = swsdist.search(store, rows, options={"examples": how}, top=3, trim=False)
-    assert len(hits) == 3
-    assert hits["score"].is_monotonic_decreasing
-    best = hits.iloc[0]
-    assert best["doc_id"] == "d2"
-    assert (best["start"], best["end"]) == (pytest.approx(1.0, abs=0.06), pytest.approx(1.6, abs=0.06))
+        swsdist.search(run, "talk#2:0-1", trim=False)
 
 
 # -- what cannot be ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("options", "where"),
-    [
-        ({"distanse": "cosine"}, "search.distanse"),
-        ({"distance": "hamming"}, "search.distance"),
-        ({"lanes": 0}, "search.lanes"),
-    ],
+COSINE = create("cosine", 3)
+SUM = weighted_sum([Part(COSINE, 0, 3, 2), Part(create("euclidean-squared", 3), 0, 3, 1)], 3)
+KIND = st.sampled_from(["random", "few", "constant"])
+
+
+def frames(rng: np.random.Generator, kind: str, length: int, distance, side: str) -> np.ndarray:
+    data = {
+        "random": rng.normal(size=(length, 3)),
+        "few": rng.integers(-1, 2, (length, 3)),
+        "constant": np.ones((length, 3)),
+    }
+    return distance.prepare(data[kind].astype(np.float32), np.zeros(3), np.ones(3), side).frames
+
+
+def check_path(cells: np.ndarray, table: np.ndarray, name: str, end: int, cost: int, size: int) -> None:
+    """A path's cells are steps of the recurrence, and their charge is the detection's cost."""
+    n = len(table)
+    assert tuple(cells[0]) == (0, end - size + 1)
+    assert tuple(cells[-1]) == (n - 1, end)
+    charge = int(table[cells[:, 0], cells[:, 1]].sum())
+    steps = [tuple(step) for step in np.diff(cells, axis=0).tolist()]
+    if name == "bounded-slope":
+        assert cells[:, 0].tolist() == list(range(n))
+        # (1, 0) is the second query frame of a step (2, 1), and so comes after a (1, 1)
+        assert set(steps) <= {(1, 1), (1, 2), (1, 0)}
+        assert all(before == (1, 1) for before, step in zip([(1, 1), *steps], steps, strict=False) if step == (1, 0))
+        assert charge == cost
+    elif name == "asymmetric":
+        assert set(steps) <= set(QUERY_BY_QUERY)
+        assert charge == cost
+    elif name == "non-segmental":
+        assert set(steps) <= set(QUERY_BY_QUERY)
+        assert candidate_cost(charge, 2 + sum(2 if step == (1, 1) else 1 for step in steps), n) == cost
+    else:
+        assert set(steps) <= set(ALL_BY_ONE)
+        assert candidate_cost(charge, len(cells), n) == cost
+
+
+@pytest.mark.slow
+@settings(max_examples=60, deadline=None)
+@given(
+    name=st.sampled_from(list(RECURRENCES)),
+    query=st.tuples(KIND, st.integers(1, 12)),
+    document=st.tuples(KIND, st.integers(1, 90)),
+    distance=st.sampled_from([COSINE, SUM]),
+    band=st.integers(1, 6),
+    ranged=st.booleans(),
+    seed=st.integers(0, 2**20),
 )
-def test_wrong_options(store: Store, place: Path, options: dict[str, Any], where: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        swsdist.search(store, str(place / "hello.wav"), options=options, trim=False)
-    assert caught.value.where == where
+def test_curve_and_paths_are_the_candidates(name, query, document, distance, band, ranged, seed) -> None:
+    rng = np.random.default_rng(seed)
+    left, right = frames(rng, *query, distance, "query"), frames(rng, *document, distance, "document")
+    table = local_distances(left, right, distance, ranged=ranged)
+    assert table.shape == (query[1], document[1])
+    options = {"band": band} if name == "segmental" else {}
+    whole = curve(left, right, distance, name, options, ranged)
+    assert ((whole.cost == -1) == (whole.frames == 0)).all()
+    chosen = Settings(distance, 2, 16, 30, name, options=options, row_range=ranged)
+    found = search([Example("q", 1, left)], [(0, [right])], np.array([99]), chosen)
+    assert whole.cost[found.end_frame].tolist() == found.cost.tolist()
+    assert whole.frames[found.end_frame].tolist() == found.frames.tolist()
+    assert (len(found.cost) > 0) == bool((whole.frames > 0).any())
+    for end in range(document[1]):
+        if whole.frames[end] > 0:
+            cells = path(left, right, end, distance, name, options, ranged)
+            check_path(cells, table, name, end, int(whole.cost[end]), int(whole.frames[end]))
+            if name == "segmental":
+                assert cells[0, 1] % band == 0
+                assert (np.abs(cells[:, 0] - (cells[:, 1] - cells[0, 1])) <= band).all()
+        else:
+            with pytest.raises(UserError, match=f"no path ends at frame {end}"):
+                path(left, right, end, distance, name, options, ranged)
 
 
-def test_a_query_that_cannot_be_used(store: Store, place: Path) -> None:
-    with pytest.raises(DataError, match="there is no file") as caught:
-        swsdist.search(store, str(place / "gone.wav"), trim=False)
-    assert str(place / "gone.wav") in str(caught.value)
-    with pytest.raises(DataError, match=r"does not contain 1\.0 s to 9\.0 s"):
-        swsdist.search(store, f"{place / 'hello.wav'}:1-9", trim=False)
+@pytest.mark.parametrize("name", list(RECURRENCES))
+def test_a_long_query_at_the_largest_distances(name: str) -> None:
+    query = frames(np.random.default_rng(0), "constant", 600, COSINE, "query")
+    document = -query[:1].repeat(900, axis=0)
+    whole = curve(query, document, COSINE, name)
+    # All cells are equal; non-segmental takes diagonal steps, which count double in the length.
+    assert whole.cost[-1] == (candidate_cost(600 * 4095, 1200, 600) if name == "non-segmental" else 600 * 4095)
 
 
-def test_a_table_without_what_it_needs(store: Store) -> None:
-    with raises(families.MISSING_COLUMN, columns="name") as caught:
-        swsdist.search(store, pd.DataFrame({"name": ["x"]}), trim=False)
-    assert "query_id and path" in str(caught.value)
+def test_what_cannot_be_traced() -> None:
+    one = frames(np.random.default_rng(0), "constant", 3, COSINE, "query")
+    for end in (-1, 3):
+        with pytest.raises(UserError):
+            path(one, one, end, COSINE)
+    with pytest.raises(UserError):
+        curve(np.zeros(((1 << 14) + 1, 3), np.float32), one, COSINE, "non-segmental")
+
+
+# -- of a store -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", list(RECURRENCES))
+@pytest.mark.parametrize("documents_by", ["document", "collection"])
+def test_detections_lie_on_the_curve(place: Path, name: str, documents_by: str) -> None:
+    store, query = str(place / "run" / "store"), str(place / "hello.wav")
+    options = {"recurrence": name, "documents_by": documents_by} | ({"band": 4} if name == "segmental" else {})
+    hits = swsdist.search(store, query, options=options, top=9, trim=False)
+    best = hits.iloc[0]
+    assert (best["doc_id"], abs(best["end"] - 1.6) < 0.1) == ("d2", True)
+    for hit in hits.to_dict("records"):
+        found = swsdist.curve(store, query, hit["doc_id"], options=options, trim=False)
+        row = found[np.isclose(found["end"], hit["end"])].iloc[0]
+        assert (row["cost"], row["frames"], row["start"]) == (hit["cost"], hit["frames"], hit["start"])
+        cells = swsdist.warping_path(store, query, hit["doc_id"], hit["end"], options=options, trim=False)
+        assert cells["time"].iloc[0] == hit["start"]
+        assert cells["time"].iloc[-1] == pytest.approx(hit["end"] - 0.01)
+        assert cells["query_frame"].iloc[0] == 0
+    if name == "bounded-slope":
+        assert cells["distance"].mean() == pytest.approx(-row["score"])
+
+
+def test_columns_and_missing_values(place: Path) -> None:
+    found = swsdist.curve(swsdist.open_store(str(place / "run" / "store")), str(place / "hello.wav"), "d1", trim=False)
+    assert list(found.columns) == ["start", "end", "score", "cost", "frames"]
+    assert found["end"].iloc[0] == 0.01
+    missing = found["cost"].isna().tolist()  # a query of 57 frames needs 29 frames of the document
+    assert missing == [k < 28 for k in range(len(found))] == found["score"].isna().tolist()
+
+
+def test_mistakes(place: Path) -> None:
+    store, query = str(place / "run" / "store"), str(place / "hello.wav")
+    for doc_id, channel in (("d9", 1), ("d1", 2)):
+        with pytest.raises(StoreError, match=f"no document '{doc_id}', channel {channel}"):
+            swsdist.curve(store, query, doc_id, channel=channel, trim=False)
+    with pytest.raises(ConfigError, match="the recurrence asymmetric has no option band"):
+        swsdist.curve(store, query, "d1", options={"recurrence": "asymmetric", "band": 3}, trim=False)
+    with raises(families.UNDEFINED, frame=0):
+        swsdist.warping_path(store, query, "d1", 0.01, trim=False)
+    with raises(methods_codes.NO_SUCH_FRAME):
+        swsdist.warping_path(store, query, "d1", 99.0, trim=False)
+    for end in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(UserError, match=f"end: {end} "):
+            swsdist.warping_path(store, query, "d1", end, trim=False)
+    with pytest.raises(DataError):
+        swsdist.curve(store, str(place / "none.wav"), "d1", trim=False)
+
+
+TRUE = {"query_id": ["a"], "doc_id": ["x"], "start": [10.0], "end": [10.5]}
+FOUND = {**TRUE, "score": [2.0], "decision": [True]}
+NUMBERS = {"int", "float", "int | None", "float | None"}
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **{name: getattr(swsdist, name) for name in swsdist.__all__ if inspect.isfunction(getattr(swsdist, name))},
+    "Searcher": Searcher,
+    **{f"Searcher.{name}": one for name, one in inspect.getmembers(Searcher, inspect.isfunction) if name[0] != "_"},
+    **{
+        f"metrics.{name}": one
+        for name, one in inspect.getmembers(metrics, inspect.isfunction)
+        if one.__module__ == metrics.__name__ and name[0] != "_"
+    },
+}
+
+
+def numbers() -> Iterator[tuple[str, str, bool]]:
+    """Public function, argument that is a number, and whether it may be None."""
+    for name, function in FUNCTIONS.items():
+        known = {key: str(one.annotation) for key, one in inspect.signature(function).parameters.items()}
+        if name.startswith("metrics."):
+            known |= {key: str(kind.__forward_arg__) for key, kind in metrics.Options.__annotations__.items()}
+        yield from ((name, key, "None" in kind) for key, kind in known.items() if kind in NUMBERS)
+
+
+def arguments_of(name: str, place: Path) -> dict[str, Any]:
+    """Arguments with which the function does its work."""
+    hello, documents = str(place / "hello.wav"), str(place / "audio")
+    mine: dict[str, Any] = {"store": str(place / "run" / "store"), "queries": hello, "query": hello, "doc_id": "d2"}
+    mine |= {"end": 1.6, "trim": False, "weights": "none", "documents": documents}
+    if name.startswith("metrics."):
+        mine = {"key": "mtwv", "references": TRUE, "detections": FOUND, "total_seconds": 100.0}
+    known = inspect.signature(FUNCTIONS[name]).parameters
+    return {key: value for key, value in mine.items() if key in known}
+
+
+def call(name: str, place: Path, **more: object) -> object:
+    arguments = {**arguments_of(name, place), **more}
+    if not name.startswith("Searcher."):
+        return FUNCTIONS[name](**arguments)
+    with Searcher(str(place / "run" / "store"), trim=False, memory=0) as searcher:
+        found = FUNCTIONS[name](searcher, **arguments)
+        return list(found) if inspect.isgenerator(found) else found
+
+
+def test_what_is_no_number_is_refused(place: Path) -> None:
+    asked = list(numbers())
+    found = {(name, key) for name, key, _ in asked}
+    assert {("search", "top"), ("Searcher", "memory"), ("warping_path", "end"), ("metrics.mtwv", "documents")} <= found
+    for name, key, optional in asked:
+        for bad in ("5", True, math.nan, [1], -1, *(() if optional else (None,))):
+            if (key, bad) != ("penalty", -1):
+                with pytest.raises(UserError) as told:
+                    call(name, place, **{key: bad})
+                assert (name, key, bad, told.value.where) == (name, key, bad, key)
+                assert f"{key}=" in str(told.value.remedy)
+    for name in ("search", "Searcher.search", "Searcher.stream"):  # no hits at all
+        with raises(families.INVALID_VALUE, value="0", expected="a whole number of at least 1"):
+            call(name, place, top=0)
+
+
+def test_numbers_of_numpy_are_numbers(place: Path) -> None:
+    assert integer(np.int64(3), "top", 1) == 3
+    assert number(np.float32(0.5), "end") == 0.5
+    found = call("search", place, top=np.int16(2))
+    assert found.equals(call("search", place, top=2))
+    assert len(call("warping_path", place, end=np.float64(1.6)))
+
+
+def test_a_closed_searcher_searches_no_more(place: Path) -> None:
+    with Searcher(str(place / "run" / "store"), trim=False) as searcher:
+        assert len(searcher.search(str(place / "hello.wav")))
+    for name in ("search", "stream", "query_rows", "curve", "warping_path"):
+        function = FUNCTIONS[f"Searcher.{name}"]
+        with raises(searcher_codes.CLOSED_SEARCHER):
+            list(function(searcher, **arguments_of(f"Searcher.{name}", place)))
+
+
+def test_what_is_no_table_is_refused() -> None:
+    for table in ([1, 2], ["a"], 5, None, "references.csv"):
+        for pair, where in (((table, FOUND), "references"), ((TRUE, table), "detections")):
+            with pytest.raises(TableError) as told:
+                metrics.mtwv(*pair, 100.0)
+            assert told.value.where == where

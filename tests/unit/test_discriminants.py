@@ -1,6 +1,4 @@
-"""LDA and HLDA by sums of whole numbers: LDA as scipy has it, HLDA no worse than LDA, the same on any cut."""
-
-from __future__ import annotations
+"""LDA, HLDA, labels of frames, and phones by the components of a mixture: as defined, the same on any cut."""
 
 from pathlib import Path
 
@@ -12,9 +10,12 @@ from scipy.linalg import eigh
 
 from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
-from swsdist.features.fitting.files import summed
-from swsdist.features.fitting.interface import Document, fit
+from swsdist.features.fitting.files import identity_of, read_labels, summed
+from swsdist.features.fitting.interface import Document, Model, fit
+from swsdist.features.fitting.mixture import Mixture, MixtureRounds, PhoneRounds
 from swsdist.features.fitting.moments import Classes, OfClasses, hlda, lda, mean_and_deviation
+from swsdist.features.mfcc import Mfcc
+from swsdist.features.transforms.gmm import Phones
 from swsdist.features.transforms.interface import Shape, Splice
 from swsdist.features.transforms.projections import Hlda, Lda
 from swsdist.io.filesystem import Folder
@@ -132,26 +133,22 @@ def test_the_model_of_a_run(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be() -> None:
+    def fitted(documents: list[Document], columns: int = 2) -> None:
+        fit(OfClasses(NAMES, columns, heteroscedastic=False, transform="lda"), documents)
+
     with raises(families.INVALID_VALUE, wanted=4, available=3):
-        fit(OfClasses(NAMES, 4, heteroscedastic=False, transform="lda"), DOCUMENTS)
+        fitted(DOCUMENTS, 4)
     nothing = [each._replace(labels=np.full(len(each.labels), -1)) for each in DOCUMENTS if each.labels is not None]
-    with raises(families.NOTHING_TO_FIT):
-        fit(OfClasses(NAMES, 2, heteroscedastic=False, transform="lda"), nothing)
     twice = [Document([np.repeat(block, 2, axis=1) for block in each.blocks], None, each.labels) for each in DOCUMENTS]
-    with raises(families.NOTHING_TO_FIT):
-        fit(OfClasses(NAMES, 2, heteroscedastic=False, transform="lda"), twice)
+    for documents in (nothing, twice):
+        with raises(families.NOTHING_TO_FIT):
+            fitted(documents)
+    many = OfClasses([str(k) for k in range(3000)], 2, heteroscedastic=True, transform="hlda")
+    moments = Model("moments", 1, {"mean": np.zeros(200), "deviation": np.ones(200)})
     with raises(families.TOO_LARGE, classes=3000, columns=200):
-        OfClasses([str(k) for k in range(3000)], 2, heteroscedastic=True, transform="hlda").totals(
-            fit_of_moments(200), Document([np.zeros((5, 200), np.float32)], None, np.zeros(5, np.int64))
-        )
+        many.totals(moments, Document([np.zeros((5, 200), np.float32)], None, np.zeros(5, np.int64)))
     with raises(codes.MODEL_NOT_FITTED, name="the transform lda"):
         Lda(columns=2).apply(np.zeros((1, 6), np.float32))
-
-
-def fit_of_moments(columns: int) -> object:
-    from swsdist.features.fitting.interface import Model
-
-    return Model("moments", 1, {"mean": np.zeros(columns), "deviation": np.ones(columns)})
 
 
 def test_rare_classes_are_one() -> None:
@@ -172,3 +169,78 @@ def test_frames_are_spliced_and_ends_repeated() -> None:
     assert shape.columns == ("a-1", "b-1", "a+0", "b+0", "a+1", "b+1")
     frames = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
     assert made.apply(frames).tolist() == [[1, 2, 1, 2, 3, 4], [1, 2, 3, 4, 5, 6], [3, 4, 5, 6, 5, 6]]
+
+
+RANDOM = np.random.default_rng(3)
+
+
+def test_of_a_ctm(tmp_path: Path) -> None:
+    path = tmp_path / "p.ctm"
+    path.write_text("d1 1 0.10 0.10 a\nd1 1 0.20 0.05 b\nd1 2 0 1 c\n;; nothing\nd2 A 0 0.5 a\n")
+    labels = read_labels(str(path), identity_of(str(path)))
+    assert labels.names == ("a", "b", "c")
+    # The middle of frame t is at 10 t + 16 ms.
+    assert labels.of_frames("d1", 1, 30, Mfcc()).tolist() == [-1] * 9 + [0] * 10 + [1] * 5 + [-1] * 6
+    assert labels.of_frames("d1", 2, 2, Mfcc()).tolist() == [2, 2]
+    assert labels.of_frames("d3", 1, 2, Mfcc()).tolist() == [-1, -1]
+    assert labels.has("d2", 1)
+    assert not labels.has("d2", 2)
+    path.write_text("d1 1 0 1 z\n")
+    assert read_labels(str(path), identity_of(str(path))).names == ("z",)
+    path.write_text("d1 1 0\n")
+    with raises(families.MALFORMED_LINE, fields=3):
+        read_labels(str(path), identity_of(str(path)))
+    with raises(families.UNREADABLE_FILE):
+        identity_of(str(tmp_path / "no.ctm"))
+
+
+def test_of_a_master_label_file(tmp_path: Path) -> None:
+    path = tmp_path / "p.mlf"
+    path.write_text('#!MLF!#\n"*/d1.rec"\n0 1000000 a -1\n1000000 2000000 b -1\n.\n"*/d2.2.rec"\n0 5000000 b -1\n.\n')
+    labels = read_labels(str(path), identity_of(str(path)))
+    assert labels.of_frames("d1", 1, 20, Mfcc()).tolist() == [0] * 9 + [1] * 10 + [-1]
+    assert labels.has("d2", 2)
+    assert not labels.has("d2", 1)
+
+
+MIDDLES = np.array([[0.0, 0], [10, 0], [0, 10]])
+SAID = [RANDOM.integers(0, 3, 400) for _ in range(3)]
+SPOKEN = [
+    Document([(MIDDLES[said] + RANDOM.normal(0, 1.5, (400, 2))).astype(np.float32)], None, said.astype(np.int64))
+    for said in SAID
+]
+
+
+def test_phones_given_components(tmp_path: Path) -> None:
+    rounds = PhoneRounds(MixtureRounds(6, 5, 0.01, speech=False), ("x", "y", "z", "never"), 1.0)
+    model = fit(rounds, SPOKEN)
+    assert model.settings["labels"] == ["x", "y", "z"]
+    # By the definition, in floating point.
+    mixture = Mixture.of(model)
+    frames, said = np.concatenate([d.blocks[0] for d in SPOKEN]), np.concatenate(SAID)
+    classes = mixture.posteriors(frames)
+    counts = np.array([classes[said == k].sum(axis=0) for k in range(3)])
+    spread = counts.sum(axis=1) / counts.sum()
+    conditional = ((counts + spread[:, None]) / (counts + spread[:, None]).sum(axis=0)).T
+    assert model.arrays["conditional"] == pytest.approx(conditional, abs=1e-4)
+    model.save(Folder(str(tmp_path)), "m.npz")
+    made = Phones(components=6, model=str(tmp_path / "m.npz"), floor=1e-6)
+    assert made.becomes(Shape(("a", "b"), "features")) == Shape(("x", "y", "z"), "posteriors")
+    found = made.apply(frames)
+    assert found == pytest.approx(classes @ conditional, abs=1e-4)
+    assert (found.argmax(axis=1) == said).mean() > 0.98
+    logits = Phones(components=6, model=str(tmp_path / "m.npz"), floor=1e-6, values="logits").apply(frames)
+    assert logits.mean(axis=1) == pytest.approx(np.zeros(len(frames)), abs=1e-5)
+    # In any order it is the same.
+    assert fit(rounds, SPOKEN[::-1]).fingerprint == model.fingerprint
+
+
+def test_phones_that_cannot_be(tmp_path: Path) -> None:
+    rounds = PhoneRounds(MixtureRounds(2, 1, 0.01), ("x",), 1.0)
+    with raises(families.NOTHING_TO_FIT):
+        fit(rounds, [each._replace(labels=np.full(400, -1)) for each in SPOKEN])
+    with raises(codes.MODEL_NOT_FITTED, name="the transform phones"):
+        Phones().apply(np.zeros((1, 2), np.float32))
+    fit(MixtureRounds(2, 1, 0.01), SPOKEN).save(Folder(str(tmp_path)), "gmm.npz")
+    with raises(codes.WRONG_MODEL, name="gmm", wanted="an estimator of phones"):
+        Phones(model=str(tmp_path / "gmm.npz")).becomes(Shape(("a", "b"), "features"))

@@ -1,6 +1,4 @@
-"""Frames that `search.drop` leaves out: what is found is what a store and queries without these frames give."""
-
-from __future__ import annotations
+"""Frames that search.drop leaves out, and the mean of a short query: what is found is as defined."""
 
 from pathlib import Path
 from typing import Any
@@ -9,15 +7,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import soundfile
+from pydantic import ValidationError
 
 from swsdist.config.search import Search
 from swsdist.core.codes import config as codes
 from swsdist.core.codes import families
 from swsdist.core.codes import methods as methods_codes
+from swsdist.core.types import EXAMPLES
+from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.methods.dtw.shard import search_shard
 from swsdist.methods.method import SPANS, create
-from swsdist.methods.query.extraction import extract
+from swsdist.methods.query.extraction import extract, prepared
 from swsdist.searcher.searcher import Pair
 from swsdist.store.manifest import File, NewTrack, Shard, commit
 from swsdist.store.memory import Memory
@@ -121,17 +122,16 @@ def search_of(**keys: Any) -> Search:
     return Search.model_validate({"streams": STREAMS, "candidates": {"least": 5, "per_second": 0}, **keys})
 
 
-@pytest.mark.parametrize("above", [None, 0.6])
-@pytest.mark.parametrize(("shards", "memory"), [(["abc"], 0), (["a", "bc"], 1 << 30)])
-@pytest.mark.parametrize("recurrence", ["bounded-slope", "averages"])
-def test_a_store_without_these_frames_gives_the_same(
-    tmp_path: Path,
-    sounds: dict[str, np.ndarray],
-    above: float | None,
-    shards: list[str],
-    memory: int,
-    recurrence: str,
-) -> None:
+@pytest.mark.parametrize(
+    ("above", "shards", "memory", "recurrence"),
+    [
+        (None, ["abc"], 0, "bounded-slope"),
+        (0.6, ["a", "bc"], 1 << 30, "bounded-slope"),
+        (0.6, ["abc"], 0, "averages"),
+        (None, ["a", "bc"], 1 << 30, "averages"),
+    ],
+)
+def test_a_store_without_these_frames_gives_the_same(tmp_path: Path, sounds, above, shards, memory, recurrence) -> None:
     places = {name: np.flatnonzero(kept(samples, above)) for name, samples in sounds.items()}
     spoken = {"q": sounds["a"][500:540], "r": sounds["c"][60:90]}
     for folder in ("full", "less"):
@@ -212,10 +212,57 @@ def test_a_query_of_which_nothing_is_left_is_rejected(tmp_path: Path, sounds: di
 
 
 def test_tracks_and_columns_that_are_not_there() -> None:
-    tracks = {"values": (0, 3), "classes": (3, 7)}
-    with raises(codes.NO_SUCH_TRACK, where="search.drop.track", track="cz"):
-        search_of(drop={"track": "cz", "columns": [0, 1]}).dropping(tracks)
-    with raises(codes.NO_SUCH_COLUMNS, where="search.drop.columns", stop=5):
-        search_of(drop={"track": "classes", "columns": [1, 5]}).dropping(tracks)
-    with raises(families.CONFLICTING_OPTIONS, track="classes"):
-        search_of(drop={"track": "classes", "columns": [0, 4]}).dropping(tracks)
+    for track, columns, code in (
+        ("cz", [0, 1], codes.NO_SUCH_TRACK),
+        ("classes", [1, 5], codes.NO_SUCH_COLUMNS),
+        ("classes", [0, 4], families.CONFLICTING_OPTIONS),
+    ):
+        with raises(code):
+            search_of(drop={"track": track, "columns": columns}).dropping({"values": (0, 3), "classes": (3, 7)})
+
+
+NORMAL = np.random.default_rng(0).normal(3.0, 2.0, (50, 4)).astype("<f4")
+COLLECTION = Statistics.from_variance(1000, np.zeros(4), np.full(4, 4.0))
+OF_RECORDING = {"mean": [1.0] * 4, "variance": [9.0] * 4}
+
+
+def example_of(search: Search, **columns: Any) -> np.ndarray:
+    row = dict.fromkeys(EXAMPLES.names) | {"query_id": "q", "example": 1, "frames": len(NORMAL), **columns}
+    row["features"] = NORMAL.tobytes()
+    names = ("query_id", "example", "speaker", "frames", "features", "mean", "variance")
+    table = pa.table({name: [row[name]] for name in names})
+    (example,) = prepared(table, {("collection", ""): COLLECTION}, search, 4)
+    return example.frames
+
+
+def search_with(**settings: Any) -> Search:
+    return Search(**{"distance": "cosine", "normalise": "mean-variance", **settings})
+
+
+@pytest.mark.parametrize("weight", [1, 100, 10**9])
+def test_own_mean_counts_by_its_frames(weight: int) -> None:
+    mean = (50 * NORMAL.astype(np.float64).mean(axis=0) + weight * COLLECTION.mean) / (50 + weight)
+    moved = Statistics.from_variance(1, mean, COLLECTION.variance)
+    row = {"query_id": "q", "example": 1, "speaker": None, "mean": None, "variance": None}
+    row |= {"frames": len(NORMAL), "features": NORMAL.tobytes()}
+    table = pa.table({name: [value] for name, value in row.items()})
+    (expected,) = prepared(table, {("collection", ""): moved}, search_with(), 4)
+    assert np.array_equal(example_of(search_with(corpus_frames=weight)), expected.frames)
+
+
+def test_without_it_the_query_s_frames_have_no_say() -> None:
+    many = example_of(search_with(corpus_frames=10**12))
+    assert np.array_equal(example_of(search_with()), many)
+    assert not np.array_equal(example_of(search_with(corpus_frames=100)), many)
+    for by in ("document", "collection"):  # a place in a recording keeps the recording's
+        ways = ({"documents_by": by}, {"documents_by": by, "corpus_frames": 100})
+        assert np.array_equal(*(example_of(search_with(**how), **OF_RECORDING) for how in ways))
+
+
+def test_statistics_of_what_is_not_normalised_are_refused() -> None:
+    posteriors = {"distance": "kl", "normalise": "none"}
+    Search(**posteriors)
+    for setting in ({"corpus_frames": 100}, {"queries_by": "collection"}, {"documents_by": "speaker"}):
+        with pytest.raises(ValidationError) as error:
+            Search(**posteriors, **setting)
+        assert error.value.errors()[0]["type"] == codes.NOTHING_NORMALISED.name

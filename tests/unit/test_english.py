@@ -1,34 +1,22 @@
 """The English corpus: it is the same bytes again, its times fit each other, and its terms are where the words are."""
 
-from __future__ import annotations
-
 import csv
-import importlib.util
 import itertools
 import wave
 from collections import defaultdict
-from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-import pyarrow.compute as pc
 import pytest
 
 from swsdist.config import config_from_dict
 from swsdist.corpora.documents import part_of, read_documents
 from swsdist.io.nist.ctm import read_ctm
 from swsdist.io.nist.termlist import read_termlist
-from tests.support.english.corpus import PARTS, digest, make, with_noise
-from tests.support.english.errors import word_errors
-from tests.support.english.grammar import sentences, vocabulary
-from tests.support.english.speech import RATE, VOICES, lacking, words_of
-from tests.support.english.terms import choose_terms, phrase_counts
+from tests.support.english.corpus import digest, make
+from tests.support.english.speech import RATE, lacking
 
 HOURS = 0.02
 
-needs_pocketsphinx = pytest.mark.skipif(
-    importlib.util.find_spec("pocketsphinx") is None, reason="needs pocketsphinx: pip install -e '.[dev]'"
-)
 
 #: A word or phone, start and end in ms.
 Spans = dict[str, list[tuple[str, int, int]]]
@@ -59,9 +47,6 @@ def spans(path: Path) -> Spans:
 def test_the_same_bytes_again(corpus: Path, tmp_path: Path) -> None:
     make(tmp_path / "again", HOURS)
     assert digest(tmp_path / "again") == digest(corpus)
-    make(tmp_path / "clean", HOURS, clean=True)
-    assert digest(tmp_path / "clean") != digest(corpus)
-    assert (tmp_path / "clean" / "words.ctm").read_bytes() == (corpus / "words.ctm").read_bytes()
 
 
 def test_phones_tile_documents_and_words_are_made_of_phones(corpus: Path) -> None:
@@ -102,98 +87,11 @@ def test_references_are_all_places_of_the_terms(corpus: Path) -> None:
     assert {row["query_id"] for row in rows(corpus / "terms.csv")} == {row[0] for row in given}
 
 
-def test_the_house_reads_it(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_house_reads_it(corpus: Path) -> None:
     config = config_from_dict({"run": "r", "corpus": str(corpus / "corpus.yaml")}, str(corpus))
     documents = read_documents(config.corpus.documents)
     parts = [part_of(documents, part) for part in (config.corpus.parts.development, config.corpus.parts.test) if part]
     assert [name for part in parts for name in part["doc_id"].to_pylist()] == documents["doc_id"].to_pylist()
-    for part in parts:
-        assert pc.sum(part["duration"]).as_py() >= HOURS * 3600 / len(PARTS)
-        assert set(part["speaker"].to_pylist()) <= set(VOICES)
     terms = read_termlist(str(config.corpus.queries)).terms.to_pylist()
-    assert [(row["query_id"], row["term"]) for row in terms] == [
-        (row["query_id"], row["text"]) for row in rows(corpus / "terms.csv")
-    ]
-
-
-def test_sentences_differ_and_begin_alike_for_a_seed() -> None:
-    texts = list(itertools.islice(sentences(1), 3000))
-    assert len(set(texts)) == len(texts)
-    assert texts[:20] == list(itertools.islice(sentences(1), 20))
-    assert texts[:20] != list(itertools.islice(sentences(2), 20))
-    assert not any("{" in text for text in texts)
-
-
-def test_terms_of_an_hour() -> None:
-    """Mostly rare, mostly one word, ten that no recogniser knows."""
-    documents = [words_of(text) for text in itertools.islice(sentences(1), 864)]
-    terms = choose_terms(documents, 1)
-    counts = phrase_counts(documents)
-    assert len(terms) == len(set(terms)) == 120
-    assert sum(1 <= counts[term] <= 5 for term in terms) >= 90
-    assert sum(" " not in term for term in terms) == 90
-    assert sum(term.count(" ") == 2 for term in terms) == 8
-    assert len(set(terms) & set(vocabulary()["unknown"])) == 10
-    assert terms == choose_terms(documents, 1)
-
-
-def test_noise_is_as_loud_as_asked() -> None:
-    samples = np.tile(np.array([1000, -1000], np.int16), 8000)
-    noise = with_noise(samples, 300, [1, 2]).astype(int) - samples
-    assert (noise.min(), noise.max()) == (-300, 300)
-    assert abs(noise.mean()) < 10
-    assert with_noise(samples, 0, [1, 2]).tolist() == samples.tolist()
-    loud = np.full(1000, 2**15 - 1, np.int16)
-    assert with_noise(loud, 1000, [1]).max() == 2**15 - 1
-
-
-@pytest.mark.parametrize(
-    ("reference", "hypothesis", "errors"),
-    [
-        ("", "", 0),
-        ("a b c", "a b c", 0),
-        ("a b c", "", 3),
-        ("", "a b", 2),
-        ("a b c", "a x c", 1),
-        ("a b c", "a c", 1),
-        ("a b c", "a b b c", 1),
-        ("a b c d", "b c d e", 2),
-        ("a b", "b a", 2),
-        ("the cat sat on the mat", "a cat sat the mat mat", 3),
-    ],
-)
-def test_word_errors(reference: str, hypothesis: str, errors: int) -> None:
-    words: tuple[Sequence[str], Sequence[str]] = reference.split(), hypothesis.split()
-    assert word_errors(*words) == errors
-    assert word_errors(*reversed(words)) == errors
-
-
-@needs_pocketsphinx
-def test_the_recogniser_knows_all_words_but_the_unknown() -> None:
-    from tests.support.english.recognition import word_decoder
-
-    decoder = word_decoder()
-    model = decoder.get_lm()
-    nothing = model.prob(["skelvorn"])
-    for kind, phrases in vocabulary().items():
-        words = {word for phrase in phrases for word in phrase.split()}
-        known = {word for word in words if decoder.lookup_word(word) and model.prob([word]) > nothing}
-        assert known == (set() if kind == "unknown" else words), kind
-
-
-@pytest.mark.slow
-@needs_pocketsphinx
-def test_recognition_does_not_depend_on_order_and_jobs(corpus: Path, tmp_path: Path) -> None:
-    from tests.support.english import recognition
-
-    names = [row["doc_id"] for row in rows(corpus / "documents.csv")][:2]
-    made = []
-    for chosen, jobs in ((names, 1), (names[::-1], 2)):
-        folder = tmp_path / f"lattices{jobs}"
-        documents = list(recognition.recognise(corpus, chosen, folder, recognition.phone_decoder, jobs))
-        assert [document.name for document in documents] == chosen
-        assert all(document.words for document in documents)
-        recognition.write_transcripts(sorted(documents), folder / "words.ctm")
-        made.append(digest(folder))
-        assert {row["doc_id"] for row in read_ctm(str(folder / "words.ctm")).to_pylist()} == set(names)
-    assert made[0] == made[1]
+    listed = [(row["query_id"], row["text"]) for row in rows(corpus / "terms.csv")]
+    assert [(row["query_id"], row["term"]) for row in terms] == listed

@@ -1,31 +1,38 @@
-"""Errors of file systems and S3: what each means, where, what helps, whether it may pass; with the real thing if possible."""
-
-from __future__ import annotations
+"""Folders, local and on S3, errors of both, and names that do not lead out of them."""
 
 import errno
+import json
+import multiprocessing
 import os
+import pickle
 import re
 import resource
 import socket
-from collections.abc import Callable
+import stat
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import swsdist
 from swsdist.audio.reader import write_sound
-from swsdist.core.codes import Code
+from swsdist.core.codes import families
 from swsdist.core.codes import storage as codes
-from swsdist.core.errors import DamagedTransferError, StorageError, StoreError, TransientError
+from swsdist.core.codes import storage as storage_codes
+from swsdist.core.errors import DamagedTransferError, StorageError, StoreError, TransientError, UserError
 from swsdist.features.fitting.files import write_document
 from swsdist.features.fitting.interface import Document
 from swsdist.io.failures import explain, storage_errors
-from swsdist.io.filesystem import Folder
+from swsdist.io.filesystem import Folder, demand_inside, identify, is_remote, locate, open_path
 from swsdist.pipeline.execution.executor import error_action, failure_of, origin
-from swsdist.pipeline.task import Task
+from swsdist.pipeline.ledger import SCHEMA as PLAN
+from swsdist.pipeline.ledger import Ledger, load_plans
+from swsdist.pipeline.task import Cost, Part, Receipt, Task
+from swsdist.store import manifest, parquet
+from tests.support.coded import raises
 
 TASK = Task("index", "0" * 32, "shard 1 of 1", 1.0, {})
 
@@ -87,49 +94,33 @@ def test_what_a_file_system_does(tmp_path: Path) -> None:
         assert explain(told) is told
 
 
-@pytest.mark.parametrize(
-    ("number", "code"),
-    [
-        (errno.EROFS, codes.READ_ONLY_FILE_SYSTEM),
-        (errno.EDQUOT, codes.QUOTA_EXCEEDED),
-        (errno.EACCES, codes.PERMISSION_DENIED),
-        (errno.ESTALE, codes.STALE_FILE_HANDLE),
-        (errno.EIO, codes.IO_ERROR),
-        (errno.ETIMEDOUT, codes.STORAGE_TIMEOUT),
-        (errno.ENOTCONN, codes.DEVICE_GONE),
-        (errno.EFBIG, codes.FILE_TOO_LARGE),
-    ],
-)
-def test_what_cannot_be_had_here(number: int, code: Code[StorageError]) -> None:
-    told = explain(OSError(number, os.strerror(number), "/the/file"))
-    assert told is not None
-    assert (told.code, told.where) == (code.name, "/the/file")
-    recorded = failure_of(TASK, OSError(number, os.strerror(number), "/the/file"), 3, "")
-    assert recorded.reason == code.name
-    assert recorded.storage == told or str(recorded.storage) == str(told)
+def test_what_cannot_be_had_here() -> None:
+    for number, code in {
+        errno.EROFS: codes.READ_ONLY_FILE_SYSTEM,
+        errno.EDQUOT: codes.QUOTA_EXCEEDED,
+        errno.EACCES: codes.PERMISSION_DENIED,
+        errno.ESTALE: codes.STALE_FILE_HANDLE,
+        errno.EIO: codes.IO_ERROR,
+        errno.ETIMEDOUT: codes.STORAGE_TIMEOUT,
+        errno.ENOTCONN: codes.DEVICE_GONE,
+        errno.EFBIG: codes.FILE_TOO_LARGE,
+    }.items():
+        error = OSError(number, os.strerror(number), "/the/file")
+        told, recorded = explain(error), failure_of(TASK, error, 3, "")
+        assert told is not None
+        assert (told.code, told.where, recorded.reason) == (code.name, "/the/file", code.name)
+        assert str(recorded.storage) == str(told)
 
 
-def test_what_a_program_does_wrong_stays_a_bug() -> None:
-    for error in (
-        OSError(errno.EBADF, "Bad file descriptor"),
-        OSError("no number"),
-        ValueError("x"),
-        BrokenPipeError(),
-    ):
+def test_what_a_program_does_wrong_stays_a_bug(tmp_path: Path) -> None:
+    for error in (OSError(errno.EBADF, "Bad"), OSError("no number"), ValueError("x"), BrokenPipeError()):
         assert explain(error) is None
     assert error_action(OSError("no number")) == "retry"
     assert error_action(StoreError("the file is damaged")) == "fail"
     assert error_action(DamagedTransferError("the file is damaged")) == "retry"  # perhaps on its way
-
-
-def test_temporary_names_are_not_told(tmp_path: Path) -> None:
-    error = OSError(errno.EACCES, "Permission denied", f"{tmp_path}/.tmp/swsdist-0123.parquet")
-    told = explain(error)
+    told = explain(OSError(errno.EACCES, "Permission denied", f"{tmp_path}/.tmp/swsdist-0123.parquet"))
     assert told is not None
-    assert told.where == str(tmp_path)
-
-
-def test_a_missing_file_stays_one() -> None:
+    assert told.where == str(tmp_path)  # temporary names are not told
     with pytest.raises(FileNotFoundError), storage_errors("/here"):
         Path("/nowhere/at/all").read_bytes()
 
@@ -145,17 +136,11 @@ def test_writing_names_the_file_that_was_to_be(tmp_path: Path) -> None:
     assert (found.value.code, found.value.where) == ("disk-full", str(tmp_path))
 
 
-def answer(code: str) -> Exception:
-    from botocore.exceptions import ClientError
+def test_what_s3_answers() -> None:
+    from botocore import exceptions
     from s3fs.errors import translate_boto_error
 
-    response = {"Error": {"Code": code, "Message": f"the server says {code}"}}
-    return translate_boto_error(ClientError(response, "GetObject"))
-
-
-@pytest.mark.parametrize(
-    ("answer_code", "code", "passing"),
-    [
+    for answer, code, passing in (
         ("ExpiredToken", codes.EXPIRED_S3_CREDENTIALS, False),
         ("InvalidAccessKeyId", codes.INVALID_S3_CREDENTIALS, False),
         ("AccessDenied", codes.S3_ACCESS_DENIED, False),
@@ -170,18 +155,12 @@ def answer(code: str) -> Exception:
         ("InvalidObjectState", codes.ARCHIVED_OBJECT, False),
         ("NoSuchBucket", codes.NO_SUCH_BUCKET, False),
         ("KeyTooLongError", codes.NAME_TOO_LONG, False),
-    ],
-)
-def test_what_s3_answers(answer_code: str, code: Code[StorageError], passing: bool) -> None:
-    told = explain(answer(answer_code), "s3://bucket/run/x")
-    assert told is not None
-    assert (told.code, isinstance(told, TransientError), told.where) == (code.name, passing, "s3://bucket/run/x")
-    assert told.remedy
-
-
-def test_botocore_s_own_errors() -> None:
-    from botocore import exceptions
-
+    ):
+        response = {"Error": {"Code": answer, "Message": "the server says so"}}
+        error = translate_boto_error(exceptions.ClientError(response, "GetObject"))
+        told = explain(error, "s3://bucket/run/x")
+        assert told is not None
+        assert (told.code, isinstance(told, TransientError), told.where) == (code.name, passing, "s3://bucket/run/x")
     for error, code in (
         (exceptions.NoCredentialsError(), codes.NO_S3_CREDENTIALS),
         (exceptions.EndpointConnectionError(endpoint_url="http://x"), codes.S3_UNREACHABLE),
@@ -197,45 +176,35 @@ def test_botocore_s_own_errors() -> None:
 
 
 def test_the_origin_of_an_exception() -> None:
-    lines = [
-        "Traceback (most recent call last):",
-        '  File "/v/lib/python3.12/site-packages/swsdist_x/a.py", line 3, in frames',
-        '  File "/v/lib/python3.12/site-packages/numpy/core.py", line 9, in dot',
-        "ValueError: shapes",
-    ]
-    assert origin("\n".join(lines)) == "/v/lib/python3.12/site-packages/swsdist_x/a.py, line 3, in frames"
-    import swsdist
+    theirs = '  File "/v/lib/python3.12/site-packages/swsdist_x/a.py", line 3, in frames'
+    library = '  File "/v/lib/python3.12/site-packages/numpy/core.py", line 9, in dot'
+    ours = f'  File "{Path(swsdist.__file__).parent}/store/writing.py", line 7, in f'
 
-    inner = f'  File "{Path(swsdist.__file__).parent}/store/writing.py", line 7, in f'
-    assert origin("\n".join([lines[0], inner, *lines[1:]])).startswith("/v/lib/python3.12/site-packages/swsdist_x/a.py")
-    assert origin("\n".join([lines[0], *lines[1:3], inner, "X: y"])).endswith("line 7, in f")
+    def told(*lines: str) -> str | None:
+        return origin("\n".join(["Traceback (most recent call last):", *lines, "ValueError: shapes"]))
+
+    assert told(theirs, library) == "/v/lib/python3.12/site-packages/swsdist_x/a.py, line 3, in frames"
+    assert told(ours, theirs, library) == told(theirs, library)
+    assert str(told(theirs, library, ours)).endswith("line 7, in f")
     assert origin("no traceback") is None
 
 
 def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    folder = Folder(str(tmp_path))
-    for do in (folder.open, folder.read_bytes):
-        error = caught(do, "loop")
-        assert error.filename == str(tmp_path / "loop")
-        assert "PosixPath" not in str(error)
+    for do in (Folder(str(tmp_path)).open, Folder(str(tmp_path)).read_bytes):
+        assert caught(do, "loop").filename == str(tmp_path / "loop")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no disk that is always full")
-@pytest.mark.parametrize(
-    "write",
-    [
-        lambda file, _: write_document(file, Document([np.zeros((20_000, 39), np.float32)])),
-        lambda _, path: write_sound(path, np.zeros(16_000), 16_000),
-    ],
-    ids=["frames", "sound"],
-)
-def test_a_full_disk_is_told_of_what_libraries_write(tmp_path: Path, write: Callable[[BinaryIO, Path], None]) -> None:
+def test_a_full_disk_is_told_of_what_libraries_write(tmp_path: Path) -> None:
     path = tmp_path / "a.wav"
     path.symlink_to("/dev/full")
-    with pytest.raises(StorageError) as found, Folder(str(tmp_path)).temporary(), path.open("wb", buffering=0) as file:
-        write(file, path)
-    assert found.value.code == "disk-full"
+    for write in (
+        lambda file: write_document(file, Document([np.zeros((20_000, 39), np.float32)])),
+        lambda _: write_sound(path, np.zeros(16_000), 16_000),
+    ):
+        with raises(codes.DISK_FULL), Folder(str(tmp_path)).temporary(), path.open("wb", buffering=0) as file:
+            write(file)
 
 
 def test_what_hides_a_full_disk_is_in_one_place_each() -> None:
@@ -243,3 +212,261 @@ def test_what_hides_a_full_disk_is_in_one_place_each() -> None:
     hides = re.compile(r"\bnp\.save\(|\.tofile\(|soundfile\.write\(\W*(str|path|folder|out)")
     places = {path.relative_to(package).as_posix() for path in package.rglob("*.py") if hides.search(path.read_text())}
     assert places == {"io/frames/numpy_files.py", "testing/conformance/export.py"}
+
+
+@pytest.fixture(params=["local", "s3"])
+def folder(request, tmp_path) -> Folder:
+    if request.param == "local":
+        return Folder(str(tmp_path / "root"))
+    server = request.getfixturevalue("s3")
+    return Folder(f"s3://{server.bucket}/{tmp_path.name}", server.storage)
+
+
+def test_files_are_what_the_listing_tells(folder):
+    assert list(folder.files()) == []
+    for name in ("top", "a/one", "a/b/two", "a/b/c/d/three", "z/four", "receipts/a-b.json"):
+        folder.write_bytes(name, name.encode())
+    beside = Folder(f"{folder.root}-beside", folder.storage)
+    beside.write_bytes("a/other", b"x")
+    assert sorted(folder.files()) == list(folder.listing().items())
+
+
+def test_what_is_published_is_there(folder):
+    assert folder.listing() == {}
+    assert not folder.exists("a/b.bin")
+    folder.write_bytes("a/b.bin", b"one")
+    with folder.temporary(".part") as file:
+        assert file.suffix == ".part"
+        file.write_bytes(b"three")
+        folder.publish(file, "c.bin")
+        assert not file.exists()
+    assert {name: info.size for name, info in folder.listing().items()} == {"a/b.bin": 3, "c.bin": 5}
+    assert list(folder.listing("a")) == list(folder.listing("a/")) == ["a/b.bin"]
+    assert folder.read_bytes("a/b.bin") == b"one"
+    with folder.open("c.bin") as opened:
+        opened.seek(1)
+        assert opened.read() == b"hree"
+    assert folder.exists("a/b.bin")
+    assert not folder.exists("a")
+    assert not folder.exists("c.bin/d")
+    folder.remove("a/b.bin")
+    folder.remove("a/b.bin")
+    assert list(folder.listing()) == ["c.bin"]
+
+
+def test_identity_changes_with_the_file(folder):
+    for read in (folder.read_bytes, folder.open, folder.identity, folder.info):
+        with pytest.raises(FileNotFoundError):
+            read("x")
+    folder.write_bytes("x", b"one")
+    before = folder.identity("x")
+    assert before.startswith("3:")
+    assert before == folder.listing()["x"].identity == identify(folder.path("x"), folder.storage)
+    folder.write_bytes("x", b"two")
+    assert folder.identity("x") != before
+    again = pickle.loads(pickle.dumps(folder))
+    assert (again, hash(again)) == (folder, hash(folder))
+
+
+def test_another_writers_file_is_seen_at_once_and_half_a_file_never(folder):
+    folder.write_bytes("x/1", b"")
+    folder.listing("x")
+    process = multiprocessing.get_context("spawn").Process(target=folder.write_bytes, args=("x/2", b"new"))
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+    assert list(folder.listing("x")) == ["x/1", "x/2"]
+
+    def write() -> None:
+        with folder.temporary() as file:
+            file.write_bytes(b"half")
+            raise RuntimeError("died")
+
+    with pytest.raises(RuntimeError):
+        write()
+    assert list(folder.listing()) == ["x/1", "x/2"]
+
+
+def test_paths():
+    assert Folder("s3://bucket/a/").path("b/c") == "s3://bucket/a/b/c"
+    assert Folder("s3://bucket").local("x") is None
+    assert Folder("/data").local("x/y") == Path("/data/x/y")
+    assert Folder("data").root == str(Path.cwd() / "data")
+    assert locate("s3://bucket/a/b.wav") == (Folder("s3://bucket/a"), "b.wav")
+    assert locate("/b.wav") == (Folder("/"), "b.wav")
+    assert is_remote("s3://x/y")
+    with raises(families.INVALID_VALUE) as found:
+        is_remote("s3:/bucket/x")
+    assert "s3://bucket/x" in found.value.remedy
+    with raises(families.UNSUPPORTED, scheme="gs"):
+        Folder("gs://bucket")
+
+
+def test_publishing_from_another_filesystem(tmp_path, monkeypatch):
+    folder, file = Folder(str(tmp_path / "root")), tmp_path / "elsewhere"
+    folder.write_bytes("ordinary", b"")
+    file.write_bytes(b"from afar")
+    assert stat.S_IMODE((tmp_path / "root/ordinary").stat().st_mode) == stat.S_IMODE(file.stat().st_mode)
+    rename = Path.replace
+
+    def refuse(self: Path, target: Path) -> Path:
+        if self == file:
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    folder.publish(file, "x")
+    assert folder.read_bytes("x") == b"from afar"
+    assert not file.exists()
+    assert list(folder.listing()) == ["ordinary", "x"]
+
+
+def test_large_files_and_keys_that_are_prefixes(s3, tmp_path):
+    folder = Folder(f"s3://{s3.bucket}/{tmp_path.name}", s3.storage)
+    folder.write_bytes("run", b"a file")
+    folder.write_bytes("run/x", b"below a folder of the same name")
+    folder.write_bytes("runs/x", b"another folder")
+    assert list(folder.listing("run")) == ["run/x"]
+    with folder.temporary() as file:
+        file.write_bytes(bytes(60_000_000))  # goes up in several parts
+        folder.publish(file, "large")
+    assert folder.info("large").size == 60_000_000
+
+
+def test_endpoint_from_the_environment(s3, monkeypatch):
+    for name, value in (("ENDPOINT_URL", s3.endpoint), ("ACCESS_KEY_ID", "testing"), ("SECRET_ACCESS_KEY", "testing")):
+        monkeypatch.setenv(f"AWS_{name}", value)
+    path = f"s3://{s3.bucket}/environment/x"
+    folder, name = locate(path)
+    folder.write_bytes(name, b"found")
+    with open_path(path) as file:
+        assert file.read() == b"found"
+
+
+def test_no_bucket_and_no_server(s3):
+    folder = Folder("s3://no-such-bucket/run", s3.storage)
+    for call in (folder.exists, folder.read_bytes, folder.open, folder.remove, folder.listing):
+        with raises(storage_codes.NO_SUCH_BUCKET):
+            call("x")
+    with raises(storage_codes.NO_SUCH_BUCKET):
+        folder.write_bytes("x", b"")
+    patience = {"config_kwargs": {"retries": {"max_attempts": 0}}}
+    with raises(storage_codes.S3_UNREACHABLE):
+        Folder("s3://b/x", {"endpoint_url": "http://127.0.0.1:9", "key": "a", "secret": "b", **patience}).listing()
+
+
+def test_no_credentials(s3, monkeypatch, tmp_path):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    place, storage = f"s3://{s3.bucket}/none", {"endpoint_url": s3.endpoint}
+    with raises(storage_codes.NO_S3_CREDENTIALS):
+        Folder(place, storage).listing()
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    assert Folder(place, storage).listing() == {}  # credentials set since then count
+
+
+def test_names_that_lead_out_and_that_stay() -> None:
+    outside: list[Any] = ["../x", "/etc/passwd", "a/../../x", "a\0b", "s3://bucket/x", "http://host/x", "file:///x"]
+    for name in [*outside, "", ".", "a//b", "a/./b", 7]:
+        with raises(families.DAMAGED_FILE, where="plan.json"):
+            demand_inside(name, "plan.json", "a key")
+    for name in ("a", "shards/part-0.parquet", "..a/b..", "ä ö", "a:b"):
+        assert demand_inside(name, "", "") == name
+
+
+STATE: dict[str, Any] = {
+    "fingerprint": "f" * 32,
+    "kind": "frames",
+    "tick": 0.01,
+    "rejected": "rejected.parquet",
+    "counts": {},
+    "tracks": [
+        {"name": "features", "recipe": {}, "fingerprint": "e" * 32, "dimension": 2, "columns": ["a", "b"]}
+        | {"kind": "features", "documents": "documents.parquet"}
+    ],
+    "shards": [
+        {"name": "s", "files": {"features": {"name": "shards/s", "size": 1, "sha256": ""}}, "documents": 1, "frames": 1}
+    ],
+    "models": {"statistics.features": "models/statistics.parquet"},
+    "schema": manifest.SCHEMA,
+}
+
+
+def test_a_manifest(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text(json.dumps(STATE))
+    assert manifest.load(Folder(str(tmp_path))) is not None
+    for place, value in (
+        (("tracks", 0, "documents"), "../documents.parquet"),
+        (("shards", 0, "files", "features", "name"), "/etc/passwd"),
+        (("rejected",), "s3://elsewhere/x"),
+        (("models", "statistics.features"), "models/../../x"),
+    ):
+        values = inner = json.loads(json.dumps(STATE))
+        for key in place[:-1]:
+            inner = inner[key]
+        inner[place[-1]] = value
+        (tmp_path / "manifest.json").write_text(json.dumps(values))
+        with raises(families.DAMAGED_FILE, where=str(tmp_path / "manifest.json")):
+            manifest.load(Folder(str(tmp_path)))
+    with raises(families.DAMAGED_FILE):
+        manifest.load(Folder(str(tmp_path)), manifest.state_name("/../../../x"))
+
+
+def test_receipts(tmp_path: Path) -> None:
+    file, cost = tmp_path / "receipts" / f"search-{'a' * 32}.json", Cost(0.0, 0.0, 0.0, 0)
+    file.parent.mkdir()
+    for name in ("hits/x", "../../hits/x"):
+        part = Part("hits", name, 1, "0" * 64)
+        receipt = Receipt("search", 1, "a" * 32, "", 1.0, (part,), {}, [], cost, "host", 1, 0.0, 0.0)
+        file.write_text(receipt.to_json())
+        if name == "hits/x":
+            assert list(Ledger(Folder(str(tmp_path))).receipts("search")) == ["a" * 32]
+    with raises(families.DAMAGED_FILE, where=str(file), key="outputs.name"):
+        Ledger(Folder(str(tmp_path))).receipts("search")
+
+
+def test_a_plan(tmp_path: Path) -> None:
+    def load(place: str) -> None:
+        step = {"stage": "index", "tasks": "k", "planned": 0, "place": place, "ended": True}
+        plan = {"chain": "search", "config": {}, "order": ["index"], "steps": {"index": step}, "state": {}}
+        (tmp_path / "plan.json").write_text(json.dumps({"schema": PLAN, "plans": {"run": plan}, "tasks": {"k": ""}}))
+        load_plans(Folder(str(tmp_path)))
+
+    for fine in ("", "./store", "s3://bucket/store", "/data/store"):
+        load(fine)
+    for place, error in (("./../../store", StoreError), ("http://host/store", UserError)):
+        with pytest.raises(error):
+            load(place)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make another user's links")
+@pytest.mark.parametrize("linked", ["the file", "its folder"])
+def test_links_of_others(tmp_path: Path, linked: str) -> None:
+    """A link of one's own is obeyed, and one of another user that stays within the folder; no other."""
+    schema = pa.schema([("x", pa.int64())])
+    table = pa.table({"x": [1]}, schema)
+    secret, store = Folder(str(tmp_path / "secret")), Folder(str(tmp_path / "store"))
+    for folder in (secret, store):
+        parquet.publish(folder, "tables/t.parquet", [table], schema)
+    name = "links/t.parquet" if linked == "its folder" else "tables/link.parquet"
+    link = tmp_path / "store" / ("links" if linked == "its folder" else name)
+
+    def lead(root: Folder, owner: int) -> None:
+        link.unlink(missing_ok=True)
+        link.symlink_to(f"{root.root}/tables{'' if linked == 'its folder' else '/t.parquet'}")
+        os.chown(link, owner, owner, follow_symlinks=False)
+
+    for root, owner in ((secret, 0), (store, 12345)):
+        lead(root, owner)
+        assert parquet.read(store, name) == table
+    lead(secret, 12345)
+    with raises(families.WRONG_KIND) as caught:
+        parquet.read(store, name)
+    assert caught.value.where == str(link)
+    with raises(families.WRONG_KIND):
+        store.write_bytes(name, b"of ours")
+    assert parquet.read(secret, "tables/t.parquet") == table

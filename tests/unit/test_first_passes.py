@@ -1,14 +1,14 @@
 """First passes: averaging, budgets, the registry, the index, the config, and a search through them from the store."""
 
-from __future__ import annotations
-
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
 from swsdist import api
+from swsdist.config import config_from_dict
 from swsdist.config.search import Search
 from swsdist.core.codes import families
 from swsdist.kernels.distances.interface import create as distance
@@ -19,20 +19,23 @@ from swsdist.methods.first_pass.interface import Budget, Material, Windows, Work
 from swsdist.methods.first_pass.quantised import CODES, build, index_of
 from swsdist.methods.query.example import Example, averaged
 from swsdist.methods.sample import landmark_documents
-from swsdist.registry.registries import FIRST_PASSES
+from swsdist.pipeline.chain_run import StepSelection
+from swsdist.pipeline.driver import run_stages
+from swsdist.pipeline.operation.progress import Progress
 from swsdist.testing.conformance.entry import present, recall
+from swsdist.testing.synthesis import make_corpus
 from tests.support.coded import raises
 
 
-@pytest.mark.parametrize("factor", [1, 2, 3, 7, 50])
-@pytest.mark.parametrize("cuts", [[], [1], [3, 4, 11]])
-def test_averages_do_not_depend_on_blocks(factor: int, cuts: list[int]) -> None:
+def test_averages_do_not_depend_on_blocks() -> None:
     frames = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
-    made = np.concatenate(list(averaged(np.split(frames, cuts), factor)))
-    expected = [frames[k : k + factor].astype(np.float64).mean(axis=0) for k in range(0, 20, factor)]
-    np.testing.assert_allclose(made, expected, rtol=1e-6)
-    np.testing.assert_array_equal(made, np.concatenate(list(averaged([frames], factor))))
-    assert made.dtype == np.float32
+    for factor in (1, 2, 3, 7, 50):
+        expected = [frames[k : k + factor].astype(np.float64).mean(axis=0) for k in range(0, 20, factor)]
+        whole = np.concatenate(list(averaged([frames], factor)))
+        np.testing.assert_allclose(whole, expected, rtol=1e-6)
+        assert whole.dtype == np.float32
+        for cuts in ([1], [3, 4, 11]):
+            np.testing.assert_array_equal(whole, np.concatenate(list(averaged(np.split(frames, cuts), factor))))
 
 
 def a_material(lengths: list[int], most: int = 2) -> Material:
@@ -64,31 +67,16 @@ def kept(windows: Windows) -> set[tuple[int, ...]]:
     return set(zip(*(column.tolist() for column in windows), strict=True))
 
 
-def test_a_budget_over_documents_keeps_so_many_of_each() -> None:
-    windows = some_windows([(0, 0, 9, 4), (0, 0, 1, 4), (0, 0, 5, 3), (0, 1, 2, 9), (1, 0, 7, 8)])
-    chosen = Budget(2, 0.0, "document").choose(windows, a_material([100, 100]))
-    assert kept(chosen) == kept(some_windows([(0, 0, 1, 4), (0, 0, 5, 3), (0, 1, 2, 9), (1, 0, 7, 8)]))
-
-
-def test_a_budget_over_the_collection_keeps_all_of_equal_cost() -> None:
-    windows = some_windows([(0, 0, 9, 4), (0, 0, 1, 4), (0, 0, 5, 3), (0, 1, 2, 9), (1, 0, 7, 8)])
-    chosen = Budget(2, 0.0, "collection").choose(windows, a_material([100, 100]))
-    assert kept(chosen) == kept(some_windows([(0, 0, 9, 4), (0, 0, 1, 4), (0, 0, 5, 3), (1, 0, 7, 8)]))
-
-
-def test_budgets_count_seconds() -> None:
+def test_budgets() -> None:
+    """Over documents so many of each are kept, over the collection all of equal cost; both count seconds."""
+    rows = [(0, 0, 9, 4), (0, 0, 1, 4), (0, 0, 5, 3), (0, 1, 2, 9), (1, 0, 7, 8)]
+    for over, left in (("document", rows[1:]), ("collection", [*rows[:3], rows[4]])):
+        chosen = Budget(2, 0.0, over).choose(some_windows(rows), a_material([100, 100]))
+        assert kept(chosen) == kept(some_windows(left))
     material = a_material([100, 1000], most=3)
     assert Budget(2, 0.5, "document").most(material).tolist() == [2, 5]
     assert Budget(2, 0.5, "collection").count(material) == 5
-
-
-def test_work_adds() -> None:
     assert Work(1, 2, 3) + Work(10, 20, 30) == Work(11, 22, 33)
-
-
-def test_every_first_pass_is_made_by_its_name() -> None:
-    for name in FIRST_PASSES:
-        assert type(create(name)).__name__.lower() == name
     with raises(families.UNKNOWN_NAME, kind="first pass", name="oracle"):
         create("oracle")
 
@@ -125,13 +113,13 @@ def test_an_index_made_before_gives_the_same_windows() -> None:
     assert again.work == Work(lookups=15 * index.groups * GROUP)
 
 
-@pytest.mark.parametrize(("lengths", "size"), [([150, 201], 2), ([150], 2), ([150, 200], 3), ([200, 150], 2)])
-def test_an_index_of_other_documents(lengths: list[int], size: int) -> None:
+def test_an_index_of_other_documents() -> None:
     """Compiled code reads where the lengths say, beyond the array too."""
     material = a_material([300, 400])
     table = build(material, 2, material.codebook(2, 2))
-    with raises(families.MISMATCH):
-        index_of([table], np.array(lengths), size, "store/codes")
+    for lengths, size in (([150, 201], 2), ([150], 2), ([150, 200], 3), ([200, 150], 2)):
+        with raises(families.MISMATCH):
+            index_of([table], np.array(lengths), size, "store/codes")
 
 
 def test_landmarks_do_not_depend_on_the_order_of_documents() -> None:
@@ -143,92 +131,46 @@ def test_landmarks_do_not_depend_on_the_order_of_documents() -> None:
 
 
 def found_rows(rows: list[tuple[int, ...]]) -> Matches:
-    columns = np.array(rows, np.int64).reshape(-1, 5).T
-    return Matches(
-        columns[0].astype(np.int32),
-        columns[1].astype(np.int32),
-        columns[2],
-        columns[3].astype(np.int32),
-        columns[4],
-        1.0,
-    )
+    columns, kinds = np.array(rows, np.int64).reshape(-1, 5).T, (np.int32, np.int32, np.int64, np.int32, np.int64)
+    return Matches(*(column.astype(kind) for column, kind in zip(columns, kinds, strict=True)), 1.0)
 
 
 def test_recall_counts_what_is_the_same_in_every_number() -> None:
     full = found_rows([(0, 0, 5, 4, 100), (0, 1, 9, 4, 200), (1, 0, 5, 4, 100), (1, 1, 5, 4, 100)])
-    found = found_rows([(0, 0, 5, 4, 100), (0, 1, 9, 4, 201), (1, 1, 5, 4, 100)])
+    found, none = found_rows([(0, 0, 5, 4, 100), (0, 1, 9, 4, 201), (1, 1, 5, 4, 100)]), found_rows([])
     assert present(found, full).tolist() == [True, False, False, True]
-    assert recall(found, full) == 0.5
-    assert recall(found, full, np.array([True, True, False, False])) == 0.5
-    assert recall(found_rows([]), full) == 0.0
-    assert recall(found_rows([]), found_rows([])) == 1.0
+    assert recall(found, full) == recall(found, full, np.array([True, True, False, False])) == 0.5
+    assert (recall(none, full), recall(none, none)) == (0.0, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"name": "coarse", "factor": 0}, "greater than 0"),
-        ({"name": "coarse", "factor": 2, "options": {"margin": 3}}, "no option margin"),
-        ({"name": "best"}, "unknown name"),
-    ],
-)
-def test_a_config_that_cannot_be_done_is_refused(options: dict, message: str) -> None:
-    with pytest.raises(ValidationError, match=message):
-        Search.model_validate({"first_pass": options})
-
-
-def test_codes_that_are_made_before_queries_are_not_for_statistics_with_them() -> None:
+def test_a_config_that_cannot_be_done_is_refused() -> None:
     pooled = {"documents_by": "pooled", "queries_by": "pooled"}
     Search.model_validate({**pooled, "first_pass": {"name": "coarse"}})
-    with pytest.raises(ValidationError, match=r"documents_by: pooled.*queries_by: collection"):
-        Search.model_validate({**pooled, "first_pass": {"name": "quantised"}})
+    for options, message in (
+        ({"first_pass": {"name": "coarse", "factor": 0}}, "greater than 0"),
+        ({"first_pass": {"name": "coarse", "factor": 2, "options": {"margin": 3}}}, "no option margin"),
+        ({"first_pass": {"name": "best"}}, "unknown name"),
+        # Codes that are made before queries are not for statistics with them.
+        ({**pooled, "first_pass": {"name": "quantised"}}, r"documents_by: pooled.*queries_by: collection"),
+        ({"recurrence": "averages", "first_pass": {"name": "coarse"}}, "recurrence: bounded-slope"),
+    ):
+        with pytest.raises(ValidationError, match=message):
+            Search.model_validate(options)
 
 
-def test_a_first_pass_is_for_the_bounded_slope() -> None:
-    with pytest.raises(ValidationError, match=r"recurrence: averages.*recurrence: bounded-slope"):
-        Search.model_validate({"recurrence": "averages", "first_pass": {"name": "coarse"}})
-
-
-@pytest.mark.parametrize(
-    "first_pass",
-    [
+def test_a_search_of_the_demo_finds_a_query_in_its_own_document(tmp_path: Path) -> None:
+    make_corpus(tmp_path / "corpus", documents=9, queries=2)
+    values = {"run": str(tmp_path / "run"), "corpus": {"documents": str(tmp_path / "corpus" / "docs.csv")}}
+    config = config_from_dict(values | {"index": {"shards": 3}, "executor": {"kind": "serial"}})
+    own = run_stages(config, StepSelection(until="index"), Progress()).chain_run.chain.inputs
+    store, text = own.store.folder.root, f"{own.corpus.documents['path'][4].as_py()}:0.5-1.1"
+    exact = api.search(store, text, top=1)
+    for first_pass in (
         {"name": "coarse", "factor": 2},
         {"name": "quantised", "factor": 2},
         {"name": "quantised", "over": "document"},
-    ],
-)
-def test_a_search_of_the_demo_finds_a_query_in_its_own_document(tmp_path_factory, first_pass: dict) -> None:
-    store, path = _store(tmp_path_factory)
-    options = {"first_pass": {**first_pass, "windows": {"least": 3, "per_second": 0.0}, "sample": 0}}
-    exact = api.search(store, f"{path}:0.5-1.1", top=1)
-    found = api.search(store, f"{path}:0.5-1.1", top=1, options=options)
-    assert found["doc_id"].tolist() == exact["doc_id"].tolist()
-    names = ["doc_id", "channel", "start", "end", "cost", "frames"]
-    assert found[names].equals(exact[names])
-
-
-_made: dict[str, tuple[str, str]] = {}
-
-
-def _store(factory) -> tuple[str, str]:
-    """A store of made-up speech in three shards, and the path of one of its documents."""
-    if "store" not in _made:
-        from swsdist.config import config_from_dict
-        from swsdist.pipeline.chain_run import StepSelection
-        from swsdist.pipeline.driver import run_stages
-        from swsdist.pipeline.operation.progress import Progress
-        from swsdist.testing.synthesis import make_corpus
-
-        folder = factory.mktemp("first-passes")
-        make_corpus(folder / "corpus", documents=9, queries=2)
-        config = config_from_dict(
-            {
-                "run": str(folder / "run"),
-                "corpus": {"documents": str(folder / "corpus" / "docs.csv")},
-                "index": {"shards": 3},
-                "executor": {"kind": "serial"},
-            }
-        )
-        own = run_stages(config, StepSelection(until="index"), Progress()).chain_run.chain.inputs
-        _made["store"] = own.store.folder.root, own.corpus.documents["path"][4].as_py()
-    return _made["store"]
+    ):
+        options = {"first_pass": {**first_pass, "windows": {"least": 3, "per_second": 0.0}, "sample": 0}}
+        found = api.search(store, text, top=1, options=options)
+        names = ["doc_id", "channel", "start", "end", "cost", "frames"]
+        assert found[names].equals(exact[names])

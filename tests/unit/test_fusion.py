@@ -1,17 +1,19 @@
-"""Missing scores by hand, the weights of a fusion, and what its step makes of them."""
-
-from __future__ import annotations
+"""Lists of several systems become one, missing scores by hand, and the weights of a fusion."""
 
 import json
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from swsdist.calibrate.fusion import (
+    best_of_overlaps,
     fit_fusion,
     impute_scores,
     join_lists,
@@ -21,6 +23,7 @@ from swsdist.calibrate.fusion import (
     with_parts,
     with_parts_of,
     with_rescored,
+    without_overlaps,
 )
 from swsdist.calibrate.procedure import Procedure, by_fold, fit_procedure, fold_of, make_steps
 from swsdist.calibrate.steps.interface import TwvParameters
@@ -31,25 +34,23 @@ from swsdist.core.codes import score as calibrate_codes
 from swsdist.core.errors import UserError
 from swsdist.core.types import JOINED, JOINED_TRIALS
 from swsdist.kernels.regression import Labelled
+from tests.oracles.joining import joined as oracle
 from tests.support.coded import raises
 
 NAN = math.nan
 
 
-def joined(rows: list[tuple[float, ...]], systems: str = "abc", query: str = "q") -> pa.Table:
+def joined(rows: list[tuple[float, ...]], systems: str = "abc") -> pa.Table:
     """A joined list of such scores, one detection a second."""
-    table = pa.table(
-        {
-            "query_id": [f"{query}{k}" for k in range(len(rows))] if query == "each" else [query] * len(rows),
-            "doc_id": ["d"] * len(rows),
-            "channel": pa.array([1] * len(rows), pa.int32()),
-            "start": [float(k) for k in range(len(rows))],
-            "end": [k + 0.5 for k in range(len(rows))],
-            "score": [0.0] * len(rows),
-        }
-    )
-    scores = np.array(rows, np.float64).reshape(len(rows), -1)
-    return with_parts(table, list(systems[: scores.shape[1]]), scores, ~np.isnan(scores))
+    size = len(rows)
+    columns = {"query_id": ["q"] * size, "doc_id": ["d"] * size, "channel": pa.array([1] * size, pa.int32())}
+    times = {"start": [float(k) for k in range(size)], "end": [k + 0.5 for k in range(size)], "score": [0.0] * size}
+    scores = np.array(rows, np.float64).reshape(size, -1)
+    return with_parts(pa.table(columns | times), list(systems[: scores.shape[1]]), scores, ~np.isnan(scores))
+
+
+def replaced(table: pa.Table, name: str, column: pa.Array) -> pa.Table:
+    return table.set_column(table.schema.get_field_index(name), name, column)
 
 
 def scores_of(table: pa.Table) -> list[list[float]]:
@@ -86,15 +87,8 @@ def test_or_the_least_that_the_system_gave_to_the_query() -> None:
 
 def test_what_a_system_says_when_it_is_asked_stands_for_its_score() -> None:
     table = joined([(1.0, NAN), (2.0, NAN)])
-    said = pa.table(
-        {
-            **{name: table[name].slice(0, 1) for name in ("query_id", "doc_id", "channel", "start", "end")},
-            "system": ["b"],
-            "score": [-3.0],
-        }
-    )
-    found = with_rescored(table, said)
-    names, scores, given = parts_of(found)
+    place = {name: table[name].slice(0, 1) for name in ("query_id", "doc_id", "channel", "start", "end")}
+    names, scores, given = parts_of(with_rescored(table, pa.table({**place, "system": ["b"], "score": [-3.0]})))
     assert names == ("a", "b")
     np.testing.assert_array_equal(scores, [[1.0, -3.0], [2.0, NAN]])
     assert given.tolist() == [[True, False], [True, False]]
@@ -119,17 +113,10 @@ def labelled(seed: int, rows: int = 3000, systems: int = 2) -> pa.Table:
     hit = rng.random(rows) < 0.3
     scores = np.round(rng.normal(np.outer(hit, 2.0 ** (1 - np.arange(systems))), 1.0), 2)
     table = joined([tuple(row) for row in scores])
-    query = pa.array([f"q{k % 10}" for k in range(rows)])
-    table = table.set_column(0, "query_id", query)
+    table = replaced(table, "query_id", pa.array([f"q{k % 10}" for k in range(rows)]))
     reference = pa.array(np.where(hit, 1.0, NAN), mask=~hit)
-    columns = {
-        name: table[name] for name in ("query_id", "doc_id", "channel", "start", "end", "score", "decision", "parts")
-    }
-    return (
-        pa.table({**columns, "ref_start": reference, "ref_end": reference})
-        .select(JOINED_TRIALS.names)
-        .cast(JOINED_TRIALS)
-    )
+    table = table.append_column("ref_start", reference).append_column("ref_end", reference)
+    return table.select(JOINED_TRIALS.names).cast(JOINED_TRIALS)
 
 
 def test_systems_weigh_what_they_know() -> None:
@@ -145,19 +132,13 @@ def test_systems_weigh_what_they_know() -> None:
 
 def test_of_one_system_it_is_the_logistic() -> None:
     table = labelled(3, systems=1)
-    found = fit_fusion([label_rows(table, marks=False)])
-    score = pa.array(parts_of(table)[1][:, 0])
-    one = fit_logistic(Labelled.of(table.set_column(table.schema.get_field_index("score"), "score", score)))
-    assert (found.weights, found.offset) == ((one.slope,), one.offset)
-
-
-def test_the_same_system_twice_shares_its_weight() -> None:
-    table = labelled(5, systems=1)
-    _, scores, given = parts_of(table)
-    twice = with_parts(table.select(JOINED.names[:6]), ["a", "b"], scores[:, [0, 0]], given[:, [0, 0]])
-    both = table.set_column(table.schema.get_field_index("parts"), "parts", twice["parts"])
     once = fit_fusion([label_rows(table, marks=False)])
-    found = fit_fusion([label_rows(both, marks=False)])
+    _, scores, given = parts_of(table)
+    one = fit_logistic(Labelled.of(replaced(table, "score", pa.array(scores[:, 0]))))
+    assert (once.weights, once.offset) == ((one.slope,), one.offset)
+    # The same system twice shares its weight.
+    twice = with_parts(table.select(JOINED.names[:6]), ["a", "b"], scores[:, [0, 0]], given[:, [0, 0]])
+    found = fit_fusion([label_rows(replaced(table, "parts", twice["parts"]), marks=False)])
     assert found.weights[0] == pytest.approx(found.weights[1])
     assert sum(found.weights) == pytest.approx(once.weights[0], rel=1e-4)
 
@@ -183,58 +164,39 @@ def test_the_prior_of_the_operating_point_makes_a_likelihood_ratio_over_all_tria
 
 def test_marks_tell_what_was_not_found() -> None:
     """A system whose scores say nothing, but whose silence does."""
-    rng = np.random.default_rng(11)
-    table = labelled(11)
+    table, rng = labelled(11), np.random.default_rng(11)
     hit = table["ref_start"].is_valid().to_numpy()
     names, scores, given = parts_of(table)
     given[:, 1] = hit | (rng.random(len(hit)) < 0.3)
     parts = with_parts(table.select(JOINED.names[:6]), list(names), np.zeros_like(scores), given)["parts"]
-    table = table.set_column(table.schema.get_field_index("parts"), "parts", parts)
-    found = fit_fusion([label_rows(table, marks=True)])
+    found = fit_fusion([label_rows(replaced(table, "parts", parts), marks=True)])
     assert found.weights == (0.0, 0.0)
     assert found.marks[1] < -3
 
 
 def test_folds_are_fitted_on_the_others_and_saved() -> None:
-    table = labelled(13)
-    point = TwvParameters(3000, 30.0)
+    table, point = labelled(13), TwvParameters(3000, 30.0)
     procedure = Procedure(make_steps(["fusion"], {}), point)
-    kept = {"folds": 3, "own_threshold": True, "point": point, "trained_on": {"list": "x"}}
-    found = fit_procedure(lambda: [table], procedure, **kept)
-    values = json.loads(found.to_json())
-    models = fusions_in(values)
-    assert len(models) == 3
-    assert models[0].systems == ("a", "b")
+    how = {"folds": 3, "own_threshold": True, "point": point, "trained_on": {"list": "x"}}
+    found = fit_procedure(lambda: [table], procedure, **how)
+    models = fusions_in(json.loads(found.to_json()))
+    assert (len(models), models[0].systems) == (3, ("a", "b"))
     assert found.thresholds == (pytest.approx(math.log(30)),)
-    again = Procedure.from_run(found.to_json())
-    assert again.scores(table).equals(found.scores(table))
+    assert Procedure.from_run(found.to_json()).scores(table).equals(found.scores(table))
     # Nothing of a query reaches its own score: with other labels it has the same.
     mine = pc.equal(table["query_id"], "q3")
     wrong = pc.if_else(mine, pc.if_else(pc.is_valid(table["ref_start"]), None, 1.0), table["ref_start"])
-    other = table.set_column(table.schema.get_field_index("ref_start"), "ref_start", wrong.cast(pa.float64()))
-    relabelled = fit_procedure(lambda: [other], procedure, **kept)
+    other = replaced(table, "ref_start", wrong.cast(pa.float64()))
+    relabelled = fit_procedure(lambda: [other], procedure, **how)
     assert relabelled.models != found.models
     assert relabelled.scores(other).filter(mine)["score"].equals(found.scores(table).filter(mine)["score"])
-    averaged = procedure.with_file(found.to_json(), "saved.json", thresholds=False)
-    (one,) = averaged.models[0]
+    (one,) = procedure.with_file(found.to_json(), "saved.json", thresholds=False).models[0]
     assert one["offset"] == pytest.approx(np.mean([model.offset for model in models]))
     with raises(calibrate_codes.NOT_FITTED_STEPS):
         procedure.with_file(b'{"schema": "swsdist-steps/1", "steps": []}', "saved.json", thresholds=False)
-
-
-def test_each_fold_counts_the_queries_that_were_asked() -> None:
-    table = labelled(13)
-    point = TwvParameters(3000, 30.0)
+    # Each fold counts the queries that were asked.
     asked = [*table["query_id"].unique().to_pylist(), *(f"silent-{k}" for k in range(30))]
-    found = fit_procedure(
-        lambda: [table],
-        Procedure(make_steps(["fusion"], {}), point),
-        folds=3,
-        own_threshold=True,
-        point=point,
-        trained_on={},
-        query_ids=asked,
-    )
+    found = fit_procedure(lambda: [table], procedure, query_ids=asked, **how)
     for fold, model in enumerate(fusions_in(json.loads(found.to_json()))):
         others = pa.concat_tables([rows for k, rows in by_fold(table, 3) if k != fold])
         many = sum(fold_of(query, 3) != fold for query in asked)
@@ -262,36 +224,117 @@ def test_what_cannot_be_fused_is_told() -> None:
 def test_an_aligned_list_gets_the_parts_of_its_detections() -> None:
     table = impute_scores(joined([(1.0, 2.0), (3.0, 4.0)]), "average", NOTHING).table
     trials = table.select(["query_id", "doc_id", "channel", "start", "end", "score", "decision"])
-    trials = trials.append_column("ref_start", pa.nulls(2, pa.float64())).append_column(
-        "ref_end", pa.nulls(2, pa.float64())
-    )
-    miss = {
-        **dict.fromkeys(trials.column_names),
-        "query_id": "q",
-        "doc_id": "d",
-        "channel": 1,
-        "ref_start": 9.0,
-        "ref_end": 9.5,
-    }
+    for name in ("ref_start", "ref_end"):
+        trials = trials.append_column(name, pa.nulls(2, pa.float64()))
+    miss = {"query_id": "q", "doc_id": "d", "channel": 1, "ref_start": 9.0, "ref_end": 9.5}
     trials = pa.concat_tables([trials, pa.Table.from_pylist([miss], trials.schema)])
-    found = with_parts_of(trials, join_order(table))
+    found = with_parts_of(trials, table.take(pa.array([1, 0])))
     assert found.schema == JOINED_TRIALS
-    assert [None if row is None else [part["score"] for part in row] for row in found["parts"].to_pylist()] == [
-        [3.0, 4.0],
-        [1.0, 2.0],
-        None,
-    ]
-
-
-def join_order(table: pa.Table) -> pa.Table:
-    """The same rows the other way round."""
-    return table.take(pa.array(range(table.num_rows - 1, -1, -1)))
+    scores = [None if row is None else [part["score"] for part in row] for row in found["parts"].to_pylist()]
+    assert scores == [[3.0, 4.0], [1.0, 2.0], None]
 
 
 def test_a_union_of_one_is_its_list() -> None:
     table = joined([(3.0,), (1.0,), (2.0,)], "a")
-    score = parts_of(table)[1][:, 0]
-    given = table.set_column(table.schema.get_field_index("score"), "score", pa.array(score))
-    one = join_lists({"a": given})
-    found = impute_scores(one, "average", NOTHING).table
-    assert found["score"].to_pylist() == [3.0, 2.0, 1.0]
+    one = join_lists({"a": replaced(table, "score", pa.array(parts_of(table)[1][:, 0]))})
+    assert impute_scores(one, "average", NOTHING).table["score"].to_pylist() == [3.0, 2.0, 1.0]
+
+
+Row = tuple[str, str, float, float, float]
+
+
+def listed_rows(*rows: Row) -> pa.Table:
+    """query, document, start, end, score."""
+    names = ("query_id", "doc_id", "start", "end", "score")
+    columns: dict[str, Any] = {name: [row[k] for row in rows] for k, name in enumerate(names)}
+    columns["channel"] = pa.array([1] * len(rows), pa.int32())
+    kinds = {name: pa.string() if name.endswith("_id") else pa.float64() for name in names}
+    return pa.table({name: pa.array(values, kinds.get(name, pa.int32())) for name, values in columns.items()})
+
+
+def plain(table: pa.Table) -> list[tuple[Any, ...]]:
+    """Place, score, and what each system gave, by name."""
+    names, scores, given = parts_of(table)
+    rows = table.select(["query_id", "doc_id", "start", "end", "score"]).to_pylist()
+    return [
+        (*row.values(), {name: float(score) for name, score, there in zip(names, of, have, strict=True) if there})
+        for row, of, have in zip(rows, scores, given, strict=True)
+    ]
+
+
+def test_the_best_of_each_system_that_overlaps_belongs_to_a_place() -> None:
+    one = listed_rows(("q", "d", 1.0, 2.0, 3.0), ("q", "d", 5.0, 6.0, 1.0))
+    two = listed_rows(("q", "d", 1.2, 2.2, 2.0), ("q", "d", 0.9, 1.6, 2.5), ("q", "d", 5.5, 6.5, 1.5))
+    found = plain(join_lists({"one": one, "two": two}))
+    assert found == [
+        ("q", "d", 1.0, 2.0, 3.0, {"one": 3.0, "two": 2.5}),
+        ("q", "d", 1.2, 2.2, 2.0, {"two": 2.0}),
+        # Half of the shorter is not more than half.
+        ("q", "d", 5.5, 6.5, 1.5, {"two": 1.5}),
+        ("q", "d", 5.0, 6.0, 1.0, {"one": 1.0}),
+    ]
+
+
+def test_by_mid_points_borders_count() -> None:
+    one, two = listed_rows(("q", "d", 5.0, 6.0, 1.0)), listed_rows(("q", "d", 5.5, 6.5, 1.5))
+    ((*_, parts),) = plain(join_lists({"one": one, "two": two}, meet="middle"))
+    assert parts == {"one": 1.0, "two": 1.5}
+    apart = listed_rows(("q", "d", 5.500001, 6.6, 1.5))
+    assert join_lists({"one": one, "two": apart}, meet="middle").num_rows == 2
+
+
+def test_other_queries_documents_and_channels_are_other_places() -> None:
+    one = listed_rows(("q", "d", 1.0, 2.0, 3.0))
+    elsewhere = one.set_column(one.schema.get_field_index("channel"), "channel", pa.array([2], pa.int32()))
+    for other in (listed_rows(("r", "d", 1.0, 2.0, 3.0)), listed_rows(("q", "e", 1.0, 2.0, 3.0)), elsewhere):
+        assert join_lists({"one": one, "two": other}).num_rows == 2
+    assert join_lists({"one": listed_rows(), "two": listed_rows()}).schema == JOINED
+    ((*_, parts),) = plain(join_lists({"one": listed_rows(), "two": one}))
+    assert parts == {"two": 3.0}
+    with raises(families.EMPTY_INPUT):
+        join_lists({})
+
+
+_times = st.integers(0, 12)
+_rows = st.lists(st.tuples(st.sampled_from("qr"), st.sampled_from("de"), _times, st.integers(0, 4), st.integers(-2, 2)))
+
+
+def _table(rows: list[tuple[str, str, int, int, int]]) -> pa.Table:
+    return listed_rows(*((q, d, start / 10, (start + long) / 10, float(score)) for q, d, start, long, score in rows))
+
+
+@settings(deadline=None)
+@given(
+    st.lists(_rows, min_size=1, max_size=4),
+    st.sampled_from(["overlap", "middle"]),
+    st.sampled_from([0.0, 0.3, 0.5, 1.0]),
+    st.permutations("abcd"),
+)
+def test_as_defined_whatever_the_order_of_systems(lists: Any, meet: Any, overlap: float, names: Any) -> None:
+    def of(table: pa.Table, query: str) -> pa.Table:
+        return table.filter(pa.array([q == query for q in table["query_id"].to_pylist()], pa.bool_()))
+
+    how: dict[str, Any] = {"meet": meet, "overlap": overlap}
+    tables = {name: _table(rows) for name, rows in zip("abcd", lists, strict=False)}
+    found = join_lists(tables, **how)
+    assert plain(found) == oracle({name: table.to_pylist() for name, table in tables.items()}, **how)
+    assert join_lists({name: tables[name] for name in names if name in tables}, **how).equals(found)
+    rows = sum(table.num_rows for table in tables.values())
+    assert sum(len(row[-1]) for row in plain(found)) == rows  # every detection belongs to one place
+    for query in "qr":  # any cut by query gives the same
+        cut = {name: of(table, query) for name, table in tables.items()}
+        assert plain(join_lists(cut, **how)) == plain(of(found, query))
+
+
+def test_overlaps_within_and_between_queries() -> None:
+    rows = [("q", "d", 1.0, 2.0, 3.0), ("q", "d", 1.2, 2.2, 2.0), ("r", "d", 1.1, 2.1, 2.5), ("r", "e", 1.1, 2.1, 9.0)]
+    kept = without_overlaps(join_lists({"one": listed_rows(*rows)}), 0.5)
+    assert [(row[0], row[1], row[4]) for row in plain(kept)] == [("q", "d", 3.0), ("r", "e", 9.0), ("r", "d", 2.5)]
+    between = without_overlaps(kept, 0.5, between_queries=True)
+    assert [(row[0], row[1], row[4]) for row in plain(between)] == [("q", "d", 3.0), ("r", "e", 9.0)]
+    assert best_of_overlaps(JOINED.empty_table(), 0.5).shape == (0,)
+    # Equal scores go to the first query by name.
+    table = join_lists({"one": listed_rows(("r", "d", 1.0, 2.0, 3.0), ("q", "d", 1.0, 2.0, 3.0))})
+    for order in ([0, 1], [1, 0]):
+        rows = table.take(pa.array(order))
+        assert without_overlaps(rows, 0.5, between_queries=True)["query_id"].to_pylist() == ["q"]

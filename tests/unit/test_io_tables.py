@@ -1,10 +1,9 @@
 """Tables from CSV and Parquet: what is filled in, and what is refused with file, line and column."""
 
-from __future__ import annotations
-
 import gzip
 import lzma
 from csv import writer
+from itertools import product
 from pathlib import Path
 
 import pyarrow as pa
@@ -35,65 +34,60 @@ def test_columns_are_dropped_ordered_and_filled(tmp_path):
     )
     table = read_table(path, QUERIES, key=("query_id", "example"))
     assert table.schema == QUERIES
-    assert table.select(["query_id", "example", "path", "channel", "start", "end"]).to_pylist() == [
-        {"query_id": "007", "example": 1, "path": "a.wav", "channel": 1, "start": 1.5, "end": 2.0},
-        {"query_id": "007", "example": 2, "path": "b.wav", "channel": 1, "start": None, "end": None},
-        {"query_id": "NA", "example": 1, "path": "c.wav", "channel": 1, "start": 0.0, "end": 1.0},
+    columns = table.select(["query_id", "example", "path", "channel", "start", "end", "speaker"])
+    assert [tuple(row.values()) for row in columns.to_pylist()] == [
+        ("007", 1, "a.wav", 1, 1.5, 2.0, None),
+        ("007", 2, "b.wav", 1, None, None, None),
+        ("NA", 1, "c.wav", 1, 0.0, 1.0, None),
     ]
-    assert table["speaker"].to_pylist() == [None] * 3
     assert [place(path, row) for row in range(3)] == [f"{path}, line {line}" for line in (2, 4, 6)]
-
-
-def test_empty_cells_and_integers_of_pandas(tmp_path):
-    path = csv(tmp_path, "doc_id,path,channel,duration\na,a.wav, 2.0 ,\nb,b.wav,,3\n")
-    assert read_table(path, CORPUS).select(["channel", "duration"]).to_pylist() == [
-        {"channel": 2, "duration": None},
-        {"channel": 1, "duration": 3.0},
-    ]
-
-
-def test_a_table_without_rows(tmp_path):
+    # Empty cells, and integers of pandas; and a table without rows.
+    table = read_table(csv(tmp_path, "doc_id,path,channel,duration\na,a.wav, 2.0 ,\nb,b.wav,,3\n"), CORPUS)
+    assert (table["channel"].to_pylist(), table["duration"].to_pylist()) == ([2, 1], [None, 3.0])
     assert read_table(csv(tmp_path, "doc_id,path\n"), CORPUS, key=("doc_id", "channel")).num_rows == 0
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "message", "remedy"),
-    [
-        ("docid,path\na,b\n", 1, "no column 'doc_id'", "did you mean 'docid'"),
-        ("x,y\na,b\n", 1, "no column 'doc_id'", "found: x, y"),
-        ("doc_id;path,x\na;b,c\n", 1, "no column 'doc_id'", "all separated alike"),
-        ("doc_id;path\tx\na;b\tc\n", 1, "semicolons and tabs", "by one of them"),
-        ("doc_id;path\na;b\nc;d;e\n", 3, "3 cells, the header 2", "quote"),
-        ("doc_id;path;duration\na;b;1,5\nc;d;2.5\n", 2, "duration is '1,5'", "decimal points"),
-        ("doc_id;path;duration\na;b;1,500\nc;d;2\n", 2, "duration is '1,500'", "not before three digits in each"),
-        ("", 1, "no column 'doc_id'", "found: none"),
-        ("doc_id,path,path\na,b,c\n", 1, "'path' (2 times)", "keep one"),
-        ("doc_id,path\na,b\nc,d,e\n", 3, "3 cells, the header 2", "quote"),
-        ("doc_id,path\na,b\n\nc\n", 4, "1 cells, the header 2", "quote"),
-        (b"doc_id,path\na,b\n\xe9,d\n", 3, "not UTF-8", "iconv"),
-        (b"doc_id,path,n\xe9\na,b,c\n", 1, "not UTF-8", "iconv"),
-        ('doc_id,path\na,"b\nc,d\ne,f\n', 2, "goes over several lines", "not closed"),
-        ("doc_id,path\na,b\n,d\n", 3, "doc_id is empty", "drop the row"),
-        ('doc_id,path\na,b\nc,""\n', 3, "path is empty", "give a path"),
-        ("doc_id,path,channel\na,b,1\nc,d,one\n", 3, "channel is 'one'", "whole number"),
-        ("doc_id,path,channel\na,b,1\nc,d,1.5\n", 3, "channel is '1.5'", "whole number"),
-        ("doc_id,path,channel\na,b,1\nc,d,99999999999\n", 3, "channel is '99999999999'", "whole number"),
-        ("doc_id,path,channel\na,b,0\n", 2, "channel 0 is less than 1", "count from 1"),
-        ("doc_id,path,duration\na,b,1\nc,d,1\ne,f,1s\ng,h,2s\n", 4, "duration is '1s'", "a number"),
-        ("doc_id,path,duration\na,b,1\nc,d,-1\n", 3, "duration -1.0 is negative", "seconds"),
-        ("doc_id,path,duration\na,b,nan\n", 2, "duration nan is not a finite number", "give a number"),
-        ("doc_id,path,duration\na,b,inf\n", 2, "duration inf is not a finite number", "give a number"),
-        ("doc_id,path\na,b\nc,d\nc,d\na,x\n", 5, "doc_id 'a', channel 1, first in line 2", "drop"),
-        ('doc_id,path,note\na,b,"x\ny"\na,d,\n', 4, "first in line 2", "drop"),
-    ],
-)
-def test_refused_documents(tmp_path, text, line, message, remedy):
-    path = csv(tmp_path, text)
-    with pytest.raises(TableError) as caught:
-        read_table(path, CORPUS, key=("doc_id", "channel"))
-    assert caught.value.where == f"{path}, line {line}"
-    assert message in caught.value.message
-    assert remedy in caught.value.remedy
+def test_refused_documents(tmp_path):
+    for text, line, message in (
+        ("docid,path\na,b\n", 1, "no column 'doc_id'"),
+        ("doc_id;path,x\na;b,c\n", 1, "no column 'doc_id'"),
+        ("doc_id;path\tx\na;b\tc\n", 1, "semicolons and tabs"),
+        ("doc_id;path\na;b\nc;d;e\n", 3, "3 cells, the header 2"),
+        ("doc_id;path;duration\na;b;1,5\nc;d;2.5\n", 2, "'1,5'"),
+        ("doc_id;path;duration\na;b;1,500\nc;d;2\n", 2, "'1,500'"),
+        ("", 1, "no column 'doc_id'"),
+        ("doc_id,path,path\na,b,c\n", 1, "'path' (2 times)"),
+        ("doc_id,path\na,b\nc,d,e\n", 3, "3 cells, the header 2"),
+        ("doc_id,path\na,b\n\nc\n", 4, "1 cells, the header 2"),
+        (b"doc_id,path\na,b\n\xe9,d\n", 3, "not UTF-8"),
+        (b"doc_id,path,n\xe9\na,b,c\n", 1, "not UTF-8"),
+        ('doc_id,path\na,"b\nc,d\ne,f\n', 2, "over several lines"),
+        ("doc_id,path\na,b\n,d\n", 3, "doc_id is empty"),
+        ('doc_id,path\na,b\nc,""\n', 3, "path is empty"),
+        ("doc_id,path,channel\na,b,1\nc,d,one\n", 3, "'one'"),
+        ("doc_id,path,channel\na,b,1\nc,d,1.5\n", 3, "'1.5'"),
+        ("doc_id,path,channel\na,b,1\nc,d,99999999999\n", 3, "'99999999999'"),
+        ("doc_id,path,channel\na,b,0\n", 2, "less than 1"),
+        ("doc_id,path,duration\na,b,1\nc,d,1\ne,f,1s\ng,h,2s\n", 4, "'1s'"),
+        ("doc_id,path,duration\na,b,1\nc,d,-1\n", 3, "negative"),
+        ("doc_id,path,duration\na,b,nan\n", 2, "nan"),
+        ("doc_id,path,duration\na,b,inf\n", 2, "inf"),
+        ("doc_id,path,duration\na,b,1e300\n", 2, "duration"),  # beyond all recordings
+        ("doc_id,path\na,b\nc,d\nc,d\na,x\n", 5, "doc_id 'a', channel 1, first in line 2"),
+        ('doc_id,path,note\na,b,"x\ny"\na,d,\n', 4, "first in line 2"),
+    ):
+        path = csv(tmp_path, text)
+        with pytest.raises(TableError) as caught:
+            read_table(path, CORPUS, key=("doc_id", "channel"))
+        assert caught.value.where == f"{path}, line {line}"
+        assert message in caught.value.message
+    with raises(families.MISSING_COLUMN, advice="did you mean 'PATH'? Rename it to 'path'"):
+        read_table(csv(tmp_path, "doc_id,PATH\na,a.wav\n"), CORPUS)
+    long = "x" * (1 << 20)  # is not shown in full
+    for text in (f"doc_id,path,channel\na,b,{long}\n", f"doc_id,path\n{long},b\n{long},b\n", f"{long},{long}\n"):
+        with pytest.raises(TableError) as caught:
+            read_table(csv(tmp_path, text), CORPUS, key=("doc_id", "channel"))
+        assert len(str(caught.value)) < 1500
 
 
 LISTED = [
@@ -103,23 +97,21 @@ LISTED = [
 ]
 
 
-@pytest.mark.parametrize("words", [("true", "false"), ("YES", "NO"), ("yes", "no"), ("Yes", "No"), ("1", "0")])
-@pytest.mark.parametrize("separator", [",", ";", "\t"])
-@pytest.mark.parametrize("point", [".", ","])
-def test_lists_as_others_write_them(tmp_path, separator: str, point: str, words: tuple[str, str]) -> None:
+def test_lists_as_others_write_them(tmp_path) -> None:
     """Commas, semicolons or tabs; points or commas; and how they say yes and no."""
-    said = {True: words[0], False: words[1], None: ""}
-    rows = [["query_id", "doc_id", "channel", "start", "end", "score", "decision"]]
-    for *names, start, end, score, decision in LISTED:
-        numbers = [str(value).replace(".", point) for value in (start, end, score)]
-        rows.append([*map(str, names), *numbers, said[decision]])
-    path = tmp_path / "list.csv"
-    with path.open("w", newline="") as file:
-        writer(file, delimiter=separator).writerows(rows)
-    table = read_table(str(path), DETECTED)
-    assert [tuple(row.values()) for row in table.to_pylist()] == LISTED
-    assert reader_of(str(path)) == "csv"
-    assert names_in(str(path)) == rows[0]
+    path, header = tmp_path / "list.csv", ["query_id", "doc_id", "channel", "start", "end", "score", "decision"]
+    answers = [("true", "false"), ("YES", "NO"), ("yes", "no"), ("Yes", "No"), ("1", "0")]
+    for separator, point, words in product(",;\t", ".,", answers):
+        said = {True: words[0], False: words[1], None: ""}
+        rows = [header]
+        for *names, start, end, score, decision in LISTED:
+            numbers = [str(value).replace(".", point) for value in (start, end, score)]
+            rows.append([*map(str, names), *numbers, said[decision]])
+        with path.open("w", newline="") as file:
+            writer(file, delimiter=separator).writerows(rows)
+        table = read_table(str(path), DETECTED)
+        assert [tuple(row.values()) for row in table.to_pylist()] == LISTED
+        assert (reader_of(str(path)), names_in(str(path))) == ("csv", header)
     assert read_system(str(path)).detections["score"].to_pylist() == [row[5] for row in LISTED]
 
 
@@ -144,73 +136,46 @@ def test_numbers_that_may_mean_thousands_are_refused(tmp_path) -> None:
     assert caught.value.remedy == "give true or false, yes or no, or nothing"
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "message"),
-    [
+def test_refused_spans(tmp_path):
+    for start, end, message in (
         ("1", "1", "end 1.0 is not after start 1.0"),
         ("2", "1", "end 1.0 is not after start 2.0"),
-        ("-1", "1", "start -1.0 is negative"),
-        ("", "1", "start is empty"),
-        ("x", "1", "start is 'x'"),
-        ("1", "nan", "end nan is not a finite number"),
-    ],
-)
-def test_refused_spans(tmp_path, start, end, message):
-    path = csv(tmp_path, f"query_id,doc_id,start,end\nq,a,0,1\nq,a,{start},{end}\n")
-    with pytest.raises(TableError) as caught:
-        read_table(path, REFERENCES)
-    assert caught.value.where == f"{path}, line 3"
-    assert message in caught.value.message
-
-
-def test_an_end_without_start_is_measured_from_zero(tmp_path):
-    with raises(families.INVALID_TIMES, end=0.0, start=0.0):
+        ("-1", "1", "negative"),
+        ("", "1", "empty"),
+        ("x", "1", "'x'"),
+        ("1", "nan", "nan"),
+    ):
+        path = csv(tmp_path, f"query_id,doc_id,start,end\nq,a,0,1\nq,a,{start},{end}\n")
+        with pytest.raises(TableError) as caught:
+            read_table(path, REFERENCES)
+        assert caught.value.where == f"{path}, line 3"
+        assert message in caught.value.message
+    with raises(families.INVALID_TIMES, end=0.0, start=0.0):  # without a start from zero
         read_table(csv(tmp_path, "query_id,path,start,end\nq,a,,0\n"), QUERIES)
 
 
-def test_parquet(tmp_path):
+def test_parquet(tmp_path, s3):
     path = str(tmp_path / "table.parquet")
-    given = pa.table(
-        {
-            "doc_id": pa.array(["a", "b"]).dictionary_encode(),
-            "path": pa.array(["a.wav", "b.wav"], pa.large_string()),
-            "channel": [1.0, 2.0],
-            "extra": [1, 2],
-        }
-    )
+    names, paths = pa.array(["a", "b"]).dictionary_encode(), pa.array(["a.wav", "b.wav"], pa.large_string())
+    given = pa.table({"doc_id": names, "path": paths, "channel": [1.0, 2.0], "extra": [1, 2]})
     pq.write_table(given, path)
-    assert read_table(path, CORPUS).to_pylist()[1] == {
-        "doc_id": "b",
-        "channel": 2,
-        "path": "b.wav",
-        "duration": None,
-        "speaker": None,
-    }
+    expected = {"doc_id": "b", "channel": 2, "path": "b.wav", "duration": None, "speaker": None}
+    assert read_table(path, CORPUS).to_pylist()[1] == expected
     pq.write_table(given.set_column(2, "channel", [[1.0, 2.5]]), path)
-    with pytest.raises(TableError) as caught:
+    with raises(families.BAD_CELL, where=f"{path}, row 2"):
         read_table(path, CORPUS)
-    assert caught.value.where == f"{path}, row 2"
     Path(path).write_bytes(Path(path).read_bytes()[:-50])
     with raises(io_codes.NOT_PARQUET):
         read_table(path, CORPUS)
-
-
-def test_missing_table(tmp_path):
     with raises(io_codes.NO_SUCH_FILE, what="table"):
         read_table(str(tmp_path / "nothing.csv"), CORPUS)
-
-
-def test_a_name_in_capitals_is_told(tmp_path):
-    with raises(families.MISSING_COLUMN, advice="did you mean 'PATH'? Rename it to 'path'"):
-        read_table(csv(tmp_path, "doc_id,PATH\na,a.wav\n"), CORPUS)
-
-
-def test_from_s3(s3):
+    for path in ("/dev/zero", str(tmp_path)):
+        with raises(families.WRONG_KIND):
+            read_table(path, CORPUS)
     folder = Folder(f"s3://{s3.bucket}/tables", s3.storage)
     folder.write_bytes("docs.csv", b"doc_id,path\na,a.wav\nb,\n")
-    with pytest.raises(TableError) as caught:
+    with raises(families.BAD_CELL, where=f"{folder.root}/docs.csv, line 3"):
         read_table(folder.path("docs.csv"), CORPUS, storage=s3.storage)
-    assert caught.value.where == f"s3://{s3.bucket}/tables/docs.csv, line 3"
 
 
 def test_written_csv_reads_back(tmp_path):
@@ -239,48 +204,23 @@ def test_packed(tmp_path):
             read_table(csv(tmp_path, pack(text * 50)[:-12]), CORPUS)
 
 
-def test_files_that_are_none(tmp_path):
-    with raises(families.WRONG_KIND):
-        read_table("/dev/zero", CORPUS)
-    with raises(families.WRONG_KIND):
-        read_table(str(tmp_path), CORPUS)
-
-
-def test_long_values_are_not_shown_in_full(tmp_path):
-    long = "x" * (1 << 20)
-    for text in (f"doc_id,path,channel\na,b,{long}\n", f"doc_id,path\n{long},b\n{long},b\n", f"{long},{long}\n"):
-        with pytest.raises(TableError) as caught:
-            read_table(csv(tmp_path, text), CORPUS, key=("doc_id", "channel"))
-        assert len(str(caught.value)) < 1500
-
-
-def test_times_beyond_all_recordings(tmp_path):
-    with raises(families.BAD_CELL, where="line 2", column="duration"):
-        read_table(csv(tmp_path, "doc_id,path,duration\na,b,1e300\n"), CORPUS)
-
-
-@pytest.mark.parametrize(
-    ("header", "told"),
-    [
+def test_columns_that_look_like_one_that_is_missing(tmp_path) -> None:
+    for header, told in (
         ("query_id,path,Start,End", [("Start", "start"), ("End", "end")]),
         ("query_id,path,begin,stop,Speaker_ID", [("begin", "start"), ("stop", "end"), ("Speaker_ID", "speaker")]),
         ("query_id,path,speakr,terms", [("speakr", "speaker"), ("terms", "term")]),
         ("query_id,path,start,end,begin", []),  # nothing is missing that it could be
         ("query_id,path,note,source_utt,duration", []),
-    ],
-)
-def test_columns_that_look_like_one_that_is_missing(tmp_path, header: str, told: list[tuple[str, str]]) -> None:
-    notices = Notices()
-    values = ["a", "a", *map(str, range(1, len(header.split(",")) - 1))]
-    path = csv(tmp_path, f"{header}\n{','.join(values)}\n")
-    read_table(path, QUERIES, notices=notices)
-    assert [(notice.code, dict(notice.values)) for notice in notices.entries.values()] == [
-        (io_codes.UNREAD_COLUMN, {"column": name, "meant": meant}) for name, meant in told
-    ]
-    assert all(notice.first == f"{path}, line 1" for notice in notices.entries.values())
-    if told:
-        with raises(io_codes.UNREAD_COLUMN, meant=told[0][1]):
-            read_table(path, QUERIES, notices=Notices(strict=True))
+    ):
+        notices, values = Notices(), ["a", "a", *map(str, range(1, len(header.split(",")) - 1))]
+        path = csv(tmp_path, f"{header}\n{','.join(values)}\n")
+        read_table(path, QUERIES, notices=notices)
+        found = [(notice.code, dict(notice.values), notice.first) for notice in notices.entries.values()]
+        lines = [{"column": name, "meant": meant} for name, meant in told]
+        assert found == [(io_codes.UNREAD_COLUMN, line, f"{path}, line 1") for line in lines]
+        if told:
+            with raises(io_codes.UNREAD_COLUMN, meant=told[0][1]):
+                read_table(path, QUERIES, notices=Notices(strict=True))
 
 
 def test_an_end_without_a_column_start_is_no_place(tmp_path) -> None:
@@ -299,31 +239,21 @@ def test_an_end_without_a_column_start_is_no_place(tmp_path) -> None:
     assert [notice.first for notice in notices.entries.values()] == [parquet, parquet]
 
 
-@pytest.mark.parametrize(
-    ("text", "schema", "key", "shown"),
-    [
-        (
-            "doc_id,speaker\na,x\nb,x\na,y\n",
-            ("doc_id", "channel", "speaker"),
-            ("doc_id", "channel"),
-            "doc_id 'a', no channel",
-        ),
+def test_equal_rows_by_any_key(tmp_path: Path) -> None:
+    """Also where parts of the key are missing."""
+    document, term = ("doc_id", "channel"), ("speaker", "term")
+    for text, names, key, shown in (
+        ("doc_id,speaker\na,x\nb,x\na,y\n", (*document, "speaker"), document, "doc_id 'a', no channel"),
         (
             "doc_id,channel,speaker\na,,x\na,1,x\nb,,y\na,,y\n",
-            ("doc_id", "channel", "speaker"),
-            ("doc_id", "channel"),
+            (*document, "speaker"),
+            document,
             "doc_id 'a', no channel",
         ),
-        ("doc_id,channel\na,1\nb,1\na,1\n", ("doc_id", "channel"), ("doc_id", "channel"), "doc_id 'a', channel 1"),
-        ("speaker,term\n,x\na,x\n,x\n", ("speaker", "term"), ("speaker", "term"), "no speaker, term 'x'"),
-    ],
-)
-def test_equal_rows_by_any_key(
-    tmp_path: Path, text: str, schema: tuple[str, ...], key: tuple[str, ...], shown: str
-) -> None:
-    """Also where parts of the key are missing."""
-    kinds = {"channel": pa.int32()}
-    fields = pa.schema([pa.field(name, kinds.get(name, pa.string()), True) for name in schema])
-    with raises(families.DUPLICATE_NAME, key=shown, first="line 2") as caught:
-        read_table(csv(tmp_path, text), fields, key=key)
-    assert caught.value.where.endswith(f"table.csv, line {len(text.splitlines())}")
+        ("doc_id,channel\na,1\nb,1\na,1\n", document, document, "doc_id 'a', channel 1"),
+        ("speaker,term\n,x\na,x\n,x\n", term, term, "no speaker, term 'x'"),
+    ):
+        fields = pa.schema([(name, pa.int32() if name == "channel" else pa.string()) for name in names])
+        where = f"table.csv, line {len(text.splitlines())}"
+        with raises(families.DUPLICATE_NAME, where=where, key=shown, first="line 2"):
+            read_table(csv(tmp_path, text), fields, key=key)

@@ -1,13 +1,18 @@
-"""Files of lattices in a folder: formats, preferences, tasks, names of documents."""
-
-from __future__ import annotations
+"""Files of lattices in a folder: formats, preferences, tasks, names of documents; postings of shards."""
 
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
+import swsdist
+from swsdist.chains.lattices.inputs import LatticeInputs
+from swsdist.chains.lattices.recordings import FileSource
+from swsdist.config import config_from_dict
 from swsdist.core.codes import families
 from swsdist.io.filesystem import Folder
 from swsdist.lattices import collection
@@ -22,9 +27,15 @@ from swsdist.lattices.collection import (
     speakers_in,
     tiers_of,
 )
-from swsdist.lattices.lattice import Broken, Origin
+from swsdist.lattices.lattice import Broken, Origin, Word, transcript
+from swsdist.lattices.packed import Recipe, pack
+from swsdist.pipeline.chain_run import StepSelection
+from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.entries import LatticeFormatEntry
 from swsdist.registry.registries import LATTICE_FORMATS
+from swsdist.store.lattice_shards import LatticeShardWriter, lattices_name, postings_of, read_lattices
+from swsdist.store.manifest import File
+from swsdist.store.memory import Memory
 from tests.support.coded import raises
 from tests.support.lattices import COMPACT_TEXT
 
@@ -55,70 +66,42 @@ def test_formats_of_a_folder(tmp_path: Path) -> None:
     put(tmp_path, a_json=JSON, b_vtt=VTT, c_srt=SRT, sub__d_ctm=CTM, sub__lat_1_gz=gzip.compress(KALDI.encode()))
     put(tmp_path, notes_md="# Notes\n", _hidden_json=JSON, _git__x_json=JSON, sub___y_vtt=VTT)
     (tmp_path / "\udcff.json").write_text(JSON)  # a name that is not UTF-8
-    taken, left = listed(tmp_path)
-    assert taken == {
-        "a.json": "json",
-        "b.vtt": "webvtt",
-        "c.srt": "srt",
-        "sub/d.ctm": "ctm",
-        "sub/lat.1.gz": "kaldi",
-    }
-    assert left == {"notes.md": None, "\udcff.json": None}
+    expected = {"a.json": "json", "b.vtt": "webvtt", "c.srt": "srt", "sub/d.ctm": "ctm", "sub/lat.1.gz": "kaldi"}
+    assert listed(tmp_path) == (expected, {"notes.md": None, "\udcff.json": None})
 
 
 def test_of_one_transcript_in_several_formats_the_first_is_taken(tmp_path: Path) -> None:
     order = list(LATTICE_FORMATS)
     assert order.index("json") < order.index("webvtt") < order.index("srt")
-    put(tmp_path, a_json=JSON, a_srt=SRT, a_vtt=VTT, b_srt=SRT, b_vtt=VTT, c__a_srt=SRT)
-    taken, left = listed(tmp_path)
-    assert taken == {"a.json": "json", "b.vtt": "webvtt", "c/a.srt": "srt"}
-    assert left == {"a.srt": "json", "a.vtt": "json", "b.srt": "webvtt"}
-
-
-def test_files_of_one_name_and_format_are_both_taken(tmp_path: Path) -> None:
-    """Whose documents are the same, which is an error, not a choice."""
-    put(tmp_path, a_json=JSON, a_json_gz=gzip.compress(JSON.encode()), lat_1=KALDI, lat_2=KALDI)
-    assert listed(tmp_path) == (
-        {"a.json": "json", "a.json.gz": "json", "lat.1": "kaldi", "lat.2": "kaldi"},
-        {},
-    )
-
-
-def test_names_without_endings_in_a_folder_with_a_dot(tmp_path: Path) -> None:
+    put(tmp_path, x__a_json=JSON, x__a_srt=SRT, x__a_vtt=VTT, x__b_srt=SRT, x__b_vtt=VTT, x__c__a_srt=SRT)
+    taken = {"a.json": "json", "b.vtt": "webvtt", "c/a.srt": "srt"}
+    assert listed(tmp_path / "x") == (taken, {"a.srt": "json", "a.vtt": "json", "b.srt": "webvtt"})
+    # Files of one name and format are both taken: that their documents are the same is an error, not a choice.
+    put(tmp_path, y__a_json=JSON, y__a_json_gz=gzip.compress(JSON.encode()), y__lat_1=KALDI, y__lat_2=KALDI)
+    taken = {"a.json": "json", "a.json.gz": "json", "lat.1": "kaldi", "lat.2": "kaldi"}
+    assert listed(tmp_path / "y") == (taken, {})
     put(tmp_path, v1_0__first=KALDI, v1_0__second=SRT)
-    folder = tmp_path / "v1.0"
-    assert listed(folder) == ({"first": "kaldi", "second": "srt"}, {})
+    assert listed(tmp_path / "v1.0") == ({"first": "kaldi", "second": "srt"}, {})
 
 
-def test_a_format_that_is_named(tmp_path: Path) -> None:
-    put(tmp_path, a_txt=CTM, b_json=JSON)
-    assert listed(tmp_path, "ctm") == ({"a.txt": "ctm"}, {"b.json": None})
-
-
-def test_a_named_format_comes_before_others_that_take_the_same_files(tmp_path: Path) -> None:
-    put(tmp_path, a_ctm=CTM, b_json=JSON)
+def test_a_format_that_is_named_comes_before_others(tmp_path: Path) -> None:
+    put(tmp_path, a_txt=CTM, b_json=JSON, x__notes_md="# Notes\n")
+    assert listed(tmp_path, "ctm") == ({"a.txt": "ctm", "x/notes.md": "ctm"}, {"b.json": None})
+    (tmp_path / "a.txt").rename(tmp_path / "a.ctm")
     reader = "swsdist.lattices.formats.ctm:read"
     LATTICE_FORMATS.add("own-ctm", LatticeFormatEntry(reader, 1, "swsdist.lattices.formats.ctm:detect"))
     try:
-        assert listed(tmp_path, "own-ctm") == ({"a.ctm": "own-ctm"}, {"b.json": None})
-        assert listed(tmp_path) == ({"a.ctm": "ctm", "b.json": "json"}, {})
+        assert listed(tmp_path, "own-ctm")[0]["a.ctm"] == "own-ctm"
+        assert listed(tmp_path) == ({"a.ctm": "ctm", "b.json": "json"}, {"notes.md": None})
     finally:
         LATTICE_FORMATS.remove("own-ctm")
-
-
-def test_nothing_to_read(tmp_path: Path) -> None:
-    put(tmp_path, x__notes_md="# Notes\n", empty__x="")
-    formats = ", ".join(LATTICE_FORMATS)
-    with raises(families.EMPTY_INPUT, where=str(tmp_path / "x"), formats=formats):
-        listed(tmp_path / "x")
-    with raises(families.UNKNOWN_NAME, where="notes.md", formats=formats):
-        listed(tmp_path / "x" / "notes.md")
-
-
-def test_one_file(tmp_path: Path) -> None:
-    put(tmp_path, lat_1=KALDI, lat_2=KALDI)
-    (file,) = find_files(str(tmp_path / "lat.2"), None, {}, lambda *_: None)
-    assert (Path(file.path).name, file.format) == ("lat.2", "kaldi")
+    for path, code in ((tmp_path / "x", families.EMPTY_INPUT), (tmp_path / "x" / "notes.md", families.UNKNOWN_NAME)):
+        with raises(code, where=str(path), formats=", ".join(LATTICE_FORMATS)):
+            listed(path)
+    (file,) = find_files(str(tmp_path / "a.ctm"), None, {}, lambda *_: None)
+    assert (Path(file.path).name, file.format) == ("a.ctm", "ctm")
+    (file,) = find_files(str(tmp_path / "a.ctm"), "srt", {}, lambda *_: None)
+    assert file.format == "srt"
 
 
 def test_an_unreadable_file_has_the_format_that_its_name_says(tmp_path: Path) -> None:
@@ -130,9 +113,8 @@ def test_an_unreadable_file_has_the_format_that_its_name_says(tmp_path: Path) ->
     assert path in (broken.error.where or "")
 
 
-@pytest.mark.parametrize(
-    ("key", "file", "path", "document"),
-    [
+def test_documents() -> None:
+    for key, file, path, document in (
         ("talk", "/t/talk.json", "/t", "talk"),
         ("talk", "/t/a/b/talk.json.gz", "/t", "a/b/talk"),
         ("talk", "/t/a/talk.wav.json", "/t/", "a/talk"),
@@ -140,10 +122,8 @@ def test_an_unreadable_file_has_the_format_that_its_name_says(tmp_path: Path) ->
         ("talk", "/t/talk.json", "/t/talk.json", "talk"),
         ("talk", "s3://b/t/a/talk.json", "s3://b/t", "a/talk"),
         ("talk", "/t/a/talks.json", "/t", "talk"),
-    ],
-)
-def test_documents(key: str, file: str, path: str, document: str) -> None:
-    assert document_id(key, file, path) == document
+    ):
+        assert document_id(key, file, path) == document
 
 
 def files(count: int) -> list[LatticeFile]:
@@ -188,3 +168,74 @@ def test_a_table_beside_a_recording_has_tiers_and_speakers(tmp_path: Path) -> No
     tiers, _ = tiers_of(files["both"], Folder(str(tmp_path)))
     assert [(tier.name, tier.speaker) for tier in tiers] == [("text", "Anna"), ("text", "Ben"), ("text", "")]
     assert speakers_in(str(tmp_path), {}) == {f"{tmp_path}/talk": "Anna"}
+
+
+TWO_WORDS = "talk 1 0.0 0.5 hello 0.5\nother 1 0.0 0.5 bye\n"
+HALF_A_SECOND = "1\n00:00:00,000 --> 00:00:00,500\nhello\n"
+
+
+def test_a_document_has_its_first_lattice(tmp_path: Path) -> None:
+    """The second of a document is rejected, and not searched, also where both would be in one shard."""
+    folder = tmp_path / "transcripts"
+    folder.mkdir()
+    (folder / "a.ctm").write_text(TWO_WORDS)
+    (folder / "talk.srt").write_text(HALF_A_SECOND)
+    config: dict[str, Any] = {"run": str(tmp_path / "run"), "chain": "lattices", "corpus": {"documents": str(folder)}}
+    config |= {"search": {"method": "lattice"}, "calibrate": {"steps": []}, "executor": {"kind": "serial"}}
+    swsdist.run(config, selection=StepSelection(until="index"))
+    hits = swsdist.search(str(tmp_path / "run/store"), "hello")
+    assert hits[["doc_id", "score"]].to_numpy().tolist() == [["talk", 0.5]]
+    rejected = pd.read_parquet(next((tmp_path / "run/store").glob("rejected-*.parquet")))
+    assert rejected[["id", "reason"]].to_numpy().tolist() == [["talk", "duplicate-lattice"]]
+    assert Path(rejected["path"][0]).name == "talk.srt"
+
+
+def test_recordings_beside_transcripts_are_not_left_out(tmp_path: Path) -> None:
+    for name, content in (("talk.srt", HALF_A_SECOND), ("talk.WAV", ""), ("notes.txt", "of June\n")):
+        (tmp_path / name).write_text(content)
+    config = config_from_dict({"run": "run", "chain": "lattices", "corpus": {"documents": str(tmp_path)}})
+    inputs = LatticeInputs(config, Ledger(Folder(config.run)))
+    source = inputs.source
+    assert isinstance(source, FileSource)
+    assert [Path(file.path).name for file in source.files] == ["talk.srt"]
+    assert [(Path(item.first).name, item.count) for item in inputs.notices.requested.values()] == [("notes.txt", 1)]
+    assert source.table()["path"].to_pylist() == [str(tmp_path / "talk.WAV")]
+
+
+@pytest.fixture
+def shard(tmp_path: Path) -> tuple[Folder, dict[str, File]]:
+    """Three documents: `to be`, `be be`, `or`."""
+    folder = Folder(str(tmp_path))
+    writer = LatticeShardWriter(folder, lattices_name("x", 0))
+    for k, text in enumerate(("to be", "be be", "or")):
+        words = [Word(word, place, place + 0.5, 0.75) for place, word in enumerate(text.split())]
+        writer.append(f"d{k}", 1, pack(transcript(f"d{k}", words), Recipe()))
+    written = writer.publish()
+    assert (written.documents, written.labels) == (3, 3)
+    return folder, {"lattices": File(*written.lattices), "postings": File(*written.postings)}
+
+
+def test_postings_are_of_the_labels_that_are_wanted(shard: tuple[Folder, dict[str, File]]) -> None:
+    everything = postings_of(*shard)
+    assert list(everything.numbers) == ["be", "or", "to"]
+    assert sorted(everything.numbers.values()) == [1, 2, 3]
+    assert {text: rows.tolist() for text, rows in everything.rows.items()} == {"be": [0, 1], "or": [2], "to": [0]}
+    some = postings_of(*shard, {"or", "not", "a", "zoo"})
+    assert some.numbers == {"or": everything.numbers["or"]}
+    assert some.rows["or"].tolist() == [2]
+    assert some.labels == everything.labels == 3
+    assert postings_of(*shard, {"zoo"}).numbers == {}
+
+
+def test_row_groups_stay_in_memory(shard: tuple[Folder, dict[str, File]]) -> None:
+    memory = Memory(1 << 20)
+    (first,) = (lattices for _, lattices in read_lattices(*shard, memory=memory))
+    left = memory.room
+    assert left < 1 << 20
+    (again,) = (lattices for _, lattices in read_lattices(*shard, memory=memory))
+    assert memory.room == left
+    assert again.doc_ids == first.doc_ids == ["d0", "d1", "d2"]
+    for one, other in zip(first[3:], again[3:], strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert np.shares_memory(first.steps, again.steps)
+    assert list(read_lattices(*shard, rows=np.zeros(3, bool), memory=memory)) == []

@@ -1,7 +1,5 @@
 """Readers of lattices: what they give, and what they say of files that are wrong."""
 
-from __future__ import annotations
-
 import gzip
 import math
 import struct
@@ -68,18 +66,15 @@ def arcs_of(lattice: Lattice) -> list[tuple[int, int, str]]:
 ARCS = [(0, 3, "3"), (0, 2, ""), (2, 3, ""), (3, 5, "5"), (3, 5, "6")]
 
 
-@pytest.mark.parametrize("content", [TEXT.encode(), BINARY, b"u1 " + compact_fst(COMPACT_STATES, double=True)])
-@pytest.mark.parametrize("packed", [False, True])
-def test_a_compact_lattice(content: bytes, packed: bool, tmp_path: Path) -> None:
-    lattice = lattice_of(kaldi_of(tmp_path / "lat", gzip.compress(content) if packed else content))
-    assert sorted(arcs_of(lattice)) == sorted(ARCS)
-    assert (lattice.key, lattice.tick, lattice.start, lattice.length) == ("u1", 0.01, 0, 6)
-    assert sorted(lattice.graph) == [0, 0.25, 0.5, 1, 1.5]
-    assert (lattice.final_graph.tolist(), lattice.final_acoustic[3]) == ([math.inf] * 3 + [0.5], 0)
-    assert kaldi.detect("lat", content)
-
-
-def test_words_and_the_length_of_a_frame(tmp_path: Path) -> None:
+def test_a_compact_lattice(tmp_path: Path) -> None:
+    for content in (TEXT.encode(), BINARY, b"u1 " + compact_fst(COMPACT_STATES, double=True)):
+        for packed in (content, gzip.compress(content)):
+            lattice = lattice_of(kaldi_of(tmp_path / "lat", packed))
+            assert sorted(arcs_of(lattice)) == sorted(ARCS)
+            assert (lattice.key, lattice.tick, lattice.start, lattice.length) == ("u1", 0.01, 0, 6)
+            assert sorted(lattice.graph) == [0, 0.25, 0.5, 1, 1.5]
+            assert (lattice.final_graph.tolist(), lattice.final_acoustic[3]) == ([math.inf] * 3 + [0.5], 0)
+            assert kaldi.detect("lat", content)
     (tmp_path / "lat").write_text(TEXT)
     origin = Origin(str(tmp_path / "lat"), words={0: "<eps>", 3: "three", 5: "five", 6: "six"}, frame=0.03)
     lattice = lattice_of(kaldi.read(origin))
@@ -98,9 +93,8 @@ def test_the_chains_of_a_lattice_are_arcs(tmp_path: Path) -> None:
     assert (lattice.states, lattice.length, lattice.final_graph.tolist()) == (5, 6, [math.inf] * 4 + [0])
 
 
-@pytest.mark.parametrize(
-    ("text", "costs_"),
-    [
+def test_forms_of_lines(tmp_path: Path) -> None:
+    for text, costs_ in (
         ("0 1 3 Infinity,Infinity,1\n1\n", [math.inf]),
         ("0 1 3\n1 0,0,\n", [0]),
         ("0\t1  3\t1e1,-.5,1_2 \r\n1\n", [10]),
@@ -109,108 +103,78 @@ def test_the_chains_of_a_lattice_are_arcs(tmp_path: Path) -> None:
         ("0 1 5 3\n1\n", [0]),
         ("0\n", []),
         ("", []),
-    ],
-)
-def test_forms_of_lines(text: str, costs_: list[float], tmp_path: Path) -> None:
-    lattice = lattice_of(kaldi_of(tmp_path / "lat", f"u1 \n{text}\n"))
-    assert lattice.graph.tolist() == costs_
-    assert lattice.start == (0 if text else -1)
+    ):
+        lattice = lattice_of(kaldi_of(tmp_path / "lat", f"u1 \n{text}\n"))
+        assert (lattice.graph.tolist(), lattice.start) == (costs_, 0 if text else -1)
 
 
-def test_binary_and_text_in_one_archive(tmp_path: Path) -> None:
+def test_binary_and_text_in_one_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = TEXT.encode() + BINARY.replace(b"u1", b"u2") + b"u3 \n\n" + b"u4 " + compact_fst([]) + TEXT.encode()
-    results = kaldi_of(tmp_path / "lat", content)
-    assert [result.key for result in results] == ["u1", "u2", "u3", "u4", "u1"]
-    assert [result.states for result in results if isinstance(result, Lattice)] == [4, 4, 0, 0, 4]
-
-
-def test_blocks_end_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    content = (TEXT.encode() + BINARY) * 3
-    for block in (1, 7, 100):
-        monkeypatch.setattr(kaldi, "BLOCK", block)
-        monkeypatch.setattr(kaldi.Stream.__init__, "__defaults__", (block,))
+    for block in (None, 1, 7, 100):  # blocks end anywhere
+        if block:
+            monkeypatch.setattr(kaldi, "BLOCK", block)
+            monkeypatch.setattr(kaldi.Stream.__init__, "__defaults__", (block,))
         results = kaldi_of(tmp_path / "lat", content)
-        assert [isinstance(result, Lattice) for result in results] == [True] * 6
+        assert [result.key for result in results] == ["u1", "u2", "u3", "u4", "u1"]
+        assert [result.states for result in results if isinstance(result, Lattice)] == [4, 4, 0, 0, 4]
 
 
-@pytest.mark.parametrize(
-    ("text", "code", "where", "values"),
-    [
-        ("0 1 3 1,2,1\n1 x\n", families.DAMAGED_LATTICE, "line 3", {"text": "'1 x'"}),
-        ("0 1 3 1,2,1\n0 1 3 4\n1\n", families.DAMAGED_LATTICE, "line 3", {}),
-        ("0 1 3 1,2\n1\n", families.DAMAGED_LATTICE, "line 2", {}),
-        ("0 1 3 1,2,a\n1\n", families.DAMAGED_LATTICE, "line 2", {}),
-        ("0 -1 3 1,2,1\n1\n", families.DAMAGED_LATTICE, "line 2", {}),
-        ("0 1 3 1,BadNumber,1\n1\n", codes.IMPOSSIBLE_COST, "line 2", {"value": "BadNumber"}),
-        ("0 1 3 1,nan,1\n1\n", codes.IMPOSSIBLE_COST, "line 1", {}),
-        ("0 1 3 -Infinity,1,1\n1\n", codes.IMPOSSIBLE_COST, "line 1", {"value": -math.inf}),
-        ("0 1 3 2e9,1,1\n1\n", codes.IMPOSSIBLE_COST, "line 1", {"value": 2e9}),
-        ("0 1 3 1,1,1\n1\n1 2,1,\n", codes.DAMAGED_LATTICE, "line 4", {}),
-        (
-            "0 1 3 1,1,1\n0 2 3 1,1,1_2\n1 2 3 1,1,1_2\n2\n",
-            families.DAMAGED_LATTICE,
-            "line 1",
-            {"state": 2, "first": 2, "second": 3},
-        ),
-    ],
-)
-def test_wrong_text_and_the_next_lattice(
-    text: str, code: Code[SwsdistError], where: str, values: dict[str, object], tmp_path: Path
-) -> None:
-    results = kaldi_of(tmp_path / "lat", f"u0 \n{text}\n{TEXT}")
-    broken(results[0], "u0", code, f"{tmp_path / 'lat'}, {where}", **values)
-    assert lattice_of(results[1:]).key == "u1"
-
-
-def test_lines_are_counted_through_an_archive(tmp_path: Path) -> None:
+def test_wrong_text_and_the_next_lattice(tmp_path: Path) -> None:
+    damaged, cost = families.DAMAGED_LATTICE, codes.IMPOSSIBLE_COST
+    for text, code, line, values in (
+        ("0 1 3 1,2,1\n1 x\n", damaged, 3, {"text": "'1 x'"}),
+        ("0 1 3 1,2,1\n0 1 3 4\n1\n", damaged, 3, {}),
+        ("0 1 3 1,2\n1\n", damaged, 2, {}),
+        ("0 1 3 1,2,a\n1\n", damaged, 2, {}),
+        ("0 -1 3 1,2,1\n1\n", damaged, 2, {}),
+        ("0 1 3 1,BadNumber,1\n1\n", cost, 2, {"value": "BadNumber"}),
+        ("0 1 3 1,nan,1\n1\n", cost, 1, {}),
+        ("0 1 3 -Infinity,1,1\n1\n", cost, 1, {"value": -math.inf}),
+        ("0 1 3 2e9,1,1\n1\n", cost, 1, {"value": 2e9}),
+        ("0 1 3 1,1,1\n1\n1 2,1,\n", codes.DAMAGED_LATTICE, 4, {}),
+        ("0 1 3 1,1,1\n0 2 3 1,1,1_2\n1 2 3 1,1,1_2\n2\n", damaged, 1, {"state": 2, "first": 2, "second": 3}),
+    ):
+        results = kaldi_of(tmp_path / "lat", f"u0 \n{text}\n{TEXT}")
+        broken(results[0], "u0", code, f"{tmp_path / 'lat'}, line {line}", **values)
+        assert lattice_of(results[1:]).key == "u1"
     results = kaldi_of(tmp_path / "lat", f"{TEXT}\n\n{TEXT.replace('0.25', '?')}u2 \n0 1\n\n")
     assert isinstance(results[0], Lattice)
-    broken(results[1], "u1", families.DAMAGED_LATTICE, "line 16")
-    broken(results[2], "u2", families.DAMAGED_LATTICE, "line 20")
+    broken(results[1], "u1", damaged, "line 16")  # lines are counted through an archive
+    broken(results[2], "u2", damaged, "line 20")
 
 
-@pytest.mark.parametrize(
-    ("content", "key", "code"),
-    [
-        (TEXT.encode()[:-1], "u1", codes.LATTICE_CUT_OFF),
-        (b"u1", "", codes.NO_LATTICE_HERE),
-        (b"u1 ", "u1", codes.LATTICE_CUT_OFF),
-        (b"u1 x\n", "u1", codes.NO_LATTICE_HERE),
-        (b"u\xff1 \n\n", "", codes.NO_LATTICE_HERE),
-        (b"k" * 9000, "", codes.NO_LATTICE_HERE),
-        (BINARY[:-1], "u1", codes.LATTICE_CUT_OFF),
-        (BINARY[:40], "u1", codes.LATTICE_CUT_OFF),
-        (BINARY.replace(b"\xd6\xfd", b"\xd6\xfe"), "u1", codes.NO_LATTICE_HERE),
-        (BINARY.replace(b"vector", b"const!"), "u1", codes.NO_LATTICE_HERE),
-        (BINARY.replace(b"compactlattice44", b"compactlattice77"), "u1", codes.NO_LATTICE_HERE),
-        (BINARY.replace(struct.pack("<ii", 2, 0), struct.pack("<ii", 2, 1), 1), "u1", codes.NO_LATTICE_HERE),
-        (BINARY.replace(struct.pack("<qq", 0, 4), struct.pack("<qq", 4, 4), 1), "u1", codes.DAMAGED_LATTICE),
-        (BINARY.replace(struct.pack("<ii", 5, 5), struct.pack("<ii", 5, 6)), "u1", codes.DAMAGED_LATTICE),
-        (BINARY.replace(struct.pack("<ii", 5, 5), struct.pack("<ii", -5, -5)), "u1", codes.DAMAGED_LATTICE),
-        (BINARY.replace(struct.pack("<ii", 9, 3), struct.pack("<ii", 9, 4)), "u1", codes.DAMAGED_LATTICE),
-        (BINARY.replace(struct.pack("<iii", 2, 9, 9), struct.pack("<iii", -2, 9, 9)), "u1", codes.DAMAGED_LATTICE),
-    ],
-)
-def test_where_the_next_lattice_begins_is_not_known(
-    content: bytes, key: str, code: Code[SwsdistError], tmp_path: Path
-) -> None:
-    path = tmp_path / "lat"
-    results = kaldi_of(path, TEXT.encode() + content)
-    assert isinstance(results[0], Lattice)
-    assert len(results) == 2
-    broken(results[1], key or str(path), code, str(path))
+def test_where_the_next_lattice_begins_is_not_known(tmp_path: Path) -> None:
+    def changed(kind: str, old: tuple[int, ...], new: tuple[int, ...]) -> bytes:
+        return BINARY.replace(struct.pack(kind, *old), struct.pack(kind, *new), 1)
 
-
-def test_what_is_wrong_in_a_binary_lattice_alone(tmp_path: Path) -> None:
+    path, cut, none, damaged = tmp_path / "lat", codes.LATTICE_CUT_OFF, codes.NO_LATTICE_HERE, codes.DAMAGED_LATTICE
+    for content, key, code in (
+        (TEXT.encode()[:-1], "u1", cut),
+        (b"u1", "", none),
+        (b"u1 ", "u1", cut),
+        (b"u1 x\n", "u1", none),
+        (b"u\xff1 \n\n", "", none),
+        (b"k" * 9000, "", none),
+        (BINARY[:-1], "u1", cut),
+        (BINARY[:40], "u1", cut),
+        (BINARY.replace(b"\xd6\xfd", b"\xd6\xfe"), "u1", none),
+        (BINARY.replace(b"vector", b"const!"), "u1", none),
+        (BINARY.replace(b"compactlattice44", b"compactlattice77"), "u1", none),
+        (changed("<ii", (2, 0), (2, 1)), "u1", none),
+        (changed("<qq", (0, 4), (4, 4)), "u1", damaged),
+        (changed("<ii", (5, 5), (5, 6)), "u1", damaged),
+        (changed("<ii", (5, 5), (-5, -5)), "u1", damaged),
+        (changed("<ii", (9, 3), (9, 4)), "u1", damaged),
+        (changed("<iii", (2, 9, 9), (-2, 9, 9)), "u1", damaged),
+    ):
+        results = kaldi_of(path, TEXT.encode() + content)
+        assert [isinstance(result, Lattice) for result in results] == [True, False]
+        broken(results[1], key or str(path), code, str(path))
     wrong: list[State] = [(None, [(3, (math.nan, 0, [1]), 1)]), ((0, 0, []), [])]
-    results = kaldi_of(tmp_path / "lat", b"u0 " + compact_fst(wrong) + BINARY)
-    broken(results[0], "u0", codes.IMPOSSIBLE_COST, f"{tmp_path / 'lat'}, byte 3")
+    results = kaldi_of(path, b"u0 " + compact_fst(wrong) + BINARY)
+    broken(results[0], "u0", codes.IMPOSSIBLE_COST, f"{path}, byte 3")
     assert lattice_of(results[1:]).key == "u1"
-
-
-def test_a_damaged_packed_archive(tmp_path: Path) -> None:
-    packed = gzip.compress(TEXT.encode() * 50)
-    results = kaldi_of(tmp_path / "lat.gz", packed[:-9])
+    results = kaldi_of(tmp_path / "lat.gz", gzip.compress(TEXT.encode() * 50)[:-9])
     broken(results[-1], str(tmp_path / "lat.gz"), io_codes.DAMAGED_ARCHIVE)
 
 
@@ -263,17 +227,19 @@ def test_htk(tmp_path: Path) -> None:
     assert lattice_of([htk_of(tmp_path / "x.y.slf", HTK_TEXT.replace('UTTERANCE="a talk"', ""))]).key == "x.y"
 
 
-@pytest.mark.parametrize("base", ["10", "2", "0"])
-def test_bases(base: str, tmp_path: Path) -> None:
-    values = {"a": (0.25, 0.5), "l": (1.0, 0.125)}
-    rows = [
-        f"J={k} S=0 E=1 W=w{k} "
-        + " ".join(f"{n}={v[k] if base == '0' else math.log(v[k], float(base))}" for n, v in values.items())
-        for k in range(2)
-    ]
-    text = f"VERSION=1.0\nbase={base}\nN=2 L=2\nI=0 t=0\nI=1 t=1\n" + "\n".join(rows)
-    lattice = lattice_of([htk_of(tmp_path / "x.slf", text)])
-    assert costs(lattice)[0] == pytest.approx([math.log(4), math.log(16)])
+def test_scales_and_bases(tmp_path: Path) -> None:
+    path, two = tmp_path / "x.slf", "VERSION=1.0{}\nN=2 L=2\nI=0 t=0\nI=1 t=1\nJ=0 S=0 E=1 W=x {}\nJ=1 S=0 E=1 W=y {}\n"
+
+    def read(head: str, first: str, second: str) -> Lattice:
+        return lattice_of([htk_of(path, two.format(head, first, second))])
+
+    for base, values in (("10", math.log10), ("2", math.log2), ("0", float)):
+        texts = [f"a={values(sound)} l={values(words)}" for sound, words in ((0.25, 1.0), (0.5, 0.125))]
+        assert costs(read(f" base={base}", *texts))[0] == pytest.approx([math.log(4), math.log(16)])
+    for scale, expected in (("", [1, 5]), (" ngscale=0.5", [0.5, 2.5])):
+        assert read(scale, "a=-1 n=-1", "a=-1 n=-5").graph.tolist() == expected
+    # A probability of 0 is no path.
+    assert costs(read(" base=0 lmscale=0", "l=0", "l=0.5"))[0].tolist() == [math.inf, 0]
 
 
 def test_long_names_blanks_and_escapes(tmp_path: Path) -> None:
@@ -284,63 +250,41 @@ def test_long_names_blanks_and_escapes(tmp_path: Path) -> None:
     lattice = lattice_of([htk_of(tmp_path / "x.slf", text)])
     assert arcs_of(lattice) == [(0, 50, 'say "so"'), (0, 50, "'cause")]
     assert costs(lattice)[0].tolist() == [3, 0]
-
-
-def test_n_grams_count(tmp_path: Path) -> None:
-    text = "VERSION=1.0{scale}\nN=2 L=2\nI=0 t=0\nI=1 t=1\nJ=0 S=0 E=1 W=x a=-1 n=-1\nJ=1 S=0 E=1 W=y a=-1 n=-5\n"
-    for scale, expected in (("", [1, 5]), (" ngscale=0.5", [0.5, 2.5])):
-        assert lattice_of([htk_of(tmp_path / "x.slf", text.format(scale=scale))]).graph.tolist() == expected
-
-
-def test_octal_escapes_are_the_bytes_of_utf8(tmp_path: Path) -> None:
-    """As HTK writes what it cannot print."""
-    text = (
-        HTK_TEXT.replace("here", r"\303\251t\303\251")
-        .replace("a talk", r"\346\227\245 1")
-        .replace("it's", r"\"\342\200\246a")
-    )
-    lattice = lattice_of([htk_of(tmp_path / "x.slf", text)])
+    # Octal escapes are the bytes of UTF-8, as HTK writes what it cannot print.
+    text = HTK_TEXT.replace("here", r"\303\251t\303\251").replace("a talk", r"\346\227\245 1")
+    lattice = lattice_of([htk_of(tmp_path / "x.slf", text.replace("it's", r"\"\342\200\246a"))])
     assert (lattice.key, set(lattice.labels)) == ("日 1", {"", "été", "tété", '"…a'})
 
 
-def test_a_probability_of_0_is_no_path(tmp_path: Path) -> None:
-    text = "VERSION=1.0 base=0 lmscale=0\nN=2 L=2\nI=0 t=0\nI=1 t=1\nJ=0 S=0 E=1 W=x l=0\nJ=1 S=0 E=1 W=y l=0.5\n"
-    lattice = lattice_of([htk_of(tmp_path / "x.slf", text)])
-    assert costs(lattice)[0].tolist() == [math.inf, 0]
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "code", "values"),
-    [
-        ("N=4 L=4", "N=4 L=5", families.DAMAGED_LATTICE, {"kind": "links", "expected": 5, "count": 4}),
-        ("N=4 L=4", "N=5 L=4", families.DAMAGED_LATTICE, {"kind": "nodes"}),
-        ("N=4 L=4", "", families.DAMAGED_LATTICE, {}),
-        ("N=4 L=4", "N=4 L=x", families.MALFORMED_LINE, {"name": "L"}),
-        ("I=3 t=0.50", "I=2 t=0.50", codes.MALFORMED_LINE, {}),
-        ("I=3 t=0.50", "I=4 t=0.50", codes.MALFORMED_LINE, {}),
-        ("I=3 t=0.50", "I=3", families.MISSING_TIMES, {"node": "3"}),
+def test_wrong_htk(tmp_path: Path) -> None:
+    path, damaged, line, family = tmp_path / "x.slf", families.DAMAGED_LATTICE, codes.MALFORMED_LINE, families
+    for old, new, code, values in (
+        ("N=4 L=4", "N=4 L=5", damaged, {"kind": "links", "expected": 5, "count": 4}),
+        ("N=4 L=4", "N=5 L=4", damaged, {"kind": "nodes"}),
+        ("N=4 L=4", "", damaged, {}),
+        ("N=4 L=4", "N=4 L=x", family.MALFORMED_LINE, {"name": "L"}),
+        ("I=3 t=0.50", "I=2 t=0.50", line, {}),
+        ("I=3 t=0.50", "I=4 t=0.50", line, {}),
+        ("I=3 t=0.50", "I=3", family.MISSING_TIMES, {"node": "3"}),
         ("I=3 t=0.50", "I=3 t=-1", io_codes.BAD_TIME, {}),
-        ("S=1 E=2", "S=1 E=4", codes.MALFORMED_LINE, {}),
-        ("S=1 E=2", "S=1", codes.MALFORMED_LINE, {}),
-        ("S=1 E=2", "= =", codes.MALFORMED_LINE, {}),
-        ("S=0 E=1 a=-10", "S=0 E=1 a=ten", families.MALFORMED_LINE, {"name": "a"}),
+        ("S=1 E=2", "S=1 E=4", line, {}),
+        ("S=1 E=2", "S=1", line, {}),
+        ("S=1 E=2", "= =", line, {}),
+        ("S=0 E=1 a=-10", "S=0 E=1 a=ten", family.MALFORMED_LINE, {"name": "a"}),
         ("S=0 E=1 a=-10", "S=0 E=1 a=-2e10", codes.IMPOSSIBLE_COST, {}),
-        ("lmscale=2.0", "lmscale=-2.0", codes.MALFORMED_LINE, {}),
-        ("lmscale=2.0", "base=-2.0", codes.MALFORMED_LINE, {}),
-        ("lmscale=2.0", "base=0", codes.MALFORMED_LINE, {}),
-        ("lmscale=2.0", "start=4", codes.MALFORMED_LINE, {}),
-        ("S=2 E=3", "S=2 E=2", families.DAMAGED_LATTICE, {"count": 2, "name": "start"}),
+        ("lmscale=2.0", "lmscale=-2.0", line, {}),
+        ("lmscale=2.0", "base=-2.0", line, {}),
+        ("lmscale=2.0", "base=0", line, {}),
+        ("lmscale=2.0", "start=4", line, {}),
+        ("S=2 E=3", "S=2 E=2", damaged, {"count": 2, "name": "start"}),
         ("VERSION=1.0", "SUBLAT=x", codes.SUBLATTICE, {}),
         ("I=3 t=0.50", "I=3 t=0.5 L=x", codes.SUBLATTICE, {}),
         ("J=3", ".\nJ=3", codes.SUBLATTICE, {}),
-        ("here", "h\0", families.MALFORMED_FILE, {}),
-        ("here", "h\\351re", codes.MALFORMED_LINE, {}),
-        ("t=0.50", "t=0.2", families.DAMAGED_LATTICE, {"source": 2, "target": 3}),
-    ],
-)
-def test_wrong_htk(old: str, new: str, code: Code[SwsdistError], values: dict[str, object], tmp_path: Path) -> None:
-    path = tmp_path / "x.slf"
-    broken(htk_of(path, HTK_TEXT.replace(old, new, 1)), "x", code, str(path), **values)
+        ("here", "h\0", family.MALFORMED_FILE, {}),
+        ("here", "h\\351re", line, {}),
+        ("t=0.50", "t=0.2", damaged, {"source": 2, "target": 3}),
+    ):
+        broken(htk_of(path, HTK_TEXT.replace(old, new, 1)), "x", code, str(path), **values)
 
 
 # -- pocketsphinx -----------------------------------------------------------------------------------------------------
@@ -370,29 +314,27 @@ def test_pocketsphinx_slf(tmp_path: Path) -> None:
     assert np.exp(-lattice.graph) == pytest.approx([0.25, 0.75, 1, 1, 1])
 
 
-@pytest.mark.parametrize(
-    ("text", "old", "new", "code"),
-    [
-        (SPHINX_SLF, "p=0.25", "", codes.MALFORMED_LINE),
-        (SPHINX_SLF, "p=0.25", "p=1.25", codes.MALFORMED_LINE),
-        (SPHINX_SLF, "p=0.25", "p=0", families.DAMAGED_LATTICE),
-        (SPHINX_SLF, "L=4", "L=3", families.DAMAGED_LATTICE),
+def test_wrong_pocketsphinx(tmp_path: Path) -> None:
+    damaged, line = families.DAMAGED_LATTICE, codes.MALFORMED_LINE
+    for text, old, new, code in (
+        (SPHINX_SLF, "p=0.25", "", line),
+        (SPHINX_SLF, "p=0.25", "p=1.25", line),
+        (SPHINX_SLF, "p=0.25", "p=0", damaged),
+        (SPHINX_SLF, "L=4", "L=3", damaged),
         (SPHINX_TEXT, "End\n", "", codes.LATTICE_CUT_OFF),
-        (SPHINX_TEXT, "1.000100e+00", "1", codes.MALFORMED_LINE),
-        (SPHINX_TEXT, "Nodes 4", "Nodes 3", codes.MALFORMED_LINE),
-        (SPHINX_TEXT, "Nodes 4", "Nodes 5", codes.MALFORMED_LINE),
-        (SPHINX_TEXT, "2 go(2)", "1 go(2)", codes.MALFORMED_LINE),
-        (SPHINX_TEXT, "2 go(2) 12", "2 go(2) 31", codes.MALFORMED_LINE),
-        (SPHINX_TEXT, "1 0 -50000", "1 4 -50000", codes.MALFORMED_LINE),
-        (SPHINX_TEXT, "1 0 -50000", "1 0", codes.MALFORMED_LINE),
+        (SPHINX_TEXT, "1.000100e+00", "1", line),
+        (SPHINX_TEXT, "Nodes 4", "Nodes 3", line),
+        (SPHINX_TEXT, "Nodes 4", "Nodes 5", line),
+        (SPHINX_TEXT, "2 go(2)", "1 go(2)", line),
+        (SPHINX_TEXT, "2 go(2) 12", "2 go(2) 31", line),
+        (SPHINX_TEXT, "1 0 -50000", "1 4 -50000", line),
+        (SPHINX_TEXT, "1 0 -50000", "1 0", line),
         (SPHINX_TEXT, "1 0 -50000", "1 0 x", families.MALFORMED_LINE),
         (SPHINX_TEXT, "1 0 -50000", "1 0 1e39", codes.IMPOSSIBLE_COST),
-        (SPHINX_TEXT, "Edges", "Links", codes.MALFORMED_LINE),
-        (SPHINX_TEXT, "1 go 10 19 19", "1 go 25 27 28", families.DAMAGED_LATTICE),
-    ],
-)
-def test_wrong_pocketsphinx(text: str, old: str, new: str, code: Code[SwsdistError], tmp_path: Path) -> None:
-    broken(sphinx_of(tmp_path / "x", text.replace(old, new, 1)), "x", code, str(tmp_path / "x"))
+        (SPHINX_TEXT, "Edges", "Links", line),
+        (SPHINX_TEXT, "1 go 10 19 19", "1 go 25 27 28", damaged),
+    ):
+        broken(sphinx_of(tmp_path / "x", text.replace(old, new, 1)), "x", code, str(tmp_path / "x"))
 
 
 # -- confusion networks -----------------------------------------------------------------------------------------------
@@ -418,43 +360,42 @@ def test_confusion_networks(tmp_path: Path) -> None:
     assert confusion.times_beside("s3://b/c/x.sausage.txt.gz") == "s3://b/c/x.sausage.times"
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "code"),
-    [
-        ("[ 0 1 ]", "[ 0 1", codes.MALFORMED_LINE),
-        ("[ 0 1 ]", "[ 0 1 3 ]", codes.MALFORMED_LINE),
-        ("[ 0 1 ]", "[ ]", codes.MALFORMED_LINE),
-        ("[ 0 1 ]", "0 1", codes.MALFORMED_LINE),
-        ("0.3 ] [ 0 1 ]", "0.3 ] [ 0 1", codes.MALFORMED_LINE),
-        ("0.7", "0.6", codes.MALFORMED_LINE),
-        ("0.7", "1.7", codes.MALFORMED_LINE),
+def test_wrong_confusion_networks(tmp_path: Path) -> None:
+    line = codes.MALFORMED_LINE
+    for old, new, code in (
+        ("[ 0 1 ]", "[ 0 1", line),
+        ("[ 0 1 ]", "[ 0 1 3 ]", line),
+        ("[ 0 1 ]", "[ ]", line),
+        ("[ 0 1 ]", "0 1", line),
+        ("0.3 ] [ 0 1 ]", "0.3 ] [ 0 1", line),
+        ("0.7", "0.6", line),
+        ("0.7", "1.7", line),
         ("0.7", "x", families.MALFORMED_LINE),
         ("[ 0 1 ]", "", codes.UNPAIRED_CONFUSION),
         ("5 0.7", "4 0.7", families.UNKNOWN_NAME),
-        ("12 12", "12", codes.MALFORMED_LINE),
+        ("12 12", "12", line),
         ("12 12", "12 -2", io_codes.BAD_TIME),
-        ("12 12", "12 11", codes.MALFORMED_LINE),
+        ("12 12", "12 11", line),
         ("u1 0 0 ; 0.5", "u1 0.5", codes.UNPAIRED_CONFUSION),
-    ],
-)
-def test_wrong_confusion_networks(old: str, new: str, code: Code[SwsdistError], tmp_path: Path) -> None:
-    results = confusion_of(tmp_path / "x", CONFUSION_TEXT.replace(old, new, 1), CONFUSION_TIMES.replace(old, new, 1))
-    broken(results[0], "u1", code, str(tmp_path / "x"))
-    assert lattice_of(results[1:]).key == "u2"
-
-
-def test_times_without_networks(tmp_path: Path) -> None:
-    broken(confusion_of(tmp_path / "x.txt", times=None)[0], "x", families.MISSING_FILE, str(tmp_path / "x.txt"))
-    results = confusion_of(tmp_path / "x.txt", CONFUSION_TEXT.partition("\n")[0])
-    broken(results[1], "u2", codes.UNPAIRED_CONFUSION, "x.times, line 2", bins=0, times=1)
+    ):
+        text, times = (given.replace(old, new, 1) for given in (CONFUSION_TEXT, CONFUSION_TIMES))
+        results = confusion_of(tmp_path / "x", text, times)
+        broken(results[0], "u1", code, str(tmp_path / "x"))
+        assert lattice_of(results[1:]).key == "u2"
+    results = confusion_of(tmp_path / "y.txt", CONFUSION_TEXT.partition("\n")[0])  # times without networks
+    broken(results[1], "u2", codes.UNPAIRED_CONFUSION, "y.times, line 2", bins=0, times=1)
+    broken(confusion_of(tmp_path / "z.txt", times=None)[0], "z", families.MISSING_FILE, str(tmp_path / "z.txt"))
 
 
 # -- detection --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "head", "format_"),
-    [
+def test_formats_are_detected() -> None:
+    detect = {"kaldi": kaldi.detect, "pocketsphinx": htk.is_pocketsphinx, "htk": htk.detect}
+    detect["confusion"] = confusion.detect
+    in_order = [known for known in LATTICE_FORMATS if known in detect]
+    assert len(in_order) == 4
+    for name, head, format_ in (
         ("lat.scp", b"", "kaldi"),
         ("lat.1", TEXT.encode(), "kaldi"),
         ("lat.1", b"u1 \n\nu2 \n", "kaldi"),
@@ -470,15 +411,5 @@ def test_times_without_networks(tmp_path: Path) -> None:
         ("x.txt", b"hello\n\n", None),
         ("x.times", CONFUSION_TIMES.encode(), None),
         ("x", b"", None),
-    ],
-)
-def test_formats_are_detected(name: str, head: bytes, format_: str | None) -> None:
-    detect = {
-        "kaldi": kaldi.detect,
-        "pocketsphinx": htk.is_pocketsphinx,
-        "htk": htk.detect,
-        "confusion": confusion.detect,
-    }
-    in_order = [known for known in LATTICE_FORMATS if known in detect]
-    assert len(in_order) == 4
-    assert next((known for known in in_order if detect[known](name, head)), None) == format_
+    ):
+        assert next((known for known in in_order if detect[known](name, head)), None) == format_

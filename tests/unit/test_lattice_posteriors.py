@@ -1,7 +1,5 @@
 """Posteriors, best paths, connecting and pruning, against the listing of all paths."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -98,20 +96,19 @@ def test_best_path_through_each_arc(given_: Lattice) -> None:
         assert apart == (pytest.approx(min(through) - least, abs=1e-9) if through else math.inf)
 
 
-def test_infinity_is_no_number_at_scale_0() -> None:
+def test_scales() -> None:
+    """Infinity is no number at scale 0, and no scale applies to probabilities."""
     given_ = lattice([(0, 1, 1, math.inf, 1), (0, 1, 2, 1, math.inf), (0, 1, 3, 2, 4)], {1: (0, 0)}, [0, 1])
     assert costs(given_, 0.0, 1.0)[0].tolist() == [math.inf, math.inf, 2.0]
     assert costs(given_, 1.0, 0.0)[0].tolist() == [math.inf, math.inf, 4.0]
     assert forward_backward(given_, 0.0, 0.0).arcs.tolist() == [0.0, 0.0, 1.0]
-
-
-def test_no_scale_applies_to_probabilities() -> None:
-    given_ = lattice(
-        [(0, 1, 1, math.log(4), 0), (0, 1, 2, math.log(4 / 3), 0)], {1: (0, 0)}, [0, 1], probabilities=True
-    )
+    arcs = [(0, 1, 1, math.log(4), 0), (0, 1, 2, math.log(4 / 3), 0)]
+    given_ = lattice(arcs, {1: (0, 0)}, [0, 1], probabilities=True)
     assert forward_backward(given_, 0.1, 5.0).arcs == pytest.approx([0.25, 0.75])
-    scaled = replace(given_, probabilities=False)
-    assert forward_backward(scaled, 0.1, 2.0).arcs == pytest.approx([0.1, 0.9])
+    assert forward_backward(replace(given_, probabilities=False), 0.1, 2.0).arcs == pytest.approx([0.1, 0.9])
+    nothing = lattice([], {}, [], start=-1)
+    assert (forward_backward(nothing).total, best(nothing).cost) == (-math.inf, math.inf)
+    assert connect(nothing).states == len(best_through(nothing)) == 0
 
 
 def test_a_cycle_is_an_error_if_paths_use_it() -> None:
@@ -120,10 +117,3 @@ def test_a_cycle_is_an_error_if_paths_use_it() -> None:
         with raises(families.DAMAGED_LATTICE, where="key"):
             function(lattice(cycle, {3: (0, 0)}, [0, 1, 2, 3]))  # type: ignore[operator]
     assert connect(lattice(cycle, {0: (0, 0)}, [0, 1, 2, 3])).states == 1
-
-
-def test_no_states() -> None:
-    nothing = lattice([], {}, [], start=-1)
-    assert forward_backward(nothing).total == -math.inf
-    assert best(nothing).cost == math.inf
-    assert connect(nothing).states == len(best_through(nothing)) == 0

@@ -1,8 +1,13 @@
-"""Journals as records: packed, read one at a time, put to S3 once; and what the costs make of them."""
-
-from __future__ import annotations
+"""Journals as records, CPU time of child processes, GPU memory, and what a node is."""
 
 import json
+import platform
+import re
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -11,7 +16,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from swsdist.accounts.journal import Journal
+from swsdist.accounts import hardware
+from swsdist.accounts.child_processes import ChildProcesses
+from swsdist.accounts.journal import Journal, cpu_seconds
 from swsdist.accounts.records import NAME, pack, records, table_of
 from swsdist.core.types import ACCOUNTS, NODES
 from swsdist.io.filesystem import Folder
@@ -149,10 +156,8 @@ def test_a_broken_line_ends_a_journal() -> None:
     for end in ("", '{"t": 2.0, "ev', '{"t": 2.0, "event": "sample", "cpu": tru}\n', "\x00\x00\n"):
         table = table_of("worker-a-1-0", (whole + end).encode())
         assert table is not None
-        assert table.num_rows == 2
-        assert table.schema.equals(ACCOUNTS)
-    assert table_of("x", b'{"t": 1.0, "event": "close", "cpu": 1.0}\n') is None
-    assert table_of("x", b"") is None
+        assert (table.num_rows, table.schema.equals(ACCOUNTS)) == (2, True)
+    assert table_of("x", b'{"t": 1.0, "event": "close", "cpu": 1.0}\n') is table_of("x", b"") is None
 
 
 class Bucket:
@@ -162,33 +167,23 @@ class Bucket:
         self.objects: dict[str, bytes] = {}
         self.bytes = self.puts = 0
 
-    def local(self, name: str) -> None:
-        """It is none."""
+    def local(self, name: str) -> None: ...
 
     def write_bytes(self, name: str, data: bytes) -> None:
-        """A put."""
         self.objects[name] = data
         self.bytes, self.puts = self.bytes + len(data), self.puts + 1
 
 
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Seconds that go by when a test says so."""
-    now = [0.0]
+def test_bytes_put_to_s3_grow_as_the_journal_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An hour and two of tasks of ten seconds: once 3.2 GB were put for a journal of 2 MB."""
+    now, put = [0.0], []
     monkeypatch.setattr("swsdist.accounts.journal.time.monotonic", lambda: now[0])
-    return now
-
-
-@pytest.mark.slow
-def test_bytes_put_to_s3_grow_as_the_journal_does(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four hours of tasks of ten seconds: once 3.2 GB were put for a journal of 2 MB."""
     monkeypatch.setattr(Journal, "_sample", lambda self: None)
-    put = []
-    for hours in (1, 4):
+    for hours in (1, 2):
         bucket: Any = Bucket()
         journal = Journal(bucket, "worker", "node")
         for second in range(hours * 3600):
-            clock[0] += 1
+            now[0] += 1
             if second % 10 == 0:
                 journal.write("begin", stage="search", phase="search", fingerprint="f" * 32)
             journal.write("sample", phase="search", pss=300_000_000, fingerprint="f" * 32, part=0.5)
@@ -215,3 +210,158 @@ def test_a_process_counts_with_what_it_last_said() -> None:
     assert seconds.peak([(0.0, 3.2), (20.0, 20.5)]) == 107
     assert seconds.gpu_peak([(0.0, 30.0)]) is None
     assert [value for _, value in seconds.drawn(2)] == [207, 9]
+
+
+#: Takes 0.3 s of CPU, tells it, and waits for the end of its input.
+_BURN = """
+import sys, time
+while time.process_time() < 0.3:
+    pass
+print(time.process_time(), flush=True)
+sys.stdin.read()
+"""
+#: Starts such a process as a child; at each line of input it does what that says.
+_PARENT = """
+import signal, subprocess, sys
+if {ignores}:
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+child = subprocess.Popen([sys.executable, "-c", {burn!r}], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+print(child.stdout.readline().strip(), child.pid, flush=True)
+sys.stdin.readline()
+child.stdin.close()
+child.wait()
+print("ended", flush=True)
+sys.stdin.readline()
+"""
+
+
+class Family:
+    """A child of ours, and its child."""
+
+    def __init__(self, ignores: bool) -> None:
+        text = _PARENT.format(ignores=ignores, burn=_BURN)
+        pipe = subprocess.PIPE
+        self.parent = subprocess.Popen([sys.executable, "-c", text], stdin=pipe, stdout=pipe, text=True)
+        seconds, number = self.read().split()
+        self.burnt, self.grandchild = float(seconds), int(number)
+
+    def read(self) -> str:
+        assert self.parent.stdout is not None
+        return self.parent.stdout.readline()
+
+    def go_on(self) -> None:
+        assert self.parent.stdin is not None
+        self.parent.stdin.write("\n")
+        self.parent.stdin.flush()
+
+
+@pytest.fixture(params=[True, False], ids=["nobody waits", "its parent waits"])
+def family(request: pytest.FixtureRequest) -> Iterator[Family]:
+    made = Family(request.param)
+    yield made
+    made.parent.kill()
+    made.parent.wait()
+    for pipe in (made.parent.stdin, made.parent.stdout):
+        assert pipe is not None
+        pipe.close()
+
+
+def test_each_second_is_counted_once_while_they_live_and_after(family: Family) -> None:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    started = ChildProcesses()
+    alone = sum(cpu_seconds())
+    assert {family.parent.pid, family.grandchild} <= set(started.look())
+    both = started.seconds()
+    assert both >= family.burnt - 0.02
+    apart = started.seconds({family.grandchild})
+    assert both - apart == pytest.approx(family.burnt, abs=0.06), "counted elsewhere"
+
+    family.go_on()  # the grandchild ends
+    assert family.read() == "ended\n"
+    assert family.grandchild not in started.look()
+    assert started.seconds() == pytest.approx(both, abs=0.06)
+    assert started.seconds({family.grandchild}) == pytest.approx(apart, abs=0.06)
+
+    family.go_on()  # the child ends, and is waited for: what it took is in our own account
+    family.parent.wait()
+    started.look()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    waited = (after.ru_utime + after.ru_stime) - (before.ru_utime + before.ru_stime)
+    assert waited + started.seconds() == pytest.approx(both, abs=0.06)
+    own = sum(cpu_seconds()) - alone - waited
+    assert own >= 0
+
+
+def library(used: list[int], fails: str = "") -> SimpleNamespace:
+    """Answers as NVIDIA's does; a call whose name is `fails` raises."""
+
+    class NVMLError(Exception):
+        """As NVIDIA's."""
+
+    def call(name: str, answer: object) -> object:
+        if name == fails:
+            raise NVMLError(name)
+        return answer
+
+    def memory(handle: int) -> object:
+        number = used[handle - 1]  # 0 is no handle
+        return call("memory", SimpleNamespace(total=80, free=80 - number, used=number))
+
+    return SimpleNamespace(
+        NVMLError=NVMLError,
+        nvmlInit=lambda: call("init", None),
+        nvmlDeviceGetCount=lambda: call("count", len(used)),
+        nvmlDeviceGetHandleByIndex=lambda index: call("handle", index + 1),
+        nvmlDeviceGetMemoryInfo=memory,
+    )
+
+
+def test_bytes_of_all_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    for count, stands, expected in (
+        (2, library([5, 7]), 12),
+        (1, library([0]), 0),
+        (0, None, None),
+        *((2, library([5], fails), None) for fails in ("init", "count", "handle", "memory")),
+    ):
+        hardware._handles.cache_clear()
+        monkeypatch.setattr(hardware, "gpu_count", lambda count=count: count)
+        monkeypatch.setitem(sys.modules, "pynvml", stands)
+        assert [hardware.gpu_bytes(), hardware.gpu_bytes()] == [expected] * 2
+    hardware._handles.cache_clear()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_the_machine_describes_itself() -> None:
+    found = hardware.describe()
+    assert json.loads(json.dumps(found)) == found
+    assert set(found) == {"brand", "cpu", "cores", "clock_ghz", "ram_gb", "os", "gpu"}
+    said = subprocess.run(["nproc"], env={}, capture_output=True, text=True, check=True).stdout
+    assert found["cores"] == int(said), "those that this process may use"
+    with Path("/proc/meminfo").open() as file:
+        kibibytes = int(file.readline().split()[1])
+    assert found["ram_gb"] == round(kibibytes * 1024 / 1e9, 1)
+    assert found["os"] == f"Linux {platform.release()}"
+    with Path("/proc/cpuinfo").open() as file:
+        models = [" ".join(line.partition(":")[2].split()) for line in file if line.startswith("model name")]
+    assert found["cpu"] in (models[:1] or [platform.processor(), platform.machine()])
+
+
+def test_a_machine_that_says_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container without /proc/cpuinfo and without a vendor."""
+    monkeypatch.setattr(hardware, "_first_line", lambda path: None)
+    hardware.describe.cache_clear()
+    try:
+        found = hardware.describe()
+    finally:
+        hardware.describe.cache_clear()
+    assert found["brand"] == "unknown"
+    assert found["clock_ghz"] is None
+    assert found["cpu"] == (platform.processor() or platform.machine())
+
+
+def test_versions_of_what_counts() -> None:
+    found = dict(hardware.versions())  # every caller gets the same one
+    assert found.pop("python") == platform.python_version()
+    assert re.fullmatch(r"\d+\.\d+\.\d+", found.pop("libsndfile"))  # no package, but what decodes
+    assert {"swsdist", "numpy", "numba", "pyarrow", "soxr"} <= set(found)
+    assert found == {name: version(name) for name in found}
