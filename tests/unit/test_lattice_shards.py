@@ -80,33 +80,33 @@ def test_written_and_read_back(arcs: int, tmp_path: Path, monkeypatch: pytest.Mo
     assert rows == len(packed)
 
 
-def test_postings(tmp_path: Path) -> None:
-    folder, packed = Folder(str(tmp_path)), documents()
-    files = write(folder, packed)
-    table = pq.read_table(tmp_path / files["postings"].name)
-    assert table["label"].to_pylist() == ["a", "b", "c"]
-    held, counts = {}, {}
-    for row in table.to_pylist():
-        held[row["label"]] = np.frombuffer(row["document_rows"], "<i4").tolist()
-        counts[row["label"]] = np.frombuffer(row["expected"], "<f4").tolist()
-    assert held == {"a": [0, 3, 4], "b": [0, 1, 4], "c": [0, 3]}
-    assert counts == {"a": [0.5, 0.625, 1.875], "b": [0.625, 1.125, 0.875], "c": [0.75, 0.5]}
-    rows = postings_of(folder, files, {"c", "zz", "a"}).rows
-    assert {text: places.tolist() for text, places in rows.items()} == {"a": [0, 3, 4], "c": [0, 3]}
-    assert postings_of(folder, files, {"zz"}).rows == {}
-
-
-def test_only_groups_with_chosen_documents_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_postings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And of lattices only the groups of rows with chosen documents are read."""
     monkeypatch.setattr(lattice_shards, "ROW_GROUP_ARCS", 1)
     folder = Folder(str(tmp_path))
     files = write(folder, documents())
+    table = pq.read_table(tmp_path / files["postings"].name)
+    found = {
+        row["label"]: (
+            np.frombuffer(row["document_rows"], "<i4").tolist(),
+            np.frombuffer(row["expected"], "<f4").tolist(),
+        )
+        for row in table.to_pylist()
+    }
+    assert found == {
+        "a": ([0, 3, 4], [0.5, 0.625, 1.875]),
+        "b": ([0, 1, 4], [0.625, 1.125, 0.875]),
+        "c": ([0, 3], [0.75, 0.5]),
+    }
+    rows = postings_of(folder, files, {"c", "zz", "a"}).rows
+    assert {text: places.tolist() for text, places in rows.items()} == {"a": [0, 3, 4], "c": [0, 3]}
+    assert postings_of(folder, files, {"zz"}).rows == {}
     chosen = np.array([False, True, False, False, True])
     assert [first for first, _ in read_lattices(folder, files, chosen)] == [1, 4]
     assert list(read_lattices(folder, files, np.zeros(5, bool))) == []
 
 
 def test_the_search_of_what_was_written(tmp_path: Path) -> None:
-    """Single precision alone is between the lattices and those of a store; rows that are not chosen give no places."""
     folder, packed = Folder(str(tmp_path)), documents()
     files = write(folder, packed)
     numbers = postings_of(folder, files).numbers
@@ -125,27 +125,22 @@ def test_the_search_of_what_was_written(tmp_path: Path) -> None:
         assert len(kept) > 3
 
 
-def test_nothing_but_empty_documents(tmp_path: Path) -> None:
+def test_empty_documents_have_a_row_and_a_shard_that_is_given_up_leaves_nothing(tmp_path: Path) -> None:
     folder = Folder(str(tmp_path))
+    writer = LatticeShardWriter(folder, lattices_name("fp", 0))
+    writer.append("d0", 1, documents()[0])
+    assert not writer.full
+    writer.discard()
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
     nothing = pack(lattice([], {}, [], start=-1), Recipe())
     files = write(folder, [nothing, pack(transcript("t", []), Recipe())])
     assert postings_of(folder, files).numbers == {}
     assert postings_of(folder, files, {"a"}).rows == {}
     ((_, group),) = read_lattices(folder, files)
-    assert group.documents.tolist() == [0, 0, 2]
-    assert len(group.labels) == 1
-
-
-def test_a_shard_that_is_given_up_leaves_nothing(tmp_path: Path) -> None:
-    writer = LatticeShardWriter(Folder(str(tmp_path)), lattices_name("fp", 0))
-    writer.append("d0", 1, documents()[0])
-    assert not writer.full
-    writer.discard()
-    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert (group.documents.tolist(), len(group.labels)) == ([0, 0, 2], 1)
 
 
 def test_words_are_kept_as_they_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a transcript its own, of a recogniser those that it writes, of a lattice those of the best path without fillers."""
     monkeypatch.setattr(lattice_shards, "ROW_GROUP_ARCS", 1)
     said = [Word("Hello,", 1.0, 1.25, 0.25), Word("World!", 0.5, 0.7509, 1.0)]
     arcs = [(0, 1, 1, 0.0, 0.0), (1, 2, 2, 1.0, 0.0), (1, 2, 3, 2.0, 0.0), (2, 3, 2, 0.0, 0.0)]
@@ -173,7 +168,6 @@ def test_a_store_of_an_earlier_version_is_sound(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_document_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is left is what a store holds that never had it; the other shard stays."""
     monkeypatch.setattr(lattice_shards, "ROW_GROUP_ARCS", 4)
     held = {name: chain(labels) for name, labels in {"a": "xyz", "b": "pq", "c": "zqx", "d": "xx", "e": "yr"}.items()}
     store = store_of(tmp_path / "with", held, 2)  # a c e | b d

@@ -55,9 +55,8 @@ def test_a_prior_is_that_of_the_words_it_is_fitted_to(scale: float) -> None:
 
 
 def test_words_for_hits() -> None:
-    assert [word_of(p) for p in (1.0, 0.5, 0.49, 0.1, 0.09, 0.0, None)] == [
-        *("likely", "likely", "possible", "possible", "unlikely", "unlikely", ""),
-    ]
+    words = ["likely", "likely", "possible", "possible", "unlikely", "unlikely", ""]
+    assert [word_of(p) for p in (1.0, 0.5, 0.49, 0.1, 0.09, 0.0, None)] == words
 
 
 def test_judgements_move_what_is_likely() -> None:

@@ -6,7 +6,6 @@ import itertools
 import tracemalloc
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -124,14 +123,3 @@ def test_files_are_the_listing(place: str, request: pytest.FixtureRequest, tmp_p
     assert folder.listing("none") == {}
     with pytest.raises(OSError, match=r"folder|directory"):
         folder.open("a").read()
-
-
-@pytest.mark.cluster
-def test_twenty_thousand_objects(s3: Any, tmp_path: Path) -> None:
-    folder = Folder(f"s3://{s3.bucket}/{tmp_path.name}", s3.storage)
-    names = [f"receipts/{k:05d}.json" for k in range(20_000)]
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda name: folder.write_bytes(name, b"{}"), names))
-    listing = folder.listing("receipts")
-    assert list(listing) == names
-    assert {info.size for info in listing.values()} == {2}
