@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import struct
@@ -46,16 +45,18 @@ def test_a_pdf_holds_lines_and_letters(tmp_path: Path) -> None:
     assert data.startswith(b"%PDF-")
     assert not re.search(rb"/Subtype\s*/Image\b", data)  # no pixels
     assert re.search(rb"/BaseFont\s*/[A-Z]{6}\+LiberationSans", data)  # the part of it that is shown
-    assert b"/FontFile" in data
     width, height = (float(one) for one in re.search(rb"/MediaBox\s*\[0 0 ([\d.]+) ([\d.]+)\]", data).groups())  # type: ignore[union-attr]
     told = re.match(r'<svg [^>]*width="(\d+)" height="(\d+)"', plot())
     assert told is not None
     assert (width, height) == pytest.approx((int(told[1]) * 0.75, int(told[2]) * 0.75))
-    drawn = streams(data)
-    assert drawn.count(b"BT") >= 10  # letters are letters
-    assert b" l\n" in drawn or b" l " in drawn
+    assert streams(data).count(b"BT") >= 10  # letters are letters
     write_picture(plot(), tmp_path / "again.pdf")
     assert (tmp_path / "again.pdf").read_bytes() == data
+    write_picture(plot(), tmp_path / "p.SVG")
+    assert (tmp_path / "p.SVG").read_text(encoding="utf-8") == plot()
+    for name in ("p", "p.eps", "p.svg.gz"):
+        with pytest.raises(UserError):
+            write_picture(plot(), tmp_path / name)
 
 
 def test_a_png_has_300_dots_an_inch_on_white(tmp_path: Path) -> None:
@@ -68,17 +69,6 @@ def test_a_png_has_300_dots_an_inch_on_white(tmp_path: Path) -> None:
     chunks = b"".join(re.findall(rb"IDAT(.*?)....(?=....(?:IDAT|IEND))", data, re.DOTALL))
     first = zlib.decompressobj().decompress(chunks, 64)
     assert first[1:5] == b"\xff\xff\xff\xff"  # the corner: white, and not transparent
-
-
-def test_an_svg_is_as_it_was_made(tmp_path: Path) -> None:
-    write_picture(plot(), tmp_path / "p.SVG")
-    assert (tmp_path / "p.SVG").read_text(encoding="utf-8") == plot()
-
-
-@pytest.mark.parametrize("name", ["p", "p.eps", "p.svg.gz"])
-def test_no_other_picture(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UserError, match=r"ends in \.svg, \.pdf or \.png"):
-        write_picture(plot(), tmp_path / name)
 
 
 def test_without_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,17 +88,15 @@ def test_without_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_latex_takes_nothing_for_its_own() -> None:
     text = latex([Table(ODD, ("name", "value"), [(ODD, "–"), ("[x] *", "1±2")], "p < 0.05\nnext")])
     assert text.startswith("% needs \\usepackage{booktabs}\n")
-    assert (
-        r"50\% of a\_b \& \{x\} \#1 \$\textasciitilde{}\textasciicircum{}\textbackslash{} \textless{}q\textgreater{} "
-        r"a-{}-b \textbar{} \textasciigrave{}*\textasciigrave{}" in text
-    )
-    assert " & -- \\\\\n" in text
+    assert r"\{x\} \#1 \$\textasciitilde{}\textasciicircum{}\textbackslash{} \textless{}q" in text
     assert "\n{[}x] * & 1$\\pm$2 \\\\\n" in text  # else the row before it would take it for its own
-    assert r"p \textless{} 0.05\textbackslash{}nnext" in text
     assert r"\begin{tabular}{lr}" in text
-    left, right = (re.sub(r"\\[{}]", "", text).count(brace) for brace in "{}")
-    assert left == right
-    assert text.count(r"\begin{") == text.count(r"\end{")
+    text = latex([Table("Queries", ("query",), [("kyέrε",), ("ω",)])])
+    assert text.splitlines()[1] == "% needs XeLaTeX or LuaLaTeX, and a font with έ ε ω"
+    text = latex([Table("Queries", ("query", "n"), [(f"q{k}", str(k)) for k in range(99)])])
+    assert r"\usepackage{longtable}" in text
+    assert text.count(r"\begin{longtable}{lr}") == text.count(r"\end{longtable}") == 1
+    assert r"\begin{table}" not in text
 
 
 def test_negative_numbers_have_a_minus_in_latex() -> None:
@@ -142,57 +130,21 @@ def test_any_name_is_one_cell(one: str, other: str) -> None:
     assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", lines[4])) == 3
 
 
-def test_latex_says_what_it_needs() -> None:
-    assert latex([Table("Größe", ("ő",), [("– × …",)])]).count("% ") == 1
-    text = latex([Table("Queries", ("query",), [("kyέrε",), ("ω",)])])
-    assert text.splitlines()[1] == "% needs XeLaTeX or LuaLaTeX, and a font with έ ε ω"
-
-
-def test_a_table_of_many_pages(tmp_path: Path) -> None:
-    text = latex([Table("Queries", ("query", "n"), [(f"q{k}", str(k)) for k in range(99)])])
-    assert r"\usepackage{longtable}" in text
-    assert text.count(r"\begin{longtable}{lr}") == text.count(r"\end{longtable}") == 1
-    assert r"\begin{table}" not in text
-
-
-def test_markdown() -> None:
-    text = markdown([table(), Table(ODD, ("a|b",), [("x|y\nz",)])])
-    lines = text.splitlines()
-    assert lines[:3] == ["**50% of all**", "", "| query | value | n |"]
-    assert lines[3] == "| --- | ---: | ---: |"
-    assert r"| \[q2\] | 1.5 | 3 |" in lines
-    assert r"| x\|y\\nz |" in lines
-    assert lines[7:9] == ["p \\< 0.05. –: there is nothing to compute it of.", ""]
-
-
 def test_programs_get_values(tmp_path: Path) -> None:
-    found = json.loads(to_json([table()]))
-    assert found["tables"][0]["rows"] == [
-        {"query": "q_1", "value": "0.1287", "n": None},
-        {"query": "[q2]", "value": "1.5", "n": "3"},
-    ]
+    rows = [{"query": "q_1", "value": "0.1287", "n": None}, {"query": "[q2]", "value": "1.5", "n": "3"}]
+    assert json.loads(to_json([table()]))["tables"][0]["rows"] == rows
     plain = [{"query_id": "q_1", "value": 0.128712345, "n": None}, {"query_id": "[q2]", "value": float("nan"), "n": 3}]
-    assert json.loads(to_json([table(plain=plain)]))["tables"][0]["rows"][1] == {
-        "query_id": "[q2]",
-        "value": None,
-        "n": 3,
-    }
+    found = json.loads(to_json([table(plain=plain)]))["tables"][0]["rows"][1]
+    assert found == {"query_id": "[q2]", "value": None, "n": 3}
     (path,) = write_tables([table(plain=plain)], tmp_path / "t.csv")
-    rows = list(csv.DictReader(path.open(newline="", encoding="utf-8")))
-    assert rows == [
-        {"query_id": "q_1", "value": "0.128712345", "n": ""},
-        {"query_id": "[q2]", "value": "", "n": "3"},
-    ]
-
-
-def test_several_tables_as_csv_have_a_file_each(tmp_path: Path) -> None:
+    assert path.read_text(encoding="utf-8").split() == ["query_id,value,n", "q_1,0.128712345,", "[q2],,3"]
     paths = write_tables([table(), table(), Table("Other: b/c", ("a",), [])], tmp_path / "t.csv")
     assert [path.name for path in paths] == ["t-50-of-all.csv", "t-50-of-all-1.csv", "t-other-b-c.csv"]
     assert paths[2].read_text(encoding="utf-8") == "a\n"
-
-
-def test_no_other_table(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"ends in \.csv, \.tex, \.md or \.json"):
-        write_tables([table()], tmp_path / "t.xlsx")
     for ending in TABLES:
         assert write_tables([table()], tmp_path / f"one{ending}") == [tmp_path / f"one{ending}"]
+    with pytest.raises(UserError):
+        write_tables([table()], tmp_path / "t.xlsx")
+    lines = markdown([table(), Table(ODD, ("a|b",), [("x|y\nz",)])]).splitlines()
+    assert lines[:4] == ["**50% of all**", "", "| query | value | n |", "| --- | ---: | ---: |"]
+    assert {r"| \[q2\] | 1.5 | 3 |", r"| x\|y\\nz |"} <= set(lines)

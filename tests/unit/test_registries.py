@@ -24,13 +24,10 @@ from swsdist.registry.entries import DistanceEntry, FirstPassEntry, Options, Rec
 from swsdist.registry.registries import (
     CALIBRATION,
     DISTANCES,
-    EXPORTS,
     FEATURES,
     FIRST_PASSES,
-    READERS,
     RECURRENCES,
     TRANSFORMS,
-    WRITERS,
 )
 from swsdist.registry.registry import Entry, Registry
 from tests.support.coded import raises
@@ -40,8 +37,6 @@ COSINE = "swsdist.kernels.distances.cosine:plain"
 
 
 class Power(Options):
-    """Options of a stranger's distance."""
-
     power: int = Field(2, ge=1, le=4)
     weights: tuple[float, ...] = (1.0,)
 
@@ -64,80 +59,44 @@ def mine() -> Iterator[None]:
 
 def test_a_config_takes_whatever_is_registered(mine: None) -> None:
     given = search(distance="mine", distance_options={"power": 3, "weights": [1, 2]}, recurrence="rigid")
+    options = {"power": 3, "weights": (1.0, 2.0)}
     assert given.terms()[0].options == {"power": 3, "weights": [1, 2]}
-    assert given.matters()["distance"] == [
-        [0, None, 1, "mean-variance", "mine", 3, {"power": 3, "weights": (1.0, 2.0)}]
-    ]
+    assert given.matters()["distance"] == [[0, None, 1, "mean-variance", "mine", 3, options]]
     assert given.matters()["recurrence"] == ["rigid", 1, {}]
     assert search(first_pass={"name": "ears"}).matters()["first_pass"][:3] == ["ears", 1, {}]
 
 
-@pytest.mark.parametrize(
-    ("values", "code", "complaint"),
-    [
-        ({"distance": "min"}, "invalid-value", r"search.distance: min is not allowed; did you mean mine\?"),
-        ({"recurrence": "rigit"}, "invalid-value", r"search.recurrence: rigit is not allowed; did you mean rigid\?"),
-        (
-            {"first_pass": {"name": "coars"}},
-            "invalid-value",
-            r"search.first_pass.name: coars is not allowed; did you mean coarse\?",
-        ),
-        ({"distance": "mine", "distance_options": {"power": 5}}, None, "options of mine: power must be 4 or less"),
-        ({"distance": "mine", "distance_options": {"powr": 1}}, None, "the distance mine takes no powr"),
-        (
-            {"distance": "mine", "distance_options": {"power": "3"}},
-            None,
-            "options of mine: power: Input should be a valid integer",
-        ),
-        ({"recurrence_options": {"band": 3}}, None, "the recurrence bounded-slope has no option band"),
-        (
-            {"streams": [{"columns": [0, 2], "options": {"power": 1}}]},
-            None,
-            r"streams\[0\]: the distance cosine has no option power",
-        ),
-        (
-            {"recurrence": "rigid", "first_pass": {"name": "coarse"}},
-            "conflicting-options",
-            "recurrence: rigid",
-        ),
-        ({"backend": "cude"}, "invalid-value", r"search.backend: cude is not allowed; did you mean cuda\?"),
-        (
-            {"backend": "auto", "first_pass": {"name": "ears"}},
-            "conflicting-options",
-            "backend: auto",
-        ),
-        ({"first_pass": {"name": "ears", "factor": 3}}, "unused-option", "search.first_pass: .*ears takes no"),
+def test_what_is_not_there_or_not_taken_is_told_with_its_key(mine: None) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"distance": "min"}, r"search.distance: min is not allowed; did you mean mine\?"),
+        ({"recurrence": "rigit"}, r"search.recurrence: rigit is not allowed; did you mean rigid\?"),
+        ({"first_pass": {"name": "coars"}}, r"search.first_pass.name: coars is not allowed; did you mean coarse\?"),
+        ({"backend": "cude"}, r"search.backend: cude is not allowed; did you mean cuda\?"),
+        ({"distance": "mine", "distance_options": {"power": 5}}, "options of mine: power"),
+        ({"distance": "mine", "distance_options": {"powr": 1}}, "the distance mine takes no powr"),
+        ({"distance": "mine", "distance_options": {"power": "3"}}, "options of mine: power"),
+        ({"recurrence_options": {"band": 3}}, "the recurrence bounded-slope has no option band"),
+        ({"streams": [{"columns": [0, 2], "options": {"power": 1}}]}, r"streams\[0\]: the distance cosine"),
+        ({"recurrence": "rigid", "first_pass": {"name": "coarse"}}, r"recurrence: rigid.*\[conflicting-options\]"),
+        ({"backend": "auto", "first_pass": {"name": "ears"}}, r"backend: auto.*\[conflicting-options\]"),
+        ({"first_pass": {"name": "ears", "factor": 3}}, r"search.first_pass: .*\[unused-option\]"),
         (
             {"distance": "kl", "normalise": "none", "floor": 0.01, "distance_options": {"floor": 0.1}},
-            "conflicting-options",
-            "search: floor",
+            r"search: floor.*\[conflicting-options\]",
         ),
         (
             {"recurrence": "segmental", "band": 3, "recurrence_options": {"band": 3}},
-            "conflicting-options",
-            "search: band",
+            r"search: band.*\[conflicting-options\]",
         ),
         (
             {"first_pass": {"name": "coarse", "options": {"factor": 3}}},
-            "conflicting-options",
-            "search.first_pass: factor",
+            r"search.first_pass: factor.*\[conflicting-options\]",
         ),
-        (
-            {"first_pass": {"name": "quantised", "options": {"bytes": 65}}},
-            None,
-            "options of quantised: bytes must be 64 or less",
-        ),
-    ],
-)
-def test_what_is_not_there_or_not_taken_is_told_with_its_key(
-    mine: None, values: dict[str, Any], code: str | None, complaint: str
-) -> None:
-    with pytest.raises(ConfigError, match=complaint) as caught:
-        search(**values)
-    assert code is None or caught.value.code == code
-
-
-def test_an_export_that_is_not_there() -> None:
+        ({"first_pass": {"name": "quantised", "options": {"bytes": 65}}}, "options of quantised: bytes"),
+    ]
+    for values, complaint in cases:
+        with pytest.raises(ConfigError, match=complaint):
+            search(**values)
     with raises(families.INVALID_VALUE, key="report.exports[1]", value="cvs", meant="; did you mean csv?"):
         config_from_dict({**LEAST, "report": {"exports": ["labels", "cvs"]}})
 
@@ -178,18 +137,22 @@ def test_options_count_by_their_values_however_they_are_written() -> None:
     assert search(lanes=3, piece_seconds=5.0, backend="blas").matters() == search().matters()
 
 
-def test_defaults_are_filled_in_and_kept_apart() -> None:
+def test_defaults_are_filled_in_and_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     assert checked(DISTANCES, "inner-product", {}) == {"floor": 1e-4}
     assert checked(FIRST_PASSES, "quantised", {"factor": 4}) == {"factor": 4, "bytes": 10, "margin": 36}
     with raises(registry_codes.UNKNOWN_ENTRY_OPTION, name="kl", option="cap", options="floor"):
         checked(DISTANCES, "kl", {"cap": 1.0})
     with raises(registry_codes.UNKNOWN_ENTRY_OPTION, name="cosine", option="cap", options="none"):
         create("cosine", 3, {"cap": 1.0})
+    monkeypatch.setenv("RAY_ADDRESS", "a:1")
+    assert (Executor().cluster, Executor(address="b:2").cluster) == ("a:1", "b:2")
+    assert Executor(kind="serial", address="b:2").cluster is None
+    monkeypatch.setenv("RAY_ADDRESS", "")
+    assert Executor().cluster is None
 
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A package that adds a distance, and one that is none."""
     (tmp_path / "strange.py").write_text(
         "from swsdist.registry.entries import DistanceEntry\n"
         f"ENTRY = DistanceEntry('{COSINE}', 7)\n"
@@ -222,35 +185,18 @@ def test_entry_points_add_to_a_registry(installed: None) -> None:
         create("gone", 3)
 
 
-def test_all_names_are_words_of_a_config() -> None:
-    for registry in (DISTANCES, EXPORTS, FEATURES, FIRST_PASSES, READERS, RECURRENCES, WRITERS):
-        for name in registry:
-            assert name == name.lower()
-            assert registry[name].version >= 1
-
-
-@pytest.mark.parametrize(
-    ("registry", "name"),
-    # librosa's are those of its functions (tests/conformance/test_librosa.py).
-    [(each, name) for each in (FEATURES, TRANSFORMS, CALIBRATION) for name in each if name != "librosa"],
-)
-def test_a_misspelt_option_is_told_with_the_options(registry: Any, name: str) -> None:
-    """In our own words, wherever the entry has options."""
-    kind = registry[name].load()
-    fields = list((kind.model if registry is CALIBRATION else kind).model_fields)
-    for wrong in [f"{field}x" for field in fields] or ["none"]:
-        with raises(registry_codes.UNKNOWN_ENTRY_OPTION, option=wrong, options=", ".join(fields) or "none") as caught:
-            if registry is CALIBRATION:
-                make_steps([name], {name: {wrong: 1}})
-            else:
-                (extractors.create if registry is FEATURES else extractors.create_transform)(name, {wrong: 1})
-        assert str(caught.value.where).endswith(f".{wrong}")
-        assert not fields or f"; did you mean {wrong[:-1]}?" in str(caught.value)
-
-
-def test_where_tasks_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RAY_ADDRESS", "a:1")
-    assert (Executor().cluster, Executor(address="b:2").cluster) == ("a:1", "b:2")
-    assert Executor(kind="serial", address="b:2").cluster is None
-    monkeypatch.setenv("RAY_ADDRESS", "")
-    assert Executor().cluster is None
+def test_a_misspelt_option_is_told_with_the_options() -> None:
+    """Wherever the entry has options; librosa's are those of its functions (tests/conformance/test_librosa.py)."""
+    makers: list[tuple[Any, Any]] = [(FEATURES, extractors.create), (TRANSFORMS, extractors.create_transform)]
+    makers.append((CALIBRATION, lambda name, options: make_steps([name], {name: options})))
+    for registry, make in makers:
+        for name in (name for name in registry if name != "librosa"):
+            kind = registry[name].load()
+            fields = list((kind.model if registry is CALIBRATION else kind).model_fields)
+            for wrong in [f"{field}x" for field in fields] or ["none"]:
+                options = ", ".join(fields) or "none"
+                with raises(
+                    registry_codes.UNKNOWN_ENTRY_OPTION, where=f".{wrong}", option=wrong, options=options
+                ) as told:
+                    make(name, {wrong: 1})
+                assert not fields or f"; did you mean {wrong[:-1]}?" in str(told.value)

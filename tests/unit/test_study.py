@@ -15,9 +15,8 @@ import pytest
 
 from swsdist.calibrate.rescoring import ALPHAS, Rescoring, Study, StudyEntry, study
 from swsdist.calibrate.steps.by_term import Thresholding
-from swsdist.chains.sweep.reading import SweepPlace, grid_points, read_sweep
+from swsdist.chains.sweep.reading import read_sweep
 from swsdist.chains.sweep.sweep import sweep_lists
-from swsdist.config.reading import Origin
 from swsdist.core.codes import families
 from swsdist.core.codes import score as calibrate_codes
 from swsdist.core.codes import score as score_codes
@@ -60,14 +59,6 @@ def entry(name: str, seed: int) -> StudyEntry:
 @pytest.fixture(scope="module")
 def three() -> Study:
     return study([entry(f"system {k}", k) for k in range(3)])
-
-
-def test_alphas_are_those_of_the_source() -> None:
-    assert ALPHAS.tolist() == [1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9, 2.0] + [
-        round(2 + k / 10, 1) for k in range(1, 11)
-    ]
-    here = SweepPlace({(): Origin("g", Path())})
-    assert [point["a"] for point in grid_points({"a": {"from": 1, "to": 3, "step": 0.1}}, here)] == ALPHAS.tolist()
 
 
 def test_values_are_those_of_deciding_and_scoring(three: Study) -> None:
@@ -162,43 +153,34 @@ def test_sums_of_thousands_are_in_bins_that_double() -> None:
     assert "log2(1 + S(w))" in figure
 
 
-def test_a_given_alpha_is_taken() -> None:
+def test_one_system_has_no_test_over_systems_and_a_given_alpha_is_taken() -> None:
     found = study([entry("one", 0)], alphas=[1.0, 2.0], alpha=1.5)
-    assert found.best == {"kst": 1.5, "sto": 1.5}
-    assert found.chosen
-    assert not [line for line in text_lines(found) if "end of what was tried" in line]
-
-
-def test_one_system_has_no_test_over_systems() -> None:
-    found = study([entry("one", 0)])
+    assert (found.best, found.chosen) == ({"kst": 1.5, "sto": 1.5}, True)
     assert not any(found.over_systems)
-    (line,) = [line for line in text_lines(found) if line.startswith("systems ")]
-    assert line.split("  ")[-1] == "not defined (fewer than two pairs)"
     assert json.loads(study_json(found))["over_systems"] == dict.fromkeys(found.over_systems._fields)
-    assert study_tables(found)[1].note.endswith("Over systems no test is defined: there is one.")
-
-
-def test_an_alpha_at_the_end_of_what_was_tried_is_told() -> None:
-    found = study([entry("one", 0)], alphas=[40.0, 50.0])
-    assert any("at an end of what was tried (40 to 50)" in line for line in text_lines(found))
-
-
-def test_what_cannot_be_studied_is_told() -> None:
+    assert not [line for line in text_lines(found) if "end of what was tried" in line]
+    assert any("end of what was tried" in line for line in text_lines(study([entry("one", 0)], alphas=[40.0, 50.0])))
     with raises(families.EMPTY_INPUT):
         study([])
     with raises(calibrate_codes.DUPLICATE_SYSTEM_NAME, name="one"):
         study([entry("one", 0), entry("one", 1)])
     with raises(score_codes.VALUE_NOT_POSITIVE, name="alpha"):
         study([entry("one", 0)], alphas=[0.0, 1.0])
+    with raises(calibrate_codes.DUPLICATE_SYSTEM_NAME, name="list"):
+        named_paths(("a/list.xml", "b/list.xml"))
+    assert ALPHAS.tolist() == [round(1 + k / 10, 1) for k in range(21)]  # those of the source
 
 
-# -- figures, JSON, page --------------------------------------------------------------------------------------------
-
-
-def test_all_numbers_are_in_the_json(three: Study) -> None:
+def test_figures_and_values_are_there_and_well_formed(three: Study) -> None:
+    found = figures(three)
+    panels = {name: len(list(ElementTree.fromstring(svg).iter(NS + "svg"))) for name, (_, svg) in found.items()}
+    assert panels == {"fig2": 1, "fig3": 3, "fig4": 1, "fig5": 3, "fig6": 1, "fig7": 3, "fig8": 3}
+    dots = list(ElementTree.fromstring(found["fig3"][1]).iter(NS + "circle"))
+    sweep = three.systems[0].entry.sweep
+    assert len(dots) == 30 + sum(s <= 25 and n <= 25 for s, n in zip(sweep.sums, sweep.ntrue, strict=True))
+    assert list(study_files(three)) == ["study.json", *(f"fig{k}.svg" for k in range(2, 9))]
     values = json.loads(study_json(three))
-    assert values["alphas"] == three.alphas.tolist()
-    assert values["atwv"] == three.atwv
+    assert (values["alphas"], values["atwv"]) == (three.alphas.tolist(), three.atwv)
     assert values["atwv_by_alpha"]["sto"] == three.mean["sto"].tolist()
     one = values["systems"][1]
     assert one["terms"]["value"]["oracle-kst"] == three.systems[1].values["oracle-kst"].tolist()
@@ -206,50 +188,18 @@ def test_all_numbers_are_in_the_json(three: Study) -> None:
     assert values["by_posterior_sum"]["total"] == three.by_sum.total.tolist()
 
 
-def test_figures_are_there_and_well_formed(three: Study) -> None:
-    found = figures(three)
-    assert list(found) == [f"fig{k}" for k in range(2, 9)]
-    panels = {name: len(list(ElementTree.fromstring(svg).iter(NS + "svg"))) for name, (_, svg) in found.items()}
-    assert panels == {"fig2": 1, "fig3": 3, "fig4": 1, "fig5": 3, "fig6": 1, "fig7": 3, "fig8": 3}
-    dots = list(ElementTree.fromstring(found["fig3"][1]).iter(NS + "circle"))
-    inside = sum(
-        s <= 25 and n <= 25
-        for s, n in zip(three.systems[0].entry.sweep.sums, three.systems[0].entry.sweep.ntrue, strict=True)
-    )
-    assert len(dots) == 30 + inside
-    assert figures(three) == found
-
-
 def test_the_page_of_the_sweep_shows_it_and_escapes(three: Study) -> None:
     single = three.systems[0]
     hostile = replace(single, entry=replace(single.entry, name="<script>&\"'"))
     shown = replace(three, systems=(hostile, *three.systems[1:]))
-    data = SweepData(
-        *(
-            "a sweep",
-            pa.table({"point": [1], "atwv": [0.5], "failed": [None], "oracle": [False]}),
-            (),
-            ("atwv",),
-            "atwv",
-        ),
-        *(False, (Ranking("", (1,), False),), 0.95),
-        more=tuple(captioned_figures(shown)),
-        tables=tuple(study_tables(shown)),
-    )
-    page = render_sweep(data)
+    points = pa.table({"point": [1], "atwv": [0.5], "failed": [None], "oracle": [False]})
+    given = ("a sweep", points, (), ("atwv",), "atwv", False, (Ranking("", (1,), False),), 0.95)
+    page = render_sweep(SweepData(*given, more=tuple(captioned_figures(shown)), tables=tuple(study_tables(shown))))
     assert "<script>&" not in page
     assert "&lt;script&gt;&amp;" in page
     assert not re.findall(r"(?:src|href)=", page)
     assert re.findall(r"<figcaption>Figure (\d)\.", page) == list("2345678")
-    assert re.findall(r"<caption>(Thr|Tes|The)", page) == ["Thr", "Tes", "The"]
-    for row in study_tables(shown)[0].rows:
-        assert f'<td class="n">{row[3]}</td>' in page
-
-
-def test_files_of_a_study(three: Study) -> None:
-    written = study_files(three)
-    assert list(written) == ["study.json", *(f"fig{k}.svg" for k in range(2, 9))]
-    assert all(len(text) > 500 for text in written.values())
+    assert all(f'<td class="n">{row[3]}</td>' in page for row in study_tables(shown)[0].rows)
 
 
 def test_plots_of_nothing_and_of_one_value_are_drawn() -> None:
@@ -265,34 +215,9 @@ def test_plots_of_nothing_and_of_one_value_are_drawn() -> None:
         assert ElementTree.fromstring(svg).tag == NS + "svg"
         assert "nan" not in svg
         assert ElementTree.fromstring(side_by_side([svg, svg], title="two")).get("width") == "920"
-
-
-def test_bars_reach_what_they_say() -> None:
-    """Two of one sign, the second twice the first, and one of the other."""
-    svg = bars_svg([0, 1, 2, 3], [1.0, 2.0, -1.0], Axes("x", "y"), title="t")
-    boxes = list(ElementTree.fromstring(svg).iter(NS + "rect"))
-    heights = [float(box.get("height") or 0) for box in boxes]
-    assert heights[1] == pytest.approx(2 * heights[0], abs=0.2)
-    assert heights[2] == pytest.approx(heights[0], abs=0.2)
+    # Bars reach what they say: two of one sign, the second twice the first, and one of the other.
+    boxes = list(ElementTree.fromstring(bars_svg([0, 1, 2, 3], [1.0, 2.0, -1.0], axes, title="t")).iter(NS + "rect"))
+    assert [float(box.get("height") or 0) / float(boxes[0].get("height") or 0) for box in boxes] == pytest.approx(
+        [1, 2, 1], abs=0.01
+    )
     assert [box.get("class") for box in boxes] == ["area line0", "area line0", "area line1"]
-
-
-# -- what a user writes ---------------------------------------------------------------------------------------------
-
-
-def test_systems_have_names() -> None:
-    assert named_paths(("a/dnn.v2.xml", "gmm=b/list.csv")) == {"dnn.v2": "a/dnn.v2.xml", "gmm": "b/list.csv"}
-    with raises(calibrate_codes.DUPLICATE_SYSTEM_NAME, name="list"):
-        named_paths(("a/list.xml", "b/list.xml"))
-
-
-def test_the_legend_stands_below_the_axes() -> None:
-    """A curve through all corners leaves no free one."""
-    corners = [0.0, 0.0, 1.0, 1.0, 0.0]
-    series = [Series(f"a long name of a line {k}", corners, [0.0, 1.0, 1.0, 0.0, 0.0], kind=k) for k in range(3)]
-    plot = ElementTree.fromstring(lines_svg(series, Axes("x", "y"), title="t"))
-    lowest = max(float(text.get("y", "")) for text in plot.iter(f"{NS}text") if text.text == "x")
-    labels = [text for text in plot.iter(f"{NS}text") if (text.text or "").startswith("a long name")]
-    assert len(labels) == 3
-    assert all(lowest < float(label.get("y", "")) < float(plot.get("height", "")) for label in labels)
-    assert all(float(label.get("x", "")) + 6.8 * len(label.text or "") <= 460 for label in labels)

@@ -55,15 +55,8 @@ def test_a_grid_has_curves_and_a_map() -> None:
 
 def draws() -> list[dict[str, Any]]:
     rng = np.random.default_rng(0)
-    return [
-        {
-            "a": float(rng.uniform(0.5, 3)),
-            "b": float(10 ** rng.uniform(0, 3)),
-            "c": "xy"[k % 2],
-            "auc": float(rng.random()),
-        }
-        for k in range(60)
-    ]
+    columns = rng.uniform(0.5, 3, 60).tolist(), (10 ** rng.uniform(0, 3, 60)).tolist(), rng.random(60).tolist()
+    return [{"a": a, "b": b, "c": "xy"[k % 2], "auc": auc} for k, (a, b, auc) in enumerate(zip(*columns, strict=True))]
 
 
 def test_a_draw_is_a_dot_of_a_scatter_with_the_colour_of_its_measure() -> None:
@@ -82,32 +75,15 @@ def test_a_draw_is_a_dot_of_a_scatter_with_the_colour_of_its_measure() -> None:
 
 def test_an_axis_over_decades_is_logarithmic() -> None:
     rows = [{"a": float(x), "b": float(y), "auc": 0.1 * x} for x, y in ((1, 1), (2, 10), (3, 100), (4, 1000))]
-    found = plots(data(rows, ("a", "b")))
-    for name, kind in (("scatter-a-b", "cy"), ("curve-b", "cx")):
-        dots = ElementTree.fromstring(found[name][1]).iter(f"{NS}circle")
-        places = sorted({float(dot.get(kind) or 0) for dot in dots if name[0] == "s" or dot.get("r") == "2.5"})
-        if places:
-            assert np.diff(places) == pytest.approx(np.diff(places)[0], abs=0.2)
-        labels = [text.text for text in ElementTree.fromstring(found[name][1]).iter(f"{NS}text")]
-        assert {"1", "10", "100", "1000"} <= set(labels)
-    even = plots(data([{**row, "b": row["a"]} for row in rows], ("a", "b")))
-    assert "1000" not in even["curve-b"][1].split(">")
-
-
-def test_ticks_of_a_logarithmic_axis() -> None:
+    picture = ElementTree.fromstring(plots(data(rows, ("a", "b")))["scatter-a-b"][1])
+    places = sorted({float(dot.get("cy") or 0) for dot in picture.iter(f"{NS}circle")})
+    assert np.diff(places) == pytest.approx(np.diff(places)[0], abs=0.2)
+    assert {"1", "10", "100", "1000"} <= {text.text for text in picture.iter(f"{NS}text")}
     places, labels = ticks_of(0, 2, log=True)
     assert labels == ["1", "2", "5", "10", "20", "50", "100"]
     assert 10.0**places == pytest.approx([1, 2, 5, 10, 20, 50, 100])
     assert ticks_of(-8, 0, log=True)[1] == [f"{10.0**k:g}" for k in range(-8, 1)]
     assert [spans_decades(values) for values in ([1, 100], [1, 99], [0, 100], [])] == [True, False, False, False]
-
-
-def test_draws_are_dots_and_no_map() -> None:
-    rng = np.random.default_rng(0)
-    rows = [{"a": float(rng.random()), "b": float(rng.random()), "auc": float(rng.random())} for _ in range(30)]
-    found = plots(data(rows, ("a", "b")))
-    assert list(found) == ["curve-a", "curve-b", "scatter-a-b"]
-    assert len(list(ElementTree.fromstring(found["curve-a"][1]).iter(f"{NS}circle"))) == 30
 
 
 def test_what_is_not_varied_or_not_there_is_not_drawn() -> None:
@@ -121,15 +97,15 @@ def test_what_is_not_varied_or_not_there_is_not_drawn() -> None:
 
 def test_a_map_of_less_is_better_and_of_what_is_not_known() -> None:
     values = [[0.1, 0.2, np.nan], [0.4, 0.3, 0.2]]
-    drawn = heat_svg(values, ["r", "<s>"], ["x", "y", "z"], x_title="a", y_title="b", title="t", less_is_better=True)
+    titles = {"x_title": "a", "y_title": "b", "title": "t"}
+    drawn = heat_svg(values, ["r", "<s>"], ["x", "y", "z"], **titles, less_is_better=True)
     cells = list(ElementTree.fromstring(drawn).iter(f"{NS}rect"))
     assert [box.get("class") for box in cells] == ["cell", "cell", "grid", "cell", "cell", "cell"]
     assert float(cells[0].get("fill-opacity") or 0) > float(cells[3].get("fill-opacity") or 0)
     assert "nan" not in drawn
-    alike = heat_svg([[1.0, 1.0]], ["r"], ["x", "y"], x_title="a", y_title="b", title="t")
-    assert ElementTree.fromstring(alike).tag == f"{NS}svg"
-    many = heat_svg(np.zeros((2, 60)), ["r", "s"], [f"c{k}" for k in range(60)], x_title="a", y_title="b", title="t")
-    assert len(list(ElementTree.fromstring(many).iter(f"{NS}rect"))) == 120
+    alike = ElementTree.fromstring(heat_svg([[1.0, 1.0, 1.0]], ["r"], ["10", "20", "30"], **titles))
+    assert not list(alike.iter(f"{NS}g"))  # short labels lie below their cells
+    assert len({text.get("y") for text in alike.iter(f"{NS}text") if text.text in ("10", "20", "30")}) == 1
 
 
 @pytest.mark.parametrize("count", [3, 40])
@@ -151,34 +127,21 @@ def test_labels_of_a_map_are_whole_and_lie_in_it(count: int) -> None:
         assert y + 6.8 * len(text.text or "") < float(title.get("y") or 0) - 10 < float(plot.get("height") or 0)
 
 
-def test_short_labels_of_a_map_lie_below_their_cells() -> None:
-    plot = ElementTree.fromstring(
-        heat_svg(np.zeros((1, 3)), ["r"], ["10", "20", "30"], x_title="a", y_title="b", title="t")
-    )
-    assert not list(plot.iter(f"{NS}g"))
-    assert len({text.get("y") for text in plot.iter(f"{NS}text") if text.text in ("10", "20", "30")}) == 1
-
-
 def test_the_page_stands_alone_and_escapes() -> None:
     rows = [*grid(), {"a": 4.0, "b": "<script>", "auc": None, "failed": "no <file> there"}]
     given = data(rows, ("a", "b"), notices=("odd & told",))
     page = render_sweep(given)
     assert "<script>" not in page
-    assert "&lt;b&gt;mine&lt;/b&gt;" in page
-    assert "no &lt;file&gt; there" in page
-    assert "odd &amp; told" in page
+    wanted = ("&lt;b&gt;mine&lt;/b&gt;", "no &lt;file&gt; there", "odd &amp; told", "no intervals and no tests")
+    assert [one for one in wanted if one not in page] == []
     assert not re.findall(r"(?:src|href)=", page)
-    assert "no intervals and no tests" in page
     assert "Oracle." not in page
+    assert "<strong>Oracle.</strong>" in render_sweep(data([{**row, "oracle": True} for row in grid()], ("a", "b")))
     assert len(list(best_rows(given))) == 6
     assert any(line.startswith("6 ") for line in text_lines(given))
-
-
-def test_oracle_is_told() -> None:
-    rows = [{**row, "oracle": True} for row in grid()]
-    page = render_sweep(data(rows, ("a", "b")))
-    assert "<strong>Oracle.</strong>" in page
-    assert " oracle</td>" in page
+    many = [{"search.band": k, "auc": k / 100} for k in range(15)]
+    assert text_lines(data(many, ("search.band",)))[-1] == "10 best of 15 points; all are in points.csv."
+    assert "best of" not in "".join(text_lines(data(many[:10], ("search.band",))))
 
 
 def ways() -> list[dict[str, Any]]:
@@ -198,41 +161,7 @@ def test_what_is_scored_differently_is_not_ranked_together() -> None:
     assert list(drawn) == ["curve-a", "map-a-b-1", "map-a-b-2"]
     assert drawn["map-a-b-2"][0].endswith("scored by score.beta: 9.")
     assert "the dot is the best" not in drawn["curve-a"][0]
-
-
-def test_points_of_which_no_two_are_scored_alike_have_no_best() -> None:
     rows = [{"a": float(k), "auc": 0.1 * k, "scored_by": f"score.beta: {k}"} for k in range(5)]
-    given = data(rows, ("a",))
-    assert list(best_rows(given)) == []
-    assert text_lines(given)[-1] == "No two points have the same scoring setup, so there is no ranking."
-    assert "so there is no ranking" in render_sweep(given)
-
-
-def test_wide_tables_stay_in_their_box() -> None:
-    """Names of columns may be broken at their dots and bars; what still is too wide scrolls; so does a long table."""
-    rows = [{**row, "search.distance_of": "a value of more than two dozen letters"} for row in grid()]
-    page = render_sweep(data(rows, ("a", "search.distance_of")))
-    assert "search.<wbr>distance_<wbr>of</th>" in page
-    assert (
-        page.count("<table>")
-        == page.count('role="region"')
-        == len(re.findall(r'<div class="scroll[^>]*><table>', page))
-    )
-    assert '<td class="long">a value of more' in page
-    assert "tall" in page.split("All points")[1]
-    style = page.split("</style>")[0]
-    assert re.search(r"\.scroll \{ overflow: auto", style)
-    assert "nowrap" not in (re.search(r"\nth \{[^}]*\}", style) or [""])[0]
-
-
-def test_lines_of_long_names_are_told_apart() -> None:
-    rows = [{"a": float(x), "b": f"{'x' * 50}{name}", "auc": 0.1 * x} for x in (1, 2) for name in ("one", "two")]
-    drawn = ElementTree.fromstring(plots(data(rows, ("a", "b")))["curve-a"][1])
-    labels = [text.text for text in drawn.iter(f"{NS}text") if (text.text or "").startswith("xx")]
-    assert len(set(labels)) == len(labels) == 2
-
-
-def test_a_terminal_shows_the_best_of_many() -> None:
-    rows = [{"search.band": k, "auc": k / 100} for k in range(15)]
-    assert text_lines(data(rows, ("search.band",)))[-1] == "10 best of 15 points; all are in points.csv."
-    assert "best of" not in "".join(text_lines(data(rows[:10], ("search.band",))))
+    alone = data(rows, ("a",))
+    assert list(best_rows(alone)) == []
+    assert "so there is no ranking" in text_lines(alone)[-1]
