@@ -69,9 +69,6 @@ def test_the_logarithm_is_that_of_mathematics(values: list[float]) -> None:
     assert logarithm(1.0) == 0.0
 
 
-# -- m-norm --------------------------------------------------------------------------------------------------------
-
-
 def test_the_histogram_counts_every_candidate_once() -> None:
     scores = {"a": [0.5, 0.5 + 0.9 / BINS, 0.5 + 1 / BINS, -0.25, -0.25 - 0.5 / BINS], "b": [0.0]}
     whole = ScoreHistogram().of(candidates(scores))
@@ -84,15 +81,12 @@ def test_the_histogram_counts_every_candidate_once() -> None:
 def test_m_norm_by_hand() -> None:
     """The mode is where the scores crowd, whatever the tail does; the deviation is of those above it."""
     crowd, tail, best = [-0.5 + k / 4096 for k in range(-8, 9)], [-0.9 + k / 100 for k in range(6)], [-0.4, -0.3]
-    scores = [*crowd, *tail, *best]
-    statistics = {"score-histogram": ScoreHistogram().of(candidates({"q": scores}))}
+    statistics = {"score-histogram": ScoreHistogram().of(candidates({"q": [*crowd, *tail, *best]}))}
     bins, counts = histograms(statistics["score-histogram"])["q"]
-    deviation = math.floor(np.std(np.repeat(bins, counts)) / 4)
-    held = {
-        centre: counts[(bins >= centre - deviation) & (bins <= centre + deviation)].sum() for centre in range(-1024, 0)
-    }
-    best_centres = [centre for centre, count in held.items() if count == max(held.values())]
-    mode = (best_centres[0] + best_centres[-1] + 1) / 2 / BINS
+    width = math.floor(np.std(np.repeat(bins, counts)) / 4)
+    held = {centre: counts[abs(bins - centre) <= width].sum() for centre in range(-1024, 0)}
+    centres = [centre for centre, count in held.items() if count == max(held.values())]
+    mode = (centres[0] + centres[-1] + 1) / 2 / BINS
     assert mode_of(bins, counts) == mode
     assert abs(mode + 0.5) < 0.05
     middle = (np.repeat(bins, counts) + 0.5) / BINS
@@ -102,9 +96,7 @@ def test_m_norm_by_hand() -> None:
     found = step("m-norm").apply(detections({"q": [-0.3, -0.5]}), None, statistics, None)
     above = math.sqrt(np.mean((middle[middle >= mode] - mode) ** 2))
     assert found == pytest.approx([(-0.3 - mode) / above, (-0.5 - mode) / above], rel=1e-12)
-
-
-def test_the_mode_of_one_candidate_is_its_bin() -> None:
+    # Of one candidate the mode is its bin.
     assert mode_of(np.array([7]), np.array([3])) == 7.5 / BINS
     assert deviation_of(np.array([7]), np.array([3]), 7.5 / BINS, "better") == 0.0
 
@@ -117,9 +109,6 @@ def test_power_before_sto_is_normalisation_with_gamma() -> None:
     assert np.allclose(normalised, np.sqrt(given) / np.sqrt(given).sum(), rtol=1e-12)
     with raises(codes.NOT_PROBABILITIES):
         step("power", gamma=0.5).apply(detections({"q": [2.0]}), None, None, None)
-
-
-# -- zt-norm --------------------------------------------------------------------------------------------------------
 
 
 def places(rows: list[tuple[str, str, float, float]]) -> pa.Table:
@@ -136,30 +125,24 @@ def z_of(scores: Mapping[str, list[float]]) -> dict[str, tuple[float, float]]:
 
 
 def test_zt_norm_by_hand() -> None:
-    """z by all candidates of the query, then t by the best z of each cohort query in the document."""
-    cohort = cohort_sums(
-        places([("c1", "d", 0, 1.0), ("c1", "d", 3, 2.0), ("c2", "d", 1, 0.5), ("c1", "e", 0, 7.0)]), None
-    )
+    """z by all candidates of the query, then t by the best z of each cohort query in the document, or in the stretch."""
+    heard = [("c1", "d", 0, 1.0), ("c1", "d", 3, 2.0), ("c2", "d", 1, 0.5), ("c1", "e", 0, 7.0)]
+    cohort = cohort_sums(places(heard), None)
     assert cohort_of(cohort_table(cohort)) == cohort
     mine = {"q": [0.25, -0.5, 0.125, 0.75]}
     statistics = {"cost-sums": CostSums().of(candidates(mine)), COHORT: cohort}
     mean, deviation = z_of(mine)["q"]
     z = (np.array([0.75, 0.25, 0.125]) - mean) / deviation
-    found = step("zt-norm").apply(
-        places([("q", "d", 0, 0.75), ("q", "e", 0, 0.25), ("q", "f", 0, 0.125)]), None, statistics, None
-    )
+    found = places([("q", "d", 0, 0.75), ("q", "e", 0, 0.25), ("q", "f", 0, 0.125)])
     # In d two queries of the cohort, in e one, in f none.
-    assert found == pytest.approx([(z[0] - 1.25) / 0.75, z[1] - 7.0, z[2]], rel=1e-9)
-
-
-def test_a_stretch_is_judged_by_itself() -> None:
+    expected = [(z[0] - 1.25) / 0.75, z[1] - 7.0, z[2]]
+    assert step("zt-norm").apply(found, None, statistics, None) == pytest.approx(expected, rel=1e-9)
     cohort = cohort_sums(places([("c1", "d", 0.0, 1.0), ("c2", "d", 9.9, 3.0), ("c1", "d", 12.0, 5.0)]), 10.0)
     assert set(cohort.values) == {("d", 1, 0), ("d", 1, 1)}
     statistics = {"cost-sums": CostSums().of(candidates({"q": [0.0, 1.0]})), COHORT: cohort}
-    found = step("zt-norm", window=10.0).apply(
-        places([("q", "d", 5.0, 1.0), ("q", "d", 19.0, 1.0)]), None, statistics, None
-    )
-    assert found == pytest.approx([(1.0 - 2.0) / 1.0, 1.0 - 5.0])
+    found = places([("q", "d", 5.0, 1.0), ("q", "d", 19.0, 1.0)])
+    scores = step("zt-norm", window=10.0).apply(found, None, statistics, None)
+    assert scores == pytest.approx([(1.0 - 2.0) / 1.0, 1.0 - 5.0])
 
 
 def test_without_a_cohort_the_other_queries_judge() -> None:
@@ -174,9 +157,6 @@ def test_without_a_cohort_the_other_queries_judge() -> None:
         others = cohort_sums(places([one for one in normed if one[0] != query]), None)
         alone = step("zt-norm").apply(places([row]), None, {"cost-sums": sums, COHORT: others}, None)
         assert value == alone[0]
-
-
-# -- llr and at-prior -----------------------------------------------------------------------------------------------
 
 
 def aligned() -> pa.Table:
@@ -243,39 +223,33 @@ def test_queries_of_which_nothing_is_listed_have_trials_too() -> None:
 
 def lengths() -> dict[str, Tally]:
     values = {"a": (2, 800_000), "b": (1, 300_000), "c": (3, 1_500_000), "x": (1, 600_000)}
-    rows = {}
-    for query, (count, whole) in values.items():
-        for k in range(count):
-            rows[query, k + 1, 1] = (1, whole // count, 40)
+    rows = {(q, k + 1, 1): (1, whole // count, 40) for q, (count, whole) in values.items() for k in range(count)}
     return {"example-lengths": Tally(ExampleLengths.quantities, rows)}
 
 
 def test_side_information_enters_by_its_formula() -> None:
-    made = step("llr", covariates=("duration", "examples", "length-ratio", "best", "gap"), weights="trials")
+    covariates = ("duration", "examples", "length-ratio", "best", "gap")
+    made = step("llr", covariates=covariates, weights="trials")
     assert made.wants() == ("example-lengths",)
+    assert tuple(_COVARIATES) == get_args(Covariate)
     fitted = made.fit([made.gather(aligned(), lengths(), POINT)], POINT)
+    mine = []
+    seconds, examples = {"a": 0.4, "b": 0.3, "c": 0.5, "x": 0.6}, {"a": 2, "b": 1, "c": 3, "x": 1}
     rows = [row for row in aligned().to_pylist() if row["score"] is not None]
-    seconds = {"a": 0.4, "b": 0.3, "c": 0.5, "x": 0.6}
-    examples = {"a": 2, "b": 1, "c": 3, "x": 1}
-    of = {query: sorted((row["score"] for row in rows if row["query_id"] == query), reverse=True) for query in TRUE}
-    columns = np.array(
-        [
-            [
-                row["score"],
-                math.log(seconds[row["query_id"]]),
-                math.log(examples[row["query_id"]]),
-                math.log((row["end"] - row["start"]) / seconds[row["query_id"]]),
-                of[row["query_id"]][0],
-                of[row["query_id"]][0] - of[row["query_id"]][9],
-            ]
-            for row in rows
-        ]
-    )
-    names = ("score", "duration", "examples", "length-ratio", "best", "gap")
+    for row in rows:
+        query = row["query_id"]
+        of = sorted((other["score"] for other in rows if other["query_id"] == query), reverse=True)
+        ratio = (row["end"] - row["start"]) / seconds[query]
+        columns = map(math.log, (seconds[query], examples[query], ratio))
+        values = dict(zip(covariates, (*columns, of[0], of[0] - of[9]), strict=True))
+        mine.append(
+            fitted["offset"] + fitted["score"] * row["score"] + sum(fitted[name] * values[name] for name in covariates)
+        )
     found = made.apply(aligned(), fitted, lengths(), POINT)
-    mine = fitted["offset"] + columns @ np.array([fitted[name] for name in names])
     assert np.allclose(found[~np.isnan(found)], mine)
-    assert all(fitted[name] != 0 for name in names)
+    assert all(fitted[name] != 0 for name in ("score", *covariates))
+    with raises(families.DUPLICATE_NAME, where="calibrate.options.llr.covariates", name="best"):
+        step("llr", covariates=("best", "best"))
 
 
 def test_the_rising_curve_is_isotonic_regression() -> None:
@@ -328,68 +302,50 @@ def test_the_rising_curve_decides_best_at_every_beta(beta: float) -> None:
     assert greatest - 0.004 <= actual <= greatest + 1e-12
 
 
-@pytest.mark.parametrize("beta", [1 / 3, 1.0, 20.0, 66.6, 999.9])
-def test_all_that_make_ratios_decide_at_one_number(beta: float) -> None:
-    """ln(beta) to the last digit, with the posterior of at-prior after it or without."""
-    point = TwvParameters(trials=5000, beta=beta)
-    threshold = step("llr").threshold(point)
-    assert threshold == step("fusion").threshold(point) == point.bayes_threshold
-    assert threshold == pytest.approx(math.log(beta), rel=1e-15)
-    table = detections({"q": [threshold, np.nextafter(threshold, 99) + 1e-9, np.nextafter(threshold, -99) - 1e-9]})
-    posteriors = step("at-prior").apply(table, None, None, point)
-    assert posteriors[0] == step("at-prior").threshold(point) == 0.5
-    assert posteriors[2] < 0.5 < posteriors[1]
-
-
 def test_at_prior_decides_as_the_bayes_threshold() -> None:
-    table = detections({"q": [math.log(POINT.beta) - 0.1, math.log(POINT.beta) + 0.1, 4.0]})
-    at_point = step("at-prior").apply(table, None, None, POINT)
-    assert (at_point >= 0.5).tolist() == [False, True, True]
-    odds = 1 / 119
+    """ln(beta) to the last digit, as of all that make ratios."""
+    for beta in (1 / 3, 1.0, 20.0, 66.6, 999.9):
+        point = TwvParameters(trials=5000, beta=beta)
+        threshold = step("llr").threshold(point)
+        assert threshold == step("fusion").threshold(point) == point.bayes_threshold
+        assert threshold == pytest.approx(math.log(beta), rel=1e-15)
+        table = detections({"q": [threshold, np.nextafter(threshold, 99) + 1e-9, np.nextafter(threshold, -99) - 1e-9]})
+        posteriors = step("at-prior").apply(table, None, None, point)
+        assert posteriors[0] == step("at-prior").threshold(point) == 0.5
+        assert posteriors[2] < 0.5 < posteriors[1]
+    odds, table = 1 / 119, detections({"q": [4.0]})
     found = step("at-prior", vocabulary=120).apply(table, None, None, POINT)
-    assert found[2] == pytest.approx(math.exp(4) * odds / (1 + math.exp(4) * odds))
+    assert found == pytest.approx([math.exp(4) * odds / (1 + math.exp(4) * odds)])
     assert step("at-prior", prior=1 / 120).apply(table, None, None, POINT) == pytest.approx(found)
     with raises(families.CONFLICTING_OPTIONS, where="calibrate.options.at-prior"):
         step("at-prior", vocabulary=120, prior=0.1)
 
 
-# -- what they ask for ----------------------------------------------------------------------------------------------
-
-
 def test_of_document_trials_the_list_is_a_row_a_document() -> None:
     """best, gap and the posterior sum are of the same rows where they are fitted (a row a document) and applied (all rows)."""
     rng = np.random.default_rng(2)
-    place = {"channel": 1, "start": 0.0, "end": 0.5}
     rows = [
-        {
-            **place,
-            "query_id": query,
-            "doc_id": f"d{document:02d}",
-            "start": float(k),
-            "score": float(rng.uniform(0.01, 0.9)),
-        }
-        for query in ("a", "b", "c", "d")
+        (query, f"d{document:02d}", float(k), float(rng.uniform(0.01, 0.9)))
+        for query in "abcd"
         for document in range(12)
         for k in range(1 + (document + ord(query)) % 4)
     ]
-    found = pa.Table.from_pylist(rows, DETECTIONS)
-    true = [{**place, "query_id": row["query_id"], "doc_id": row["doc_id"]} for row in rows[::7]]
+    found = places(rows)
+    true = [{"query_id": q, "doc_id": d, "channel": 1, "start": 0.0, "end": 0.5} for q, d, *_ in rows[::7]]
     trials = document_trials(found, pa.Table.from_pylist(true, REFERENCES))
     made = Procedure((step("llr", covariates=("best", "gap", "posterior-sum")),), POINT, by_document=True)
-    assert made.steps[0].of_list()
-    assert not step("llr", covariates=("duration",)).of_list()
+    assert [step("llr", covariates=(name,)).of_list() for name in ("best", "duration")] == [True, False]
     fitted = fit_procedure(lambda: [trials], made, folds=1, own_threshold=True, point=POINT, trained_on={})
     ((model,),) = fitted.models
     again = Procedure.from_run(fitted.to_json()).scores(found).to_pylist()
-    assert set(again[0]) == set(DETECTIONS.names)
     best: dict[str, dict[str, float]] = {}
-    for row in rows:
-        mine = best.setdefault(str(row["query_id"]), {})
-        mine[str(row["doc_id"])] = max(mine.get(str(row["doc_id"]), 0.0), float(row["score"]))
-    for before, row in zip(rows, again, strict=True):
-        scores = sorted(best[row["query_id"]].values(), reverse=True)
+    for query, document, _, score in rows:
+        mine = best.setdefault(query, {})
+        mine[document] = max(mine.get(document, 0.0), score)
+    for (query, *_, score), row in zip(rows, again, strict=True):
+        scores = sorted(best[query].values(), reverse=True)
         columns = {
-            "score": before["score"],
+            "score": score,
             "best": scores[0],
             "gap": scores[0] - scores[9],
             "posterior-sum": math.log(sum(scores)),
@@ -397,41 +353,29 @@ def test_of_document_trials_the_list_is_a_row_a_document() -> None:
         assert row["score"] == pytest.approx(model["offset"] + sum(model[name] * columns[name] for name in columns))
     told = {(row["query_id"], row["doc_id"], row["start"]): row["score"] for row in again}
     for row in fitted.scores(trials).to_pylist():
-        if row["score"] is not None:
-            assert told[row["query_id"], row["doc_id"], row["start"]] == row["score"]
+        assert row["score"] is None or told[row["query_id"], row["doc_id"], row["start"]] == row["score"]
     with_all = replace(fitted, by_document=False).scores(found).to_pylist()
     assert [row["score"] for row in with_all] != [row["score"] for row in again]
 
 
-def test_every_covariate_has_its_column() -> None:
-    assert tuple(_COVARIATES) == get_args(Covariate)
-    with raises(families.DUPLICATE_NAME, where="calibrate.options.llr.covariates", name="best"):
-        step("llr", covariates=("best", "best"))
-
-
-def test_the_entropy_is_that_of_the_frames() -> None:
+def test_the_entropy_is_that_of_the_frames_and_speech_where_there_is_a_voice() -> None:
     described = lists("cost").examples
     tally = ExampleEntropies().of(described)
     for row in described.rows():
         p = row["values"].astype(float)
         frames, total = tally.values[row["query_id"], row["example"], 1 << 32]
-        assert frames == len(p)
-        assert total / 2**32 == pytest.approx(-(p * np.log(p)).sum(), abs=1e-6)
+        assert (frames, total / 2**32) == (len(p), pytest.approx(-(p * np.log(p)).sum(), abs=1e-6))
     with raises(families.UNSUPPORTED, features="mfcc"):
         ExampleEntropies().of(described._replace(posteriors=(), features=("mfcc",)))
-
-
-def test_speech_is_where_there_is_a_voice() -> None:
-    tally = statistics_of(lists("cost"), ["example-speech"])["example-speech"]
-    parts = {key: voiced / frames for key, (frames, voiced) in tally.values.items()}
+    speech = statistics_of(lists("cost"), ["example-speech"])["example-speech"]
+    parts = {key: voiced / frames for key, (frames, voiced) in speech.values.items()}
     assert all(0.25 < part < 0.5 for part in parts.values()), parts  # 0.25 or 0.31 s of 1 s, and what rings on
 
 
 def test_a_posterior_sum_is_of_probabilities() -> None:
     wrong = {"steps": ["q-norm", "llr"], "options": {"llr": {"covariates": ["posterior-sum"]}}}
-    with raises(families.MISMATCH, step="llr", kind="any") as caught:
+    with raises(families.MISMATCH, step="llr", kind="any"):
         check_steps(Calibrate.model_validate(wrong), "cost")
-    assert "put logistic before it" in str(caught.value)
     check_steps(Calibrate.model_validate({**wrong, "steps": ["q-norm", "logistic", "llr"]}), "cost")
     made = step("llr", covariates=("posterior-sum",))
     table = detections({"a": [0.5, 0.25], "b": [0.125]})

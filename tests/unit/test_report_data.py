@@ -9,17 +9,9 @@ import pytest
 
 from swsdist.report.data import DetCurve, Resources, thin_det
 
-COST = Resources(
-    index_cpu_s=100.0,
-    search_cpu_s=50.0,
-    score_cpu_s=1.0,
-    query_seconds=20.0,
-    searched_query_seconds=16.0,
-    audio_seconds=1000.0,
-    pmu_index_gb=2.0,
-    pmu_search_gb=4.0,
-    wall_s=90.0,
-)
+_CPU = {"index_cpu_s": 100.0, "search_cpu_s": 50.0, "score_cpu_s": 1.0, "wall_s": 90.0}
+_SECONDS = {"query_seconds": 20.0, "searched_query_seconds": 16.0, "audio_seconds": 1000.0}
+COST = Resources(**_CPU, **_SECONDS, pmu_index_gb=2.0, pmu_search_gb=4.0)
 
 
 def test_derived_resources() -> None:
@@ -28,9 +20,6 @@ def test_derived_resources() -> None:
     assert COST.ssf_hours == pytest.approx(9.0)
     assert COST.pl == pytest.approx(0.1 * 0.1 * 2 + 0.9 * 0.0025 * 4)
     assert COST.pl_hours == pytest.approx(0.1 * 0.1 * 2 + 0.9 * 9 * 4)
-
-
-def test_a_run_in_which_everything_was_rejected_has_no_factors() -> None:
     nothing = dataclasses.replace(COST, query_seconds=0.0, audio_seconds=0.0)
     assert (nothing.isf, nothing.ssf, nothing.ssf_hours, nothing.pl, nothing.pl_hours) == (None,) * 5
 
@@ -45,9 +34,6 @@ def test_thinning_keeps_the_ends_and_the_shape() -> None:
     # What is left are points of the curve, and a line through them passes close to those that went.
     np.testing.assert_array_equal(thin.pmiss, pmiss[thin.threshold.astype(int)])
     assert np.abs(np.interp(pfa, thin.pfa, thin.pmiss) - pmiss).max() < 0.002
-
-
-@pytest.mark.parametrize("points", [0, 1, 2])
-def test_thinning_leaves_short_curves_alone(points: int) -> None:
-    values = np.linspace(0, 1, points)
-    assert thin_det(DetCurve(values, values, values)).pfa.tolist() == values.tolist()
+    for points in range(3):
+        values = np.linspace(0, 1, points)
+        assert thin_det(DetCurve(values, values, values)).pfa.tolist() == values.tolist()

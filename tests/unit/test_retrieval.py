@@ -75,20 +75,23 @@ def test_per_query_by_hand() -> None:
     assert (a["average_precision"], b["average_precision"]) == (pytest.approx(3 / 4), pytest.approx((1 + 2 / 3) / 3))
     # a: 5 non-targets, of which one ties and four are below; b: 3: the hits beat 3 and 2, the missed one ties with one.
     assert (a["auc"], b["auc"]) == (pytest.approx(4.5 / 5), pytest.approx((3 + 2 + 0.5) / 9))
-
-
-def test_means() -> None:
-    table = per_query(trials(LIST), n=2, trials=6)
     found = means(table)
     assert (found["mean_precision"], found["mean_recall"]) == (0.5, pytest.approx(2 / 3))
     assert found["map"] == pytest.approx((3 / 4 + 5 / 9) / 2)
     assert found["auc"] == pytest.approx((0.9 + 5.5 / 9) / 2)
-
-
-def test_a_threshold_in_place_of_the_decisions() -> None:
+    # More false alarms than trials leave no area; a short list leaves ranks empty.
+    crowded = per_query(trials(LIST), trials=4)
+    assert (crowded["auc"].to_pylist(), means(crowded)["auc"]) == ([pytest.approx(2.5 / 3), None], None)
+    assert per_query(trials([("a", 0.5, True, True)]), n=10)["p_at_n"].to_pylist() == [0.1]
+    with raises(families.INVALID_VALUE, rank=0):
+        per_query(trials(LIST), n=0)
+    # A threshold in place of the decisions.
     a, b = per_query(decided_at(trials(LIST), 0.7)).to_pylist()
     assert (a["accepted"], a["precision"], a["recall"], a["f"]) == (0, 0.0, 0.0, 0.0)
     assert (b["accepted"], b["precision"], b["recall"]) == (3, pytest.approx(2 / 3), pytest.approx(2 / 3))
+    for rows in ([], [("a", 0.5, True, False)]):
+        assert per_query(trials(rows), trials=3).num_rows == 0
+        assert means(per_query(trials(rows))) == {}
 
 
 def test_undecided_detections() -> None:
@@ -103,69 +106,28 @@ def test_undecided_detections() -> None:
     assert means(per_query(trials([*LIST, ("c", 0.1, None, False)])))["mean_precision"] == 0.5
 
 
-def test_a_short_list_leaves_ranks_empty() -> None:
-    assert per_query(trials([("a", 0.5, True, True)]), n=10)["p_at_n"].to_pylist() == [0.1]
-
-
-def test_equal_error_rate_by_hand() -> None:
+def test_equal_error_rates_by_hand() -> None:
     curve = twv_curve(Counts.of(trials(LIST)), trials=6, beta=1.0)
     # Pmiss and Pfa at 0.5 and 0.6: the line between them has both equal at 4/9 of its way.
     assert (curve.pmiss[0], curve.pfa[0]) == (pytest.approx(1 / 6), pytest.approx((1 / 5 + 2 / 3) / 2))
     assert (curve.pmiss[1], curve.pfa[1]) == (pytest.approx(2 / 3), pytest.approx(1 / 3))
     assert equal_error_of([curve]) == pytest.approx(7 / 18)
 
+    def rate(rows: Rows, many: int, **more: bool) -> float | None:
+        return equal_error_of([twv_curve(Counts.of(trials(rows)), trials=many, beta=1.0, **more)])
 
-def test_equal_error_rate_where_the_list_is_too_short() -> None:
-    rows: Rows = [("a", 0.5, None, True), ("a", None, None, True), ("a", 0.4, None, False)]
-    found = equal_error_of([twv_curve(Counts.of(trials(rows)), trials=12, beta=1.0)])
-    # From (0, 1) in a straight line to (1/2, 1/10).
-    assert found == pytest.approx(1 / 2.8)
-
-
-def test_equal_error_rate_of_a_system_that_detects_nothing() -> None:
-    curve = twv_curve(Counts.of(trials([("a", None, None, True)])), trials=12, beta=1.0)
-    assert equal_error_of([curve]) == 0.5
-
-
-def test_equal_error_rate_of_a_perfect_system_and_of_a_curve_that_never_rejects_all() -> None:
-    counts = Counts.of(trials([("a", 0.5, None, True)]))
-    assert equal_error_of([twv_curve(counts, trials=12, beta=1.0)]) == 0.0
-    wrong = Counts.of(trials([("a", 0.5, None, False), ("a", None, None, True)]))
-    assert equal_error_of([twv_curve(wrong, trials=2, beta=1.0, reject_all=False)]) == 1
+    # A list that is too short: from (0, 1) in a straight line to (1/2, 1/10).
+    short: Rows = [("a", 0.5, None, True), ("a", None, None, True), ("a", 0.4, None, False)]
+    assert rate(short, 12) == pytest.approx(1 / 2.8)
+    assert rate([("a", None, None, True)], 12) == 0.5
+    assert rate([("a", 0.5, None, True)], 12) == 0.0
+    assert rate([("a", 0.5, None, False), ("a", None, None, True)], 2, reject_all=False) == 1
+    through = Curve(np.array([1.0, 2.0]), np.array([0.25, 1.0]), np.array([0.25, 0.0]), np.zeros(2))
+    assert equal_error_of([through]) == 0.25
 
 
-def test_a_curve_through_the_point_itself() -> None:
-    curve = Curve(np.array([1.0, 2.0]), np.array([0.25, 1.0]), np.array([0.25, 0.0]), np.zeros(2))
-    assert equal_error_of([curve]) == 0.25
-
-
-@pytest.mark.parametrize("rows", [[], [("a", 0.5, True, False)]])
-def test_no_reference_at_all(rows: Rows) -> None:
-    table = trials(rows)
-    assert per_query(table, trials=3).num_rows == 0
-    assert means(per_query(table)) == {}
-
-
-def test_what_is_not_defined() -> None:
-    with raises(families.INVALID_VALUE, rank=0):
-        per_query(trials(LIST), n=0)
-
-
-def test_no_area_of_a_query_with_more_false_alarms_than_trials() -> None:
-    table = per_query(trials(LIST), trials=4)
-    assert table["auc"].to_pylist() == [pytest.approx(2.5 / 3), None]
-    assert means(table)["auc"] is None
-
-
-SPANS = pa.table(
-    {
-        "query_id": ["q", "q", "q", "p"],
-        "doc_id": ["d", "d", "e", "d"],
-        "channel": pa.array([1, 1, 1, 1], pa.int32()),
-        "start": [5.0, 1.0, 2.0, 3.0],
-        "end": [6.0, 2.0, 3.0, 4.0],
-    }
-)
+_COLUMNS = {"query_id": ["q", "q", "q", "p"], "doc_id": ["d", "d", "e", "d"], "channel": pa.array([1] * 4, pa.int32())}
+SPANS = pa.table({**_COLUMNS, "start": [5.0, 1.0, 2.0, 3.0], "end": [6.0, 2.0, 3.0, 4.0]})
 
 
 def test_document_trials_by_hand() -> None:
@@ -192,16 +154,12 @@ def test_a_yes_wins_among_equal_scores() -> None:
     assert document_trials(detections, SPANS.slice(0, 0))["start"].to_pylist() == [1.0]
 
 
-def test_document_trials_of_nothing() -> None:
+def test_document_trials_of_nothing_and_of_what_is_no_number() -> None:
     nothing = SPANS.slice(0, 0).append_column("score", pa.array([], pa.float64()))
     assert document_trials(nothing, SPANS.slice(0, 0)).equals(TRIALS.empty_table())
     assert document_trials(nothing, SPANS)["query_id"].to_pylist() == ["p", "q", "q"]
-
-
-@pytest.mark.parametrize("score", [math.nan, math.inf, None])
-def test_document_trials_refuse_scores_that_are_not_numbers(score: float | None) -> None:
-    detections = SPANS.append_column("score", pa.array([0.5, 0.75, score, 0.5]))
-    with raises(codes.NOT_FINITE_NUMBER):
-        document_trials(detections, SPANS)
+    for score in (math.nan, math.inf, None):
+        with raises(codes.NOT_FINITE_NUMBER):
+            document_trials(SPANS.append_column("score", pa.array([0.5, 0.75, score, 0.5])), SPANS)
     with raises(codes.ABSENT_COLUMN, column="score"):
         document_trials(SPANS, SPANS)

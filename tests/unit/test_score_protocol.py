@@ -4,7 +4,6 @@ import math
 
 import pytest
 
-from swsdist.config.model import Score
 from swsdist.core.codes import families
 from swsdist.score.measures.protocol import PROTOCOLS, beta, number_of_trials, protocol
 from tests.support.coded import raises
@@ -16,18 +15,20 @@ SETS = ("dev-dev", "dev-eval", "eval-dev", "eval-eval")
 def test_operating_points() -> None:
     assert beta(protocol("nist-std06"), 1e5, 3) == pytest.approx(999.9, abs=1e-9)
     assert beta(protocol("sws2013"), 1e5, 3) == pytest.approx(66.66, abs=1e-2)
-    assert {name: (p.tolerance, p.word_gap) for name, p in PROTOCOLS.items()} == {
-        "kwseval": (0.5, 0.5),
-        "nist-std06": (0.5, 0.5),
-        "openkws13": (0.5, 0.5),
-        "quesst": (math.inf, 0.5),
-        "stdeval": (0.5, 0.5),
-        "sws2011": (20.0, 20.0),
-        "sws2012": (0.5, 1.0),
-        "sws2013": (0.5, 0.5),
-        **dict.fromkeys((f"sws2012-indian-{sets}" for sets in SETS), (20.0, 20.0)),
-        **dict.fromkeys((f"sws2012-african-{sets}" for sets in SETS), (0.5, 1.0)),
-    }
+    spans = dict.fromkeys(("kwseval", "nist-std06", "openkws13", "stdeval", "sws2013"), (0.5, 0.5))
+    spans |= {"quesst": (math.inf, 0.5), "sws2011": (20.0, 20.0), "sws2012": (0.5, 1.0)}
+    spans |= dict.fromkeys((f"sws2012-indian-{sets}" for sets in SETS), (20.0, 20.0))
+    spans |= dict.fromkeys((f"sws2012-african-{sets}" for sets in SETS), (0.5, 1.0))
+    assert {name: (p.tolerance, p.word_gap) for name, p in PROTOCOLS.items()} == spans
+    rules, known = protocol("sws2013", tolerance=0.0, trials_per_second=2.0), PROTOCOLS["sws2013"]
+    assert (rules.tolerance, rules.trials_per_second) == (0.0, 2.0)
+    assert (rules.beta, rules.word_gap) == (known.beta, known.word_gap)
+    wrong = [("beta", 0.0), ("beta", math.nan), ("tolerance", -0.1), ("tolerance", math.inf), ("trials_per_second", 0)]
+    for name, value in wrong:
+        with raises(families.INVALID_VALUE, part=name):
+            protocol("sws2013", **{name: value})
+    with raises(families.UNKNOWN_NAME, name="sws2031"):
+        protocol("sws2031")
 
 
 @pytest.mark.parametrize(
@@ -42,59 +43,25 @@ def test_the_values_of_k_of_sws2012(data: str, k: tuple[float, ...]) -> None:
     assert [rules.beta for rules in named] == given
 
 
-def test_the_config_allows_what_is_registered() -> None:
-    timed = {name for name, known in PROTOCOLS.items() if known.trials == "time"}
-    assert {Score(protocol=name).protocol for name in timed} == timed  # type: ignore[arg-type]
-
-
 def test_beta_from_the_data() -> None:
     rules = protocol("sws2012")
     assert beta(rules, 1000.5, 50) == (1000.5 - 50) / 50
     assert beta(protocol("sws2012", trials_per_second=2), 1000, 50) == 39
     assert beta(protocol("sws2012", beta=15.32), 1000, 50) == 15.32
+    for total_true in (0, 1000, 1001):
+        with raises(families.UNDEFINED):
+            beta(rules, 1000.0, total_true)
 
 
-@pytest.mark.parametrize("total_true", [0, 1000, 1001])
-def test_beta_that_the_data_cannot_give(total_true: int) -> None:
-    with raises(families.UNDEFINED):
-        beta(protocol("sws2012"), 1000.0, total_true)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "trials"), [(100.5, 100), (101.5, 102), (99.49999, 99), (0.50001, 1), (1e6 + 0.5, 1_000_000)]
-)
-def test_trials_round_as_c_does(seconds: float, trials: int) -> None:
-    assert number_of_trials(protocol("sws2013"), seconds) == trials
-
-
-def test_trials_are_multiplied_by_their_rate() -> None:
+def test_trials_round_as_c_does() -> None:
+    rules = protocol("sws2013")
+    trials = {100.5: 100, 101.5: 102, 99.49999: 99, 0.50001: 1, 1e6 + 0.5: 1_000_000}
+    assert {seconds: number_of_trials(rules, seconds) for seconds in trials} == trials
     assert number_of_trials(protocol("sws2013", trials_per_second=3.7), 1000) == 3700
-
-
-@pytest.mark.parametrize("seconds", [0.0, 0.5, -3.0, math.nan, math.inf])
-def test_no_trials(seconds: float) -> None:
-    with raises(families.INVALID_VALUE):
-        number_of_trials(protocol("sws2013"), seconds)
-
-
-def test_overrides_keep_the_rest() -> None:
-    rules = protocol("sws2013", tolerance=0.0, trials_per_second=2.0)
-    assert (rules.tolerance, rules.trials_per_second) == (0.0, 2.0)
-    assert (rules.beta, rules.word_gap) == (PROTOCOLS["sws2013"].beta, PROTOCOLS["sws2013"].word_gap)
-
-
-@pytest.mark.parametrize(
-    "part", [{"beta": 0.0}, {"beta": math.nan}, {"tolerance": -0.1}, {"tolerance": math.inf}, {"trials_per_second": 0}]
-)
-def test_parts_out_of_range(part: dict[str, float]) -> None:
-    with raises(families.INVALID_VALUE, part=next(iter(part))):
-        protocol("sws2013", **part)
-
-
-def test_unknown_name() -> None:
-    with raises(families.UNKNOWN_NAME, name="sws2031") as error:
-        protocol("sws2031")
-    assert "sws2013" in (error.value.remedy or "")
+    assert number_of_trials(protocol("kwseval", trials_per_second=2.0), 1000) == 500
+    for seconds in (0.0, 0.5, -3.0, math.nan, math.inf):
+        with raises(families.INVALID_VALUE):
+            number_of_trials(rules, seconds)
 
 
 def test_costs_and_prior_make_beta() -> None:
@@ -115,7 +82,3 @@ def test_sws2012_as_it_was_run() -> None:
         protocol("sws2012-indian-dev-dev", as_run=True)
     with raises(families.UNSUPPORTED):
         protocol("sws2013", as_run=True)
-
-
-def test_kwseval_divides_by_the_rate() -> None:
-    assert number_of_trials(protocol("kwseval", trials_per_second=2.0), 1000) == 500

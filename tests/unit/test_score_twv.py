@@ -44,31 +44,20 @@ LIST: Rows = [
 ]
 
 
-def test_curve_by_hand() -> None:
-    curve = twv_curve(Counts.of(trials(LIST)), trials=12, beta=2.0)
+def test_values_by_hand() -> None:
+    counts = Counts.of(trials(LIST))
+    curve = twv_curve(counts, trials=12, beta=2.0)
     assert curve.threshold.tolist() == [0.5, 0.7, 0.9, 0.9]
     assert curve.pmiss.tolist() == [0.25, 0.75, 0.75, 1.0]
     assert curve.pfa == pytest.approx([(1 / 10 + 1 / 11) / 2, 1 / 22, 0, 0], abs=1e-15)
     assert curve.twv == pytest.approx([0.75 - 21 / 110, 0.25 - 1 / 11, 0.25, 0.0], abs=1e-15)
     assert mtwv(curve) == (curve.twv[0], 0.25, curve.pfa[0], 0.5)
-
-
-def test_actual_by_hand() -> None:
-    actual = atwv(Counts.of(trials(LIST)), trials=12, beta=2.0)
-    assert actual == pytest.approx((0.25 - 21 / 110, 0.75, 21 / 220, None), abs=1e-15)
-
-
-def test_per_term_by_hand() -> None:
+    assert atwv(counts, trials=12, beta=2.0) == pytest.approx((0.25 - 21 / 110, 0.75, 21 / 220, None), abs=1e-15)
     rows = per_term(trials(LIST), trials=12, beta=2.0).to_pylist()
     assert [tuple(row.values())[:5] for row in rows] == [("a", 2, 1, 1, 1), ("b", 1, 0, 1, 1), ("c", 0, 0, 1, 0)]
     assert [row["twv"] for row in rows] == [pytest.approx(0.3), pytest.approx(-2 / 11), None]
     assert [row["best_threshold"] for row in rows] == [0.9, 0.5, None]
     assert [row["best_twv"] for row in rows] == [0.5, pytest.approx(9 / 11), None]
-
-
-def test_mean_of_the_terms_is_the_actual_value() -> None:
-    values = [row["twv"] for row in per_term(trials(LIST), trials=12, beta=2.0).to_pylist() if row["ntrue"]]
-    assert atwv(Counts.of(trials(LIST)), trials=12, beta=2.0).twv == pytest.approx(sum(values) / 2, abs=1e-15)
 
 
 def test_the_lowest_threshold_of_equal_maxima() -> None:
@@ -114,10 +103,6 @@ def test_no_reference_at_all(rows: Rows) -> None:
             measure(counts, trials=10, beta=2.0)
 
 
-def test_one_term_has_a_curve() -> None:
-    assert mtwv(twv_curve(Counts.of(trials([("a", 0.5, True, True)])), trials=10, beta=2.0)) == (1.0, 0.0, 0.0, 0.5)
-
-
 def test_undecided_has_no_actual_value() -> None:
     table = trials([*LIST, ("a", 0.1, None, False)])
     with raises(codes.UNDECIDED_DETECTIONS, count=1):
@@ -125,11 +110,6 @@ def test_undecided_has_no_actual_value() -> None:
     rows = per_term(table, trials=12, beta=2.0).to_pylist()
     assert [row["twv"] is None for row in rows] == [True, False, True]
     assert rows[0]["best_threshold"] == 0.9
-
-
-def test_undecided_without_references_does_not_matter() -> None:
-    counts = Counts.of(trials([*LIST, ("c", 0.1, None, False)]))
-    assert counts == Counts.of(trials(LIST))
 
 
 def test_as_many_occurrences_as_trials() -> None:
@@ -147,12 +127,6 @@ def test_more_occurrences_than_trials_warn() -> None:
         assert (twv_curve(counts, trials=1, beta=2.0).pfa <= 0).all()
 
 
-def test_minus_zero_is_zero() -> None:
-    counts = Counts.of(trials([("a", -0.0, True, True), ("b", 0.0, True, True)]))
-    assert counts.score.tolist() == [0.0]
-    assert math.copysign(1, counts.score[0]) == 1
-
-
 def test_counts_are_values() -> None:
     counts = Counts.of(trials(LIST))
     assert counts + Counts.zero() == counts == Counts.zero() + counts == pickle.loads(pickle.dumps(counts))
@@ -162,10 +136,9 @@ def test_counts_are_values() -> None:
     doubled = total([counts, counts])
     assert (doubled.terms == 2 * counts.terms).all()
     assert (doubled.hits == 2 * counts.hits).all()
-
-
-def test_deviates() -> None:
-    assert ppndf([0.5, 0.975, 0.0, 1.0]) == pytest.approx([0.0, 1.959963984540054, -4.753424308822899, 4.7534243088])
+    assert Counts.of(trials([*LIST, ("c", 0.1, None, False)])) == counts, "undecided without references do not matter"
+    zero = Counts.of(trials([("a", -0.0, True, True), ("b", 0.0, True, True)])).score
+    assert (zero.tolist(), math.copysign(1, zero[0])) == ([0.0], 1)
 
 
 def test_det_keeps_the_ends_and_thins() -> None:
@@ -176,6 +149,7 @@ def test_det_keeps_the_ends_and_thins() -> None:
     for ends, of in ((drawn.threshold, curve.threshold), (drawn.pmiss, curve.pmiss), (drawn.pfa, curve.pfa)):
         assert (ends[0], ends[-1]) == (of[0], of[-1])
     assert (abs(drawn.x) <= 4.76).all()
+    assert ppndf([0.5, 0.975, 0.0, 1.0]) == pytest.approx([0.0, 1.959963984540054, -4.753424308822899, 4.7534243088])
     # No point left out lies farther from a kept one than the square's diagonal.
     x, y = ppndf(curve.pfa), ppndf(curve.pmiss)
     apart = ((x[:, None] - drawn.x) ** 2 + (y[:, None] - drawn.y) ** 2).min(axis=1)

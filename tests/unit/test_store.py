@@ -17,18 +17,17 @@ import soundfile
 
 from swsdist.core.codes import families
 from swsdist.core.codes import storage as store_codes
-from swsdist.core.errors import AudioError, StoreError
-from swsdist.core.types import DOCUMENTS, FRAMES, STATISTICS
+from swsdist.core.errors import StoreError
+from swsdist.core.types import DOCUMENTS, FRAMES
 from swsdist.features.blocks import BLOCK_FRAMES
-from swsdist.features.interface import frame_count
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.operation.cleaning import clean
 from swsdist.store import manifest as manifests
 from swsdist.store import parquet, writing
 from swsdist.store.maintaining import check, compact
-from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, NewTrack, Shard, commit
+from swsdist.store.manifest import REJECTED_DOCUMENTS, File, NewTrack, Shard, commit
 from swsdist.store.reading import Store
-from swsdist.store.writing import ShardWriter, rejection, shard_name, write_tracks
+from swsdist.store.writing import ShardWriter, write_tracks
 from tests.support.coded import raises
 
 RATE = 1000
@@ -96,9 +95,6 @@ def same_frames(found: np.ndarray, samples: np.ndarray) -> bool:
     return found.dtype == np.float32 and np.array_equal(found, np.stack([samples, -samples], axis=1))
 
 
-# -- writing and reading ----------------------------------------------------------------------------------------------
-
-
 def test_what_is_written_is_read(store: Store, sounds: dict[str, np.ndarray]) -> None:
     assert store.documents()["doc_id"].to_pylist() == ["d0", "d1", "d2", "d3", "d4"]
     for name, samples in sounds.items():
@@ -107,35 +103,29 @@ def test_what_is_written_is_read(store: Store, sounds: dict[str, np.ndarray]) ->
     assert (row["frames"], row["rows"], row["duration"], row["speaker"]) == (400, 1, 0.4, None)
     assert np.allclose(row["mean"], [sounds["d3"].mean(), -sounds["d3"].mean()], atol=1e-9)
     assert np.allclose(row["variance"], sounds["d3"].astype(float).var(), rtol=1e-9)
-    assert store.manifest.counts == {
-        "documents": 5,
-        "frames": 1500,
-        "seconds": 1.5,
-        "heard_seconds": 15.0,
-        "speech_seconds": 15.0,  # of so low a rate all is taken for speech
-        "rejected": 0,
-        "cut_off": 0,
-        "fitted_to": 5.0,
-        "statistics_gone": 0,
-    }
+    # Of so low a rate all is taken for speech.
+    seconds = {"seconds": 1.5, "heard_seconds": 15.0, "speech_seconds": 15.0}
+    counts = {"documents": 5, "frames": 1500, "fitted_to": 5.0, "rejected": 0, "cut_off": 0, "statistics_gone": 0}
+    assert store.manifest.counts == {**counts, **seconds}
     assert list(check(store)) == []
+    assert store.documents().schema.equals(DOCUMENTS)
+    assert store.rejected().schema.equals(REJECTED_DOCUMENTS)
 
 
 def test_documents_of_a_shard_are_a_row_group_of_their_own(store: Store) -> None:
     """Else each task of a search would read the table of the whole collection."""
     with parquet.reader(store.folder, store.manifest.tracks[0].documents) as file:
         groups = [parquet.row_groups_with(file, "shard", shard.name) for shard in store.manifest.shards]
-    assert groups == [[k] for k in range(len(groups))]
-    assert len(groups) > 1
-
-
-def test_documents_of_one_shard(store: Store) -> None:
+    assert groups == [[0], [1]]
     first, second = (shard.name for shard in store.manifest.shards)
     assert store.documents(first)["doc_id"].to_pylist() == ["d0", "d1"]
     assert store.documents(second, ["doc_id"]).to_pydict()["doc_id"] == ["d2", "d3", "d4"]
     assert store.documents("shards/other.parquet").num_rows == 0
     assert {block.doc_id for block in store.blocks(second)} == {"d2", "d3", "d4"}
     assert {block.doc_id for block in store.blocks(second, {("d3", 1)})} == {"d3"}
+    again = manifests.require(store.folder)
+    assert again == store.manifest
+    assert again.shard(second) == again.shards[1]
 
 
 def test_channels_are_documents_of_their_own(tmp_path: Path) -> None:
@@ -203,10 +193,8 @@ def test_rows_and_row_groups_are_bounded(tmp_path: Path, monkeypatch: pytest.Mon
     for k in range(file.num_row_groups):
         features = file.read_row_group(k, columns=["features"])["features"]
         assert sum(len(blob) for blob in features.to_pylist()) < 40_000 + BLOCK_FRAMES * 8
-    assert store.documents(columns=["rows", "frames"]).to_pydict() == {
-        "rows": [3, 1, 2, 1],
-        "frames": [10_000, 100, 5_000, 200],
-    }
+    counts = {"rows": [3, 1, 2, 1], "frames": [10_000, 100, 5_000, 200]}
+    assert store.documents(columns=["rows", "frames"]).to_pydict() == counts
     assert [block.first_frame for block in store.blocks(store.manifest.shards[0].name, {("d0", 1)})] == [0, 4096, 8192]
     assert same_frames(store.features("d0"), noise(0, 100))
     assert list(check(store)) == []
@@ -221,9 +209,6 @@ def test_a_plain_reader_needs_only_pyarrow(store: Store, sounds: dict[str, np.nd
     frames = [r for r in pq.read_table(root / row["shard"]).to_pylist() if (r["doc_id"], r["channel"]) == ("d3", 1)]
     blob = b"".join(r["features"] for r in frames)
     assert same_frames(np.frombuffer(blob, "<f4").reshape(-1, manifest["tracks"][0]["dimension"]), sounds["d3"])
-
-
-# -- documents that cannot be used ------------------------------------------------------------------------------------
 
 
 def test_a_document_that_is_rejected_midway(tmp_path: Path) -> None:
@@ -244,10 +229,8 @@ def test_a_document_that_is_rejected_midway(tmp_path: Path) -> None:
     assert same_frames(store.features("good"), noise(1, 50))
     assert same_frames(store.features("last"), noise(2, 1))
     refused = store.rejected().to_pylist()
-    assert [(row["id"], row["part"], row["reason"]) for row in refused] == [
-        ("bad", 1, "not-finite"),
-        ("gone", 1, "missing"),
-    ]
+    reasons = [(row["id"], row["part"], row["reason"]) for row in refused]
+    assert reasons == [("bad", 1, "not-finite"), ("gone", 1, "missing")]
     assert "66.000 s" in refused[0]["message"]
     assert refused[0]["identity"] == "1:2"
     assert store.manifest.counts["rejected"] == 2
@@ -256,63 +239,20 @@ def test_a_document_that_is_rejected_midway(tmp_path: Path) -> None:
         store.features("bad")
 
 
-def test_rejection_tells_reason_and_remedy() -> None:
-    row = rejection(corpus_row("d", "d.wav"), AudioError("no", code="too-short", remedy="record more"))
-    assert (row["reason"], row["message"], row["remedy"]) == ("too-short", "no", "record more")
-    row = rejection(corpus_row("d", "d.wav"), StoreError("no"))
-    assert (row["reason"], row["remedy"]) == ("unreadable", None)
-
-
-def test_frames_are_counted_as_the_extractor_counts(store: Store, sounds: dict[str, np.ndarray]) -> None:
-    frames = store.documents(columns=["frames"])["frames"].to_pylist()
-    assert frames == [frame_count(Counter(), len(samples)) for samples in sounds.values()]
-
-
-# -- the manifest -----------------------------------------------------------------------------------------------------
-
-
-def test_no_store(tmp_path: Path) -> None:
-    assert manifests.load(Folder(str(tmp_path))) is None
-    with raises(store_codes.NO_STORE) as caught:
-        Store(Folder(str(tmp_path)))
-    assert "swsdist index" in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        b"",
-        b"{",
-        b"\xff\xfe",
-        b"[]",
-        b"null",
-        b"{}",
-        b'{"schema": "swsdist-store/7"}',
-        b'{"schema": "swsdist-store/7", "shards": 3}',
-    ],
-)
-def test_a_damaged_manifest(tmp_path: Path, text: bytes) -> None:
-    (tmp_path / "manifest.json").write_bytes(text)
-    with raises(families.DAMAGED_FILE) as caught:
-        manifests.load(Folder(str(tmp_path)))
-    assert str(tmp_path / "manifest.json") in str(caught.value)
-
-
-def test_a_manifest_of_another_version(store: Store) -> None:
+def test_a_damaged_manifest(tmp_path: Path, store: Store) -> None:
+    seven = b'{"schema": "swsdist-store/7"'
+    for text in (b"", b"{", b"\xff\xfe", b"[]", b"null", b"{}", seven + b"}", seven + b', "shards": 3}'):
+        (tmp_path / "manifest.json").write_bytes(text)
+        with raises(families.DAMAGED_FILE, where=str(tmp_path / "manifest.json")):
+            manifests.load(Folder(str(tmp_path)))
     values = json.loads(store.folder.read_bytes("manifest.json"))
     store.folder.write_bytes("manifest.json", json.dumps({**values, "schema": "swsdist-store/2"}).encode())
     with raises(families.MISMATCH, schema="swsdist-store/2", known="swsdist-store/7"):
         Store(store.folder)
-
-
-def test_the_manifest_comes_back(store: Store) -> None:
-    again = manifests.require(store.folder)
-    assert isinstance(again, Manifest)
-    assert again == store.manifest
-    assert again.shard(again.shards[1].name) == again.shards[1]
-
-
-# -- damage -----------------------------------------------------------------------------------------------------------
+    empty = Folder(str(tmp_path / "empty"))
+    assert manifests.load(empty) is None
+    with raises(store_codes.NO_STORE):
+        Store(empty)
 
 
 def flip(path: Path, place: int) -> None:
@@ -321,60 +261,33 @@ def flip(path: Path, place: int) -> None:
     path.write_bytes(bytes(data))
 
 
-def damaged(store: Store, how: Callable[[Path], Any], which: str | None = None) -> list[str]:
-    """What check says of a store after something happened to a file of it (its second shard)."""
-    path = Path(store.folder.path(which or store.manifest.shards[1].name))
-    how(path)
-    found = list(check(Store(store.folder)))
-    assert all(problem.startswith(f"{path}: ") for problem in found), found
-    return found
-
-
-def test_check_finds_a_flipped_bit(store: Store) -> None:
-    found = damaged(store, lambda path: flip(path, 200))
-    assert any("SHA-256 differs" in problem for problem in found)
-
-
-def test_check_finds_flips_anywhere(store: Store) -> None:
-    path = Path(store.folder.path(store.manifest.shards[1].name))
+def damaged(store: Store, name: str, change: Callable[[Path], Any]) -> str:
+    """What check says of a store after something happened to a file of it; it is whole again afterwards."""
+    path = Path(store.folder.path(name))
     whole = path.read_bytes()
-    for place in range(0, len(whole), len(whole) // 40):
-        flip(path, place)
-        assert any("SHA-256 differs" in problem for problem in check(store)), place
-        path.write_bytes(whole)
+    change(path)
+    found = list(check(Store(store.folder)))
+    path.write_bytes(whole)
+    assert all(problem.startswith(f"{path}: ") for problem in found), found
+    return "\n".join(found)
+
+
+def test_check_finds_damage_anywhere(store: Store) -> None:
+    state = store.manifest
+    first, second = (shard.name for shard in state.shards)
+    size = state.shards[1].files["counter"].size
+    for place in range(0, size, size // 40):
+        assert "SHA-256 differs" in damaged(store, second, lambda path, place=place: flip(path, place)), place
+    found = damaged(store, second, lambda path: path.write_bytes(path.read_bytes()[:-100]))
+    assert "the manifest tells" in found
+    assert "the file is damaged" in found
+    assert "the file is damaged" in damaged(store, second, lambda path: path.write_text("not Parquet"))
+    for name in (second, state.tracks[0].documents, state.models["statistics.counter"], state.rejected):
+        assert damaged(store, name, Path.unlink) == f"{store.folder.path(name)}: the file is missing"
     assert list(check(store)) == []
-
-
-def test_check_finds_a_truncated_shard(store: Store) -> None:
-    found = damaged(store, lambda path: path.write_bytes(path.read_bytes()[:-100]))
-    assert any("the manifest tells" in problem for problem in found)
-    assert any("the file is damaged" in problem for problem in found)
-
-
-def test_check_finds_a_dropped_shard(store: Store) -> None:
-    assert damaged(store, Path.unlink) == [f"{store.folder.path(store.manifest.shards[1].name)}: the file is missing"]
-
-
-def test_check_finds_what_is_no_shard(store: Store) -> None:
-    found = damaged(store, lambda path: path.write_text("not Parquet"))
-    assert any("the file is damaged" in problem for problem in found)
-
-
-def test_check_goes_on_after_damage(store: Store) -> None:
-    for shard in store.manifest.shards:
-        Path(store.folder.path(shard.name)).unlink()
-    assert len(list(check(store))) == 2
-
-
-@pytest.mark.parametrize("table", ["documents", "statistics", "rejected"])
-def test_check_finds_damaged_tables(store: Store, table: str) -> None:
-    found = store.manifest
-    name = {
-        "documents": found.tracks[0].documents,
-        "statistics": found.models["statistics.counter"],
-        "rejected": found.rejected,
-    }[table]
-    assert damaged(store, Path.unlink, name) == [f"{store.folder.path(name)}: the file is missing"]
+    for name in (first, second):
+        Path(store.folder.path(name)).unlink()
+    assert len(list(check(store))) == 2, "it goes on after damage"
 
 
 def test_no_page_is_read_that_is_not_what_was_written(store: Store) -> None:
@@ -410,41 +323,29 @@ def rewritten(store: Store, change: Callable[[list[dict[str, Any]]], list[dict[s
     return [problem.split(": ", 1)[1] for problem in check(Store(store.folder))]
 
 
-def test_check_finds_a_missing_document(store: Store) -> None:
-    found = rewritten(store, lambda rows: [row for row in rows if row["doc_id"] != "d3"])
-    assert found == ["document ('d3', 1): 400 frames are missing"]
-
-
-def test_check_finds_a_gap(store: Store) -> None:
-    found = rewritten(
-        store, lambda rows: [{**row, "first_frame": row["first_frame"] + (row["doc_id"] == "d3")} for row in rows]
-    )
-    assert found == ["document ('d3', 1): frame 0 is missing"]
-
-
-def test_check_finds_rows_apart(store: Store) -> None:
+def test_check_finds_rows_that_are_missing_apart_or_wrong(store: Store) -> None:
     def split(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        half = len(rows[0]["features"]) // 2
-        frames = rows[0]["frames"] // 2
-        first = {**rows[0], "features": rows[0]["features"][:half], "frames": frames}
-        rest = {
-            **rows[0],
-            "features": rows[0]["features"][half:],
-            "frames": rows[0]["frames"] - frames,
-            "first_frame": frames,
-        }
-        return [first, rows[1], rest, *rows[2:]]
+        row, half, frames = rows[0], len(rows[0]["features"]) // 2, rows[0]["frames"] // 2
+        rest = {"features": row["features"][half:], "frames": row["frames"] - frames, "first_frame": frames}
+        return [{**row, "features": row["features"][:half], "frames": frames}, rows[1], {**row, **rest}, *rows[2:]]
 
-    found = rewritten(store, split)
-    assert "document ('d2', 1): its rows do not stand together" in found
-
-
-def test_check_finds_nan(store: Store) -> None:
-    def spoil(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        nan = np.full(2, np.nan, "<f4").tobytes()
-        return [{**rows[0], "features": nan + rows[0]["features"][8:]}, *rows[1:]]
-
-    assert rewritten(store, spoil) == ["document ('d2', 1): a feature is not finite"]
+    nan = np.full(2, np.nan, "<f4").tobytes()
+    path = Path(store.folder.path(store.manifest.shards[1].name))
+    whole = path.read_bytes()
+    for change, told in (
+        (lambda rows: [row for row in rows if row["doc_id"] != "d3"], "document ('d3', 1): 400 frames are missing"),
+        (
+            lambda rows: [{**row, "first_frame": row["first_frame"] + (row["doc_id"] == "d3")} for row in rows],
+            "document ('d3', 1): frame 0 is missing",
+        ),
+        (split, "document ('d2', 1): its rows do not stand together"),
+        (
+            lambda rows: [{**rows[0], "features": nan + rows[0]["features"][8:]}, *rows[1:]],
+            "document ('d2', 1): a feature is not finite",
+        ),
+    ):
+        assert told in rewritten(store, change)
+        path.write_bytes(whole)
 
 
 def test_check_finds_documents_in_no_shard(store: Store) -> None:
@@ -455,9 +356,6 @@ def test_check_finds_documents_in_no_shard(store: Store) -> None:
     problems = list(check(Store(store.folder)))
     assert any("5 documents, the manifest tells 4" in problem for problem in problems)
     assert any(f"it places documents in {gone}" in problem for problem in problems)
-
-
-# -- compact ----------------------------------------------------------------------------------------------------------
 
 
 def removed(store: Store, keep: set[str]) -> Store:
@@ -479,15 +377,16 @@ def test_compact_keeps_what_lives(store: Store, sounds: dict[str, np.ndarray], h
     after = Store(store.folder)
     assert (done.shards_before, done.shards) == (2, shards) == (2, len(after.manifest.shards))
     assert done.bytes < done.bytes_before or shards > 2
-    for name in ("d0", "d2", "d3", "d4"):
-        assert same_frames(after.features(name), sounds[name])
+    assert all(same_frames(after.features(name), sounds[name]) for name in ("d0", "d2", "d3", "d4"))
     assert parquet.read(store.folder, after.manifest.models["statistics.counter"]).equals(statistics)
     assert list(check(after)) == []
     assert old < set(store.folder.listing()), "for whoever reads them"
     clean(store.folder, 0.0, dry=False)
     assert not old & set(store.folder.listing())
-    left = [name for name in store.folder.listing() if name.startswith(("documents-", "models/", "rejected-"))]
-    assert len(left) == 4
+    files = {name: store.folder.read_bytes(name) for name in store.folder.listing()}
+    assert len([name for name in files if name.startswith(("documents-", "models/", "rejected-"))]) == 4
+    compact(store.folder, hours)
+    assert {name: store.folder.read_bytes(name) for name in store.folder.listing()} == files
 
 
 @pytest.mark.slow
@@ -510,13 +409,6 @@ def test_compact_holds_few_bytes_of_a_document(tmp_path: Path) -> None:
     assert (peak(1200) - peak(200)) / 1000 < 1500
 
 
-def test_compact_again_changes_nothing(store: Store) -> None:
-    compact(store.folder, 1.0)
-    before = {name: store.folder.read_bytes(name) for name in store.folder.listing()}
-    compact(store.folder, 1.0)
-    assert {name: store.folder.read_bytes(name) for name in store.folder.listing()} == before
-
-
 def test_documents_stand_in_the_order_of_rows(tmp_path: Path) -> None:
     rows = [corpus_row(name, write_wav(tmp_path / f"{name}.wav", noise(k, 1))) for k, name in enumerate("zyxabc")]
     store = make_store(tmp_path / "store", [rows[:3], rows[3:]])
@@ -528,9 +420,6 @@ def test_documents_stand_in_the_order_of_rows(tmp_path: Path) -> None:
         assert in_table == in_shards
         compact(store.folder, 1.0)
         store = Store(store.folder)
-
-
-# -- the writer -------------------------------------------------------------------------------------------------------
 
 
 def test_a_writer_that_fails_publishes_nothing(tmp_path: Path) -> None:
@@ -545,7 +434,7 @@ def test_a_writer_that_fails_publishes_nothing(tmp_path: Path) -> None:
     assert folder.listing() == {}
 
 
-def test_frames_are_little_endian(tmp_path: Path) -> None:
+def test_frames_are_little_endian_and_bear_no_statistics(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     with parquet.writer(path, FRAMES) as file:
         shard = ShardWriter(file)
@@ -555,22 +444,7 @@ def test_frames_are_little_endian(tmp_path: Path) -> None:
         shard.flush()  # nothing is left
     table = pq.read_table(path)
     assert b"".join(table["features"].to_pylist()) == np.array([1, 2, 3, 4, 5, 6], "<f4").tobytes()
-    assert pq.ParquetFile(path).num_row_groups == 1
-
-
-def test_feature_columns_bear_no_statistics(store: Store) -> None:
-    group = pq.ParquetFile(store.folder.path(store.manifest.shards[0].name)).metadata.row_group(0)
+    (group,) = (pq.ParquetFile(path).metadata.row_group(k) for k in range(pq.ParquetFile(path).num_row_groups))
     column = next(group.column(k) for k in range(group.num_columns) if group.column(k).path_in_schema == "features")
-    assert column.compression == "UNCOMPRESSED"
-    assert not column.is_stats_set
+    assert (column.compression, column.is_stats_set) == ("UNCOMPRESSED", False)
     assert "DICTIONARY" not in "".join(column.encodings)
-
-
-def test_names_of_shards() -> None:
-    assert shard_name("ab") == "shards/part-ab.parquet"
-
-
-def test_statistics_table_has_its_schema(store: Store) -> None:
-    assert parquet.read(store.folder, store.manifest.models["statistics.counter"]).schema.equals(STATISTICS)
-    assert store.documents().schema.equals(DOCUMENTS)
-    assert store.rejected().schema.equals(REJECTED_DOCUMENTS)

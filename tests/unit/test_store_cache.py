@@ -28,11 +28,9 @@ class Remote:
         """It is none."""
 
     def path(self, name: str = "") -> str:
-        """For messages."""
         return f"s3://bucket/{name}"
 
     def open(self, name: str) -> BytesIO:
-        """Fetch."""
         self.opened.append(name)
         return BytesIO(self.files[name])
 
@@ -65,22 +63,17 @@ def test_a_file_is_fetched_once_and_the_oldest_goes(tmp_path: Path) -> None:
     assert remote.opened == ["a", "b", "c"]
 
 
-def test_what_is_damaged_in_the_cache_is_fetched_again(tmp_path: Path) -> None:
+def test_what_is_damaged_is_fetched_again_and_what_is_not_as_the_manifest_says_is_an_error(tmp_path: Path) -> None:
     remote: Any = Remote()
     file = remote.put("a", b"x" * 10)
     Cache(str(tmp_path / "c"), 100).at(remote, *file)
     (tmp_path / f"c-{os.getuid()}/{file[2]}.cached").write_bytes(b"y" * 10)
     assert _read(Cache(str(tmp_path / "c"), 100).at(remote, *file)) == b"x" * 10
     assert remote.opened == ["a", "a"]
-
-
-def test_what_is_not_as_the_manifest_says_is_an_error(tmp_path: Path) -> None:
-    remote: Any = Remote()
-    name, size, sha256 = remote.put("a", b"x" * 10)
     remote.files["a"] = b"z" * 10
     with pytest.raises(StoreError, match=r"not what the store's manifest says"):
-        Cache(str(tmp_path / "c"), 100).at(remote, name, size, sha256)
-    assert list((tmp_path / f"c-{os.getuid()}").iterdir()) == []
+        Cache(str(tmp_path / "d"), 100).at(remote, *file)
+    assert list((tmp_path / f"d-{os.getuid()}").iterdir()) == []
 
 
 def test_what_is_local_or_too_large_stays_where_it_is(tmp_path: Path) -> None:
@@ -148,9 +141,7 @@ def test_what_a_process_writes_is_kept_and_told_the_least_recently_used_first(tm
 def test_a_variable_of_the_node_names_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NODE_DISK", str(tmp_path))
     assert Cache("$NODE_DISK/c", 1).root == tmp_path / f"c-{os.getuid()}"
-    monkeypatch.delenv("NODE_DISK")
-    for value in (None, ""):
-        if value is not None:
-            monkeypatch.setenv("NODE_DISK", value)
+    for change in (lambda: monkeypatch.setenv("NODE_DISK", ""), lambda: monkeypatch.delenv("NODE_DISK")):
+        change()
         with raises(families.UNSET_VARIABLE, root="$NODE_DISK/c", variable="NODE_DISK"):
             Cache("$NODE_DISK/c", 1)

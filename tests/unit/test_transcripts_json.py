@@ -7,8 +7,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from swsdist.core.codes import Code, families
 from swsdist.core.codes import io as io_codes
 from swsdist.core.codes import lattices as codes
@@ -22,56 +20,32 @@ def of(word: str, start: Any, end: Any, **more: Any) -> dict[str, Any]:
     return {"word": word, "start": start, "end": end, **more}
 
 
-#: openai/whisper, whisper/utils.py WriteJSON: the result of transcribe, on one line.
-WHISPER = {
-    "text": " Hello, world.",
-    "segments": [
-        {
-            "id": 0,
-            "seek": 0,
-            "start": 0.0,
-            "end": 1.25,
-            "text": " Hello, world.",
-            "tokens": [50364, 2425],
-            "temperature": 0.0,
-            "avg_logprob": float("nan"),
-            "compression_ratio": 0.6,
-            "no_speech_prob": 0.01,
-            "words": [of(" Hello,", 0.0, 0.5, probability=0.75), of(" world.", 0.5, 1.25, probability=0.5)],
-        }
-    ],
-    "language": "en",
-}
+_SAID = [of(" Hello,", 0.0, 0.5, probability=0.75), of(" world.", 0.5, 1.25, probability=0.5)]
+_SEGMENT = {"id": 0, "seek": 0, "start": 0.0, "end": 1.25, "text": " Hello, world.", "words": _SAID}
+WHISPER = {"text": " Hello, world.", "segments": [{**_SEGMENT, "avg_logprob": float("nan")}], "language": "en"}
 
-#: m-bain/whisperX, whisperx/alignment.py align: segments and word_segments.
 WHISPERX_WORDS = [
     of("Hello,", 0.0, 0.5, score=0.75),
     {"word": "22"},
     {"word": "23"},
     of("world.", 1.0, 1.25, score=0.5),
 ]
-WHISPERX = {
-    "segments": [{"text": " Hello, 22 23 world.", "start": 0.0, "end": 1.25, "words": WHISPERX_WORDS}],
-    "word_segments": WHISPERX_WORDS,
-    "language": "en",
-}
+WHISPERX = {"segments": [{"text": "", "start": 0.0, "end": 1.25, "words": WHISPERX_WORDS}], "language": "en"}
 
-#: SYSTRAN/faster-whisper, faster_whisper/transcribe.py: dataclasses Segment and Word.
-FASTER = [
-    {"id": 1, "seek": 0, "start": 0.0, "end": 1.25, "text": " Hello, world.", "words": WHISPER["segments"][0]["words"]}
+FASTER = [_SEGMENT]
+
+_HELLO, _WORLD = of("Hello,", 0.0, 0.5, conf=0.75), of("world.", 0.5, 1.25, conf=0.5)
+VOSK = {"result": [_HELLO, _WORLD], "text": "Hello, world."}
+#: What vosk-transcriber writes.
+MONOLOGUE = {"speaker": {"id": "unknown", "name": None}, "start": 0.0, "end": 1.25}
+MONOLOGUE["terms"] = [
+    {"confidence": sure, "start": start, "end": end, "text": text, "type": "WORD"} for text, start, end, sure in WORDS
 ]
-
-#: alphacep/vosk-api, src/vosk_api.h and recognizer.cc.
-VOSK = {
-    "result": [of("Hello,", 0.0, 0.5, conf=0.75), of("world.", 0.5, 1.25, conf=0.5)],
-    "text": "Hello, world.",
-}
 
 
 def vosk_stream() -> str:
     """Results in a row, as a program prints them that calls Result, PartialResult and FinalResult."""
-    one = {"result": [of("Hello,", 0.0, 0.5, conf=0.75)], "text": "Hello,"}
-    two = {"result": [of("world.", 0.5, 1.25, conf=0.5)], "text": "world."}
+    one, two = {"result": [_HELLO], "text": "Hello,"}, {"result": [_WORLD], "text": "world."}
     documents = [{"partial": "hell"}, one, {"text": ""}, {"partial": "", "partial_result": []}, two, {"text": ""}]
     return "\n".join(json.dumps(document, indent=2) for document in documents) + "\n"
 
@@ -82,44 +56,17 @@ def written(folder: Path, content: object, name: str = "talk.wav.json") -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    "document",
-    [
-        pytest.param(WHISPER, id="whisper"),
-        pytest.param(FASTER, id="faster-whisper segments"),
-        pytest.param(WHISPER["segments"][0]["words"], id="faster-whisper words"),
-        pytest.param(
-            {"text": "Hello, world.", "words": VOSK["result"], "segments": [{"text": "Hello, world."}]}, id="api"
-        ),
-        pytest.param(VOSK, id="vosk"),
-        pytest.param([VOSK, {"text": ""}], id="vosk in an array"),
-        pytest.param(vosk_stream(), id="vosk in a row"),
-        pytest.param(
-            {
-                "schemaVersion": "2.0",
-                "monologues": [
-                    {
-                        "speaker": {"id": "unknown", "name": None},
-                        "start": 0.0,
-                        "end": 1.25,
-                        "terms": [
-                            {"confidence": sure, "start": start, "end": end, "text": text, "type": "WORD"}
-                            for text, start, end, sure in WORDS
-                        ],
-                    }
-                ],
-                "text": ["Hello, world."],
-            },
-            id="vosk-transcriber",
-        ),
-    ],
-)
-def test_words_as_they_are_written(tmp_path: Path, document: object) -> None:
-    path = written(tmp_path, document)
-    assert words_in("json", path) == WORDS
-    assert detected(path.name, path.read_bytes()) == "json"
-    (lattice,) = read_as("json", path)
-    assert (lattice.key, lattice.channel, lattice.length) == ("talk", 1, 1250)  # type: ignore[union-attr]
+def test_words_as_they_are_written(tmp_path: Path) -> None:
+    for document in (
+        *(WHISPER, FASTER, _SAID, VOSK, [VOSK, {"text": ""}], vosk_stream()),
+        {"text": "Hello, world.", "words": VOSK["result"], "segments": [{"text": "Hello, world."}]},
+        {"schemaVersion": "2.0", "monologues": [MONOLOGUE], "text": ["Hello, world."]},
+    ):
+        path = written(tmp_path, document)
+        assert words_in("json", path) == WORDS
+        assert detected(path.name, path.read_bytes()) == "json"
+        (lattice,) = read_as("json", path)
+        assert (lattice.key, lattice.channel, lattice.length) == ("talk", 1, 1250)  # type: ignore[union-attr]
 
 
 def test_numbers_that_whisperx_does_not_align_last_from_word_to_word(tmp_path: Path) -> None:
@@ -145,14 +92,10 @@ def test_words_without_times_of_their_own_last_as_what_they_are_in(tmp_path: Pat
 
 
 def test_of_vosks_alternatives_the_first(tmp_path: Path) -> None:
-    document = {
-        "alternatives": [
-            {"confidence": 174.6, "result": [of("nah", 3.93, 4.11)], "text": "nah"},
-            {"confidence": 173.9, "result": [of("nine", 3.93, 4.17)], "text": "nine"},
-        ]
-    }
-    assert words_in("json", written(tmp_path, document)) == [("nah", 3.93, 4.11, 1.0)]
+    first, second = ({"confidence": 174.6, "result": [of(word, 3.93, 4.11)], "text": word} for word in ("nah", "nine"))
+    assert words_in("json", written(tmp_path, {"alternatives": [first, second]})) == [("nah", 3.93, 4.11, 1.0)]
     assert words_in("json", written(tmp_path, {"alternatives": [{"text": "", "confidence": 1.0}]})) == []
+    assert words_in("json", written(tmp_path, {"result": [of("a", 0, 1, conf=1.0000001)]})) == [("a", 0, 1, 1)]
 
 
 def test_nemo_a_recording_a_line_and_its_parts_together(tmp_path: Path) -> None:
@@ -174,11 +117,8 @@ def test_nemo_a_recording_a_line_and_its_parts_together(tmp_path: Path) -> None:
     assert (a.key, words_of_lattice(a)) == ("a", [("hello", 0.08, 0.4, 0.5), ("again", 10.5, 10.9, 1.0)])
     assert (b.key, words_of_lattice(b)) == ("b", [])
     assert isinstance(c, Broken)
-    assert (c.key, c.error.code, c.error.where) == (
-        "c",
-        codes.WORD_ENDS_BEFORE_START.name,
-        f"{path}, line 4, word[0]",
-    )
+    assert (c.key, c.error.code) == ("c", codes.WORD_ENDS_BEFORE_START.name)
+    assert c.error.where == f"{path}, line 4, word[0]"
     assert isinstance(same, Broken)
     assert (same.key, same.error.code) == ("a", codes.RECORDINGS_OF_ONE_NAME.name)
 
@@ -187,59 +127,46 @@ def manifest(**more: object) -> dict[str, object]:
     return {"audio_filepath": "a.wav", "pred_text": "b", **more}
 
 
-@pytest.mark.parametrize(
-    ("content", "code", "place"),
-    [
-        (
-            {"segments": [{"start": 0, "end": 1, "text": " Hello."}], "text": " Hello."},
-            codes.NO_WORD_TIMES,
-            "segments[0]",
-        ),
-        ({"segments": [{"text": "Hello.", "words": []}]}, codes.NO_WORD_TIMES, "segments[0]"),
-        ([{"id": 1, "text": " Hello.", "words": None}], codes.NO_WORD_TIMES, "[0]"),
-        ({"text": "hello"}, codes.NO_WORD_TIMES, "line 1"),
-        (manifest(), codes.NO_WORD_TIMES, "line 1"),
-        ({"audio_filepath": "a.wav", "duration": 3}, codes.NO_WORD_TIMES, "line 1"),
-        (manifest(word=[{"word": "b", "start_offset": 1, "end_offset": 2}]), families.MISSING_TIMES, "word[0]"),
-        (manifest(word=[of("b", 0, 1)], word_confidence=[]), codes.UNKNOWN_JSON, "line 1"),
-        (manifest(word=[of("b", 0, 1)], offset=-1), io_codes.BAD_TIME, "line 1"),
-        (manifest(word=[of("b", -1, -1)]), io_codes.BAD_TIME, "word[0]"),
-        ({"word_segments": [{"word": "22"}]}, families.MISSING_TIMES, "word_segments[0]"),
-        ({"result": [of("a", 0, 1), of("b", 2, 1)]}, codes.WORD_ENDS_BEFORE_START, "result[1]"),
-        ({"result": [of("a", -0.5, 1)]}, io_codes.BAD_TIME, "result[0]"),
-        ({"result": [of("a", float("nan"), 1)]}, io_codes.BAD_TIME, "result[0]"),
-        ({"result": [of("a", 0, float("inf"))]}, io_codes.BAD_TIME, "result[0]"),
-        ({"result": [of("a", 0, 10**400)]}, io_codes.BAD_TIME, "result[0]"),
-        ({"result": [of("a", "0", 1)]}, io_codes.BAD_TIME, "result[0]"),
-        ({"result": [of("a", False, 1)]}, io_codes.BAD_TIME, "result[0]"),
-        ({"result": [of("a", 0, 1, conf=1.1)]}, families.MALFORMED_LINE, "result[0]"),
-        ({"result": [of("a", 0, 1, conf=-0.1)]}, families.MALFORMED_LINE, "result[0]"),
-        ({"result": [of("a", 0, 1, conf=float("nan"))]}, families.MALFORMED_LINE, "result[0]"),
-        ({"result": [of("a", 0, 1, conf="high")]}, families.MALFORMED_LINE, "result[0]"),
-        ({"result": [{"start": 0, "end": 1}]}, codes.UNKNOWN_JSON, "result[0]"),
-        ({"result": ["a"]}, codes.UNKNOWN_JSON, "result[0]"),
-        ({"result": {"language": "en"}}, codes.UNKNOWN_JSON, "result"),
-        ({"segments": [[]]}, codes.UNKNOWN_JSON, "segments[0]"),
-        ({"name": "package"}, codes.UNKNOWN_JSON, "line 1"),
-        ([[{}]], codes.UNKNOWN_JSON, "[0]"),
-        ("{}\n{}", codes.UNKNOWN_JSON, "line 1"),
-        ('{"text": ""}\n{"text": "",}', codes.MALFORMED_JSON, "line 2"),
-        ('{"text": ""}\n {"result": [', codes.MALFORMED_JSON, "line 2"),
-        ('{"result": [' + "9" * 5000 + "]}", codes.MALFORMED_JSON, "line 1"),
-        ("[" * 100_000, codes.MALFORMED_JSON, "line 1"),
-        ("", codes.MALFORMED_JSON, "line 1"),
-    ],
-)
-def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, content: object, code: Code[Any], place: str) -> None:
-    path = written(tmp_path, content)
-    error = error_in("json", path).error
-    assert error.code == code.name, error
-    assert str(error.where).startswith(str(path))
-    assert str(error.where).endswith(place)
-    assert error.remedy
+#: Contents, their code and the end of the place that is told.
+WRONG: list[tuple[object, Code[Any], str]] = [
+    ({"segments": [{"start": 0, "end": 1, "text": " Hello."}], "text": " Hello."}, codes.NO_WORD_TIMES, "segments[0]"),
+    ({"segments": [{"text": "Hello.", "words": []}]}, codes.NO_WORD_TIMES, "segments[0]"),
+    ([{"id": 1, "text": " Hello.", "words": None}], codes.NO_WORD_TIMES, "[0]"),
+    ({"text": "hello"}, codes.NO_WORD_TIMES, "line 1"),
+    (manifest(), codes.NO_WORD_TIMES, "line 1"),
+    ({"audio_filepath": "a.wav", "duration": 3}, codes.NO_WORD_TIMES, "line 1"),
+    (manifest(word=[{"word": "b", "start_offset": 1, "end_offset": 2}]), families.MISSING_TIMES, "word[0]"),
+    (manifest(word=[of("b", 0, 1)], word_confidence=[]), codes.UNKNOWN_JSON, "line 1"),
+    (manifest(word=[of("b", 0, 1)], offset=-1), io_codes.BAD_TIME, "line 1"),
+    (manifest(word=[of("b", -1, -1)]), io_codes.BAD_TIME, "word[0]"),
+    ({"word_segments": [{"word": "22"}]}, families.MISSING_TIMES, "word_segments[0]"),
+    ({"result": [of("a", 0, 1), of("b", 2, 1)]}, codes.WORD_ENDS_BEFORE_START, "result[1]"),
+    *(({"result": [of("a", start, 1)]}, io_codes.BAD_TIME, "result[0]") for start in (-0.5, float("nan"), "0", False)),
+    *(({"result": [of("a", 0, end)]}, io_codes.BAD_TIME, "result[0]") for end in (float("inf"), 10**400)),
+    *(
+        ({"result": [of("a", 0, 1, conf=sure)]}, families.MALFORMED_LINE, "result[0]")
+        for sure in (1.1, -0.1, float("nan"), "high")
+    ),
+    ({"result": [{"start": 0, "end": 1}]}, codes.UNKNOWN_JSON, "result[0]"),
+    ({"result": ["a"]}, codes.UNKNOWN_JSON, "result[0]"),
+    ({"result": {"language": "en"}}, codes.UNKNOWN_JSON, "result"),
+    ({"segments": [[]]}, codes.UNKNOWN_JSON, "segments[0]"),
+    *((content, codes.UNKNOWN_JSON, "line 1") for content in ({"name": "package"}, "{}\n{}")),
+    ([[{}]], codes.UNKNOWN_JSON, "[0]"),
+    *((f'{{"text": ""}}\n{rest}', codes.MALFORMED_JSON, "line 2") for rest in ('{"text": "",}', ' {"result": [')),
+    *((text, codes.MALFORMED_JSON, "line 1") for text in ('{"result": [' + "9" * 5000 + "]}", "[" * 100_000, "")),
+]
 
 
-def test_a_part_that_json_ends_in_is_named_by_column(tmp_path: Path) -> None:
+def test_what_is_wrong_is_named_with_its_place(tmp_path: Path) -> None:
+    wrong = []
+    for content, code, place in WRONG:
+        path = written(tmp_path, content)
+        error = error_in("json", path).error
+        where = str(error.where)
+        if error.code != code.name or not (where.startswith(str(path)) and where.endswith(place)):
+            wrong.append((str(content)[:99], error))
+    assert wrong == []
     error = error_in("json", written(tmp_path, '{"text": ""}\n{"text": "",}')).error
     assert error.values["column"] == 13
 
@@ -260,7 +187,3 @@ def test_bytes(tmp_path: Path) -> None:
     assert (words_in("json", packed), read_as("json", packed)[0].key) == (WORDS, "x")
     packed.write_bytes(gzip.compress(text.encode())[:-9])
     assert error_in("json", packed).error.code == io_codes.DAMAGED_ARCHIVE.name
-
-
-def test_rounded_certainty_is_certainty(tmp_path: Path) -> None:
-    assert words_in("json", written(tmp_path, {"result": [of("a", 0, 1, conf=1.0000001)]})) == [("a", 0, 1, 1)]
