@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -80,13 +81,6 @@ def test_as_plain_expectation_and_maximisation(components: int) -> None:
     assert model.arrays["weights"].sum() == pytest.approx(1)
 
 
-def test_four_centres_are_found() -> None:
-    model = fit(MixtureRounds(4, 15, 0.001), DOCUMENTS)
-    found = model.arrays["means"] * model.arrays["deviation"] + model.arrays["mean"]
-    nearest = [min(np.abs(found - centre).max(axis=1)) for centre in CENTRES]
-    assert max(nearest) < 4
-
-
 @settings(max_examples=15, deadline=None)
 @given(st.permutations(range(5)), st.lists(st.integers(1, 150), max_size=6), st.integers(1, 40))
 def test_any_cut_gives_the_same_model(order: list[int], borders: list[int], rows: int) -> None:
@@ -117,23 +111,22 @@ def through_a_file(totals: dict) -> dict:
     return read_totals(out)
 
 
-def test_a_frames_posteriors_are_its_own(tmp_path: Path) -> None:
-    fit(MixtureRounds(8, 2, 0.01), DOCUMENTS).save(Folder(str(tmp_path)), "m.npz")
-    made = Gmm(components=8, model=str(tmp_path / "m.npz"))
-    frames = FRAMES.astype(np.float32)
-    whole = made.apply(frames)
+def test_a_frames_posteriors_are_its_own_and_those_of_the_definition(tmp_path: Path) -> None:
+    fitted = fit(MixtureRounds(8, 2, 0.01), DOCUMENTS)
+    fitted.save(Folder(str(tmp_path)), "m.npz")
+    made, frames = partial(Gmm, components=8, model=str(tmp_path / "m.npz")), FRAMES.astype(np.float32)
+    whole = made().apply(frames)
     for first, last in ((0, 1), (5, 9), (100, 331)):
-        assert made.apply(frames[first:last]).tobytes() == whole[first:last].tobytes()
-    # They are those of the definition.
-    model = Mixture.of(fit(MixtureRounds(8, 2, 0.01), DOCUMENTS))
+        assert made().apply(frames[first:last]).tobytes() == whole[first:last].tobytes()
+    model = Mixture.of(fitted)
     known = logarithms((FRAMES - model.mean) / model.deviation, model.weights, model.means, model.variances)
     exact = np.exp(known - np.logaddexp.reduce(known, axis=1, keepdims=True))
     assert np.abs(whole - exact).max() < 0.005
-    assert whole.sum(axis=1) == pytest.approx(np.ones(len(frames)), abs=1e-5)
-    kept = Gmm(components=8, model=str(tmp_path / "m.npz"), keep=2, floor=0).apply(frames)
+    kept = made(keep=2, floor=0).apply(frames)
     assert ((kept > 0).sum(axis=1) <= 2).all()
-    assert kept.sum(axis=1) == pytest.approx(np.ones(len(frames)), abs=1e-5)
-    logits = Gmm(components=8, model=str(tmp_path / "m.npz"), values="logits").apply(frames)
+    for posteriors in (whole, kept):
+        assert posteriors.sum(axis=1) == pytest.approx(np.ones(len(frames)), abs=1e-5)
+    logits = made(values="logits").apply(frames)
     assert logits == pytest.approx(np.log(whole) - np.log(whole).mean(axis=1, keepdims=True), abs=1e-3)
 
 
@@ -163,11 +156,6 @@ def test_a_number_that_nobody_chose_is_as_many_as_frames_allow(tmp_path: Path, f
     assert held.apply(document.blocks[0]).shape == (frames, count)
     with raises(families.NOTHING_TO_FIT, components=128):
         fit(Gmm(components=128).rounds(), [document])
-
-
-def test_what_cannot_be(tmp_path: Path) -> None:
-    with raises(families.NOTHING_TO_FIT, components=500):
-        fit(MixtureRounds(500, 2, 0.01), DOCUMENTS)
     with raises(families.NOTHING_TO_FIT):
         fit(MixtureRounds(5, 2, 0.01), [])
     with raises(codes.MODEL_NOT_FITTED):

@@ -40,28 +40,19 @@ def noise(seconds: float = 2.0, rate: int = 8000) -> np.ndarray:
     return np.random.default_rng(3).normal(scale=0.1, size=round(seconds * rate)).astype(np.float32)
 
 
-def test_the_exponential() -> None:
+def test_hidden_units_use_its_exponential_wherever_it_goes() -> None:
+    """Also where its 32 bits run over: there a sigmoid of 1 comes out as 0."""
     known = [0.9710078239440918, 2.769420623779297, 0.3748302459716797, 0.0067521147429943085]
     assert fexp(np.array([0.0, 1.0, -1.0, -5.0])).tolist() == known
-
-
-def test_hidden_units_use_it_wherever_it_goes() -> None:
-    """Also where its 32 bits run over: there a sigmoid of 1 comes out as 0."""
     weights = Weights(*(np.array(one, np.float32) for one in ([[1.0]], [[1.0]], [0.0], [0.0], [0.0], [1.0])))
     exponents = np.concatenate([np.linspace(-60, 60, 1001), [-900.0, -100.0, 100.0, 815.0]]).astype(np.float32)
-    given = np.stack([exponents, np.ones_like(exponents)], axis=1)
-    found = Net(weights).logits(given)[:, 0]
+    found = Net(weights).logits(np.stack([exponents, np.ones_like(exponents)], axis=1))[:, 0]
     with np.errstate(over="ignore"):
         wanted = 1 / (1 + fexp(-exponents))
     assert found[:-4] == pytest.approx(wanted[:-4], rel=1e-5, abs=1e-30)
     assert found[-4:] == pytest.approx([1, 0, 1, 0], abs=1e-20)
-
-
-def test_softmax_has_what_float32_has() -> None:
     small = softmax(np.array([[0.0, -95.0, -300.0]], np.float32))[0]
-    assert small[0] == 1
-    assert 0 < small[1] < 1e-40
-    assert small[2] == 0
+    assert (small[0], 0 < small[1] < 1e-40, small[2]) == (1, True, 0)
 
 
 def test_a_folder_is_read_back(folder: Path, tmp_path: Path) -> None:
@@ -95,9 +86,8 @@ def write_vectors(path: Path, parts: zip) -> None:
 
 def test_options(folder: Path) -> None:
     sound, made = noise(), {}
-    for units, values, quiet in itertools.product(
-        ("phones", "states"), ("posteriors", "logits"), ("keep", "merge", "drop")
-    ):
+    several, non_speech = ("phones", "states"), ("keep", "merge", "drop")
+    for units, values, quiet in itertools.product(several, ("posteriors", "logits"), non_speech):
         one = Phnrec(weights=str(folder), units=units, values=values, non_speech=quiet)
         made[units, values, quiet] = frames = one.extract(sound)
         assert kind_of(one) == values
@@ -108,18 +98,14 @@ def test_options(folder: Path) -> None:
     assert merged[:, -1] == pytest.approx(phones[:, 3] + phones[:, 4], abs=1e-6)
     speech = phones[:, [0, 1, 2, 5]]
     assert made["phones", "posteriors", "drop"] == pytest.approx(speech / speech.sum(axis=1, keepdims=True), abs=1e-5)
-    for units, quiet in itertools.product(("phones", "states"), ("keep", "merge", "drop")):
+    for units, quiet in itertools.product(several, non_speech):
         logarithms = np.log(made[units, "posteriors", quiet])
         centred = logarithms - logarithms.mean(axis=1, keepdims=True)
         # The approximated exponential of posteriors is up to 4 % off.
         assert made[units, "logits", quiet] == pytest.approx(centred, abs=0.1)
     assert columns_of(Phnrec(weights=str(folder))) == ("a", "b", "ts", "e:", "non-speech")
-    assert columns_of(Phnrec(weights=str(folder), units="states", non_speech="drop"))[:4] == (
-        "a.1",
-        "a.2",
-        "a.3",
-        "b.1",
-    )
+    states = columns_of(Phnrec(weights=str(folder), units="states", non_speech="drop"))
+    assert states[:4] == ("a.1", "a.2", "a.3", "b.1")
 
 
 def test_the_mean_of_a_recording_counts_where_the_folder_says_so(folder: Path, tmp_path: Path) -> None:
@@ -146,40 +132,29 @@ def test_an_identity_is_of_what_the_files_hold(folder: Path, tmp_path: Path) -> 
     assert recipe_fingerprint(identity(changed)) != recipe_fingerprint(identity(one))
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "code", "values"),
-    [
+def test_damaged_folders(tmp_path: Path) -> None:
+    wrong = families.UNUSABLE_MODEL
+    cases: list[tuple[str, str | None, Any, dict[str, Any]]] = [
         ("config", None, codes.RECOGNISER_FILE_UNREADABLE, {}),
-        ("config", "[melbanks]\nnbanks=15\n", codes.BAD_RECOGNISER_CONFIG, {"detail": "No section: 'source'"}),
+        ("config", "[melbanks]\nnbanks=15\n", codes.BAD_RECOGNISER_CONFIG, {}),
         ("config", "[posteriors]\nsystem=FCRC\n", codes.OTHER_RECOGNISER, {"value": "FCRC", "supported": "LCRC"}),
-        ("dicts/phonemes", "a\na\n", families.UNUSABLE_MODEL, {"count": 2, "distinct": 1}),
+        ("dicts/phonemes", "a\na\n", wrong, {"count": 2, "distinct": 1}),
+        ("dicts/phonemes", "a\nb\npau\n", wrong, {"inputs": 66, "outputs": 21, "phones": 3, "expected_outputs": 12}),
         ("weights/merger.nbin", None, codes.RECOGNISER_FILE_MISSING, {}),
-        ("weights/band1.nbin", "short", families.UNUSABLE_MODEL, {"detail": "5 bytes"}),
-        ("windows/band0.window", "1 2 3", families.UNUSABLE_MODEL, {"detail": "3 numbers, not 16"}),
-    ],
-)
-def test_damaged_folders(folder: Path, name: str, content: str | None, code: Any, values: Any) -> None:
-    (folder / name).unlink() if content is None else (folder / name).write_text(content)
-    with raises(code, where=str(folder), **values) as caught:
-        create("phnrec", {"weights": str(folder)}).extract(noise())
-    assert caught.value.remedy
-
-
-def test_networks_of_another_recogniser(folder: Path) -> None:
-    (folder / "dicts/phonemes").write_text("a\nb\npau\n")
-    with raises(
-        families.UNUSABLE_MODEL, inputs=66, outputs=21, bands=6, phones=3, expected_inputs=66, expected_outputs=12
-    ):
-        create("phnrec", {"weights": str(folder)}).extract(noise())
-
-
-def test_phones_that_are_no_speech_are_some_of_the_recogniser_s(folder: Path) -> None:
-    with raises(families.UNUSABLE_MODEL, phones="none"):
-        create("phnrec", {"weights": str(folder), "non_speech_phones": ["sil"]})
-    create("phnrec", {"weights": str(folder), "non_speech_phones": ["sil"], "non_speech": "keep"})
-
-
-# -- the decoder --------------------------------------------------------------------------------------------------------
+        ("weights/band1.nbin", "short", wrong, {"detail": "5 bytes"}),
+        ("windows/band0.window", "1 2 3", wrong, {"detail": "3 numbers, not 16"}),
+    ]
+    for k, (name, content, code, values) in enumerate(cases):
+        folder = tmp_path / str(k)
+        make_recogniser(str(folder))
+        (folder / name).unlink() if content is None else (folder / name).write_text(content)
+        with raises(code, where=str(folder), **values):
+            create("phnrec", {"weights": str(folder)}).extract(noise())
+    make_recogniser(str(tmp_path / "whole"))
+    options = {"weights": str(tmp_path / "whole"), "non_speech_phones": ["sil"]}
+    with raises(wrong, phones="none"):
+        create("phnrec", options)
+    create("phnrec", {**options, "non_speech": "keep"})
 
 
 def best_by_trying(posteriors: np.ndarray, phones: int, penalty: float) -> float:
@@ -206,11 +181,7 @@ def test_the_path_is_the_best_of_all(seed: int) -> None:
     assert sum(one.score for one in found) == pytest.approx(best_by_trying(posteriors, 3, penalty))
     assert [one.first for one in found[1:]] == [one.stop for one in found[:-1]]
     assert (found[0].first, found[-1].stop) == (0, 11)
-
-
-def test_too_short_for_a_phone() -> None:
-    assert decode([np.full((2, 6), 1 / 6)], ("a", "b"), 0.0) == []
-    assert decode([], ("a", "b"), 0.0) == []
+    assert decode([posteriors[:2]], ("a", "b", "c"), 0.0) == decode([], ("a", "b"), 0.0) == [], "too short for a phone"
 
 
 def test_strings_in_python_and_as_files(folder: Path, tmp_path: Path) -> None:

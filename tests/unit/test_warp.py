@@ -37,35 +37,10 @@ def column(warp: Warp, values: list[float]) -> list[float]:
     return found
 
 
-def test_a_full_window_is_warped_by_its_ranks(tmp_path: Path) -> None:
-    warp = fitted(tmp_path, [100.0], [1.0], frames=5)
-    # The middle one is second from below of five: (2 - 1/2) / 5.
-    assert column(warp, [3, 9, 2, -1, 4])[2] == pytest.approx(NORMAL.inv_cdf(0.3), abs=1e-6)
-    # Of five numbers two are equal, ranks 2 and 3, whose mean is 2.5; all five equal have the mean rank 3.
-    assert column(warp, [2, 9, 2, -1, 4])[2] == pytest.approx(NORMAL.inv_cdf(0.4), abs=1e-6)
-    assert column(warp, [7] * 5)[2] == 0.0
-
-
-def test_what_lacks_is_filled_up_by_the_corpus(tmp_path: Path) -> None:
-    warp = fitted(tmp_path, [10.0], [4.0], frames=301)
-    # A frame alone: half a frame is below it, and 300 are as the corpus has them: all but its mean and deviation taken out.
-    assert column(warp, [14.0]) == [pytest.approx(NORMAL.inv_cdf((0.5 + 300 * NORMAL.cdf(1.0)) / 301), abs=1e-6)]
-    assert column(warp, [14.0])[0] == pytest.approx(1.0, abs=0.01)
-    # A query of 40 frames: nearly so too, and its order stays.
-    values = np.linspace(4, 16, 40)
-    found = column(warp, values.tolist())
-    assert np.all(np.diff(found) > 0)
-    assert np.abs(np.array(found) - (values - 10) / 4).max() < 0.25
-    # What is far outside stays finite.
-    assert np.isfinite(column(warp, [1e30, -1e30])).all()
-
-
 @settings(max_examples=40, deadline=None)
-@given(
-    values=st.lists(st.integers(-3, 3), min_size=1, max_size=40),
-    half=st.integers(1, 9),
-)
+@given(values=st.lists(st.integers(-3, 3), min_size=1, max_size=40), half=st.integers(1, 9))
 def test_is_its_definition(tmp_path_factory: pytest.TempPathFactory, values: list[int], half: int) -> None:
+    """By ranks in the window (equal ones have their mean), filled up with the corpus where a window lacks frames."""
     warp = fitted(tmp_path_factory.mktemp("warp"), [0.5], [2.0], frames=2 * half + 1)
     expected = []
     for t, x in enumerate(values):
@@ -74,16 +49,15 @@ def test_is_its_definition(tmp_path_factory: pytest.TempPathFactory, values: lis
         corpus = (warp.frames - len(window)) * NORMAL.cdf((x - 0.5) / 2)
         expected.append(NORMAL.inv_cdf((below + corpus) / warp.frames))
     assert column(warp, [float(x) for x in values]) == pytest.approx(expected, abs=1e-5)
-
-
-def test_the_model_is_the_corpus_s_mean_and_deviation() -> None:
-    frames = np.array([[-1, 2], [3, 2]], np.float32)
-    model = fit(Warp().rounds(), [Document([frames])])
-    assert model.arrays["mean"].tolist() == [1, 2]
-    assert model.arrays["deviation"].tolist() == [2, 1]
+    assert np.isfinite(column(warp, [1e30, -1e30])).all()
 
 
 def test_what_is_wrong_is_told(tmp_path: Path) -> None:
+    model = fit(Warp().rounds(), [Document([np.array([[-1, 2], [3, 2]], np.float32)])])
+    assert {name: model.arrays[name].tolist() for name in ("mean", "deviation")} == {
+        "mean": [1, 2],
+        "deviation": [2, 1],
+    }
     with raises(codes.MODEL_NOT_FITTED):
         Warp().apply(np.zeros((1, 1), np.float32))
     with raises(families.MISMATCH, expected=2, columns=3):
@@ -103,12 +77,8 @@ def warped(tmp_path: Path) -> Extractor:
     return made
 
 
-def test_an_extractor_with_it_is_right(warped: Extractor) -> None:
-    assert warped.context == 4 + 150
-    assert surroundings(warped) == 154
-
-
 def test_a_place_in_a_document_has_the_document_s_frames(warped: Extractor) -> None:
+    assert (warped.context, surroundings(warped)) == (4 + 150, 154)
     rng = np.random.default_rng(3)
     samples = (rng.normal(size=160 * 9000) * np.linspace(0.01, 0.3, 160 * 9000)).astype(np.float32)
     whole = np.concatenate(list(in_blocks(warped, [samples])))
@@ -136,17 +106,6 @@ def test_behind_an_extractor_of_whole_recordings_it_sees_beyond_a_chunk(tmp_path
     frames = np.concatenate(list(in_blocks(plain, [samples])))
     found = np.concatenate(list(in_blocks(made, [samples])))
     assert found.tobytes() == warp.apply(frames).tobytes()
-
-
-def test_given_frames_are_warped_across_their_blocks(tmp_path: Path) -> None:
-    frames = np.random.default_rng(5).normal(size=(9000, 3)).astype(np.float32)
-    np.save(tmp_path / "a.npy", frames)
-    warp = fitted(tmp_path, [0.0] * 3, [1.0] * 3)
-    options = {"path": str(tmp_path / "a.npy"), "shift": 0.01, "dimension": 3}
-    given = create("external", options, transforms=[("warp", warp.describe())])
-    ((key, item),) = given.items(False, {}).items()  # type: ignore[union-attr]
-    read = np.concatenate(list(given.read(item, key, {})))  # type: ignore[union-attr]
-    assert read.tobytes() == warp.apply(frames).tobytes()
 
 
 @pytest.mark.slow
