@@ -49,23 +49,17 @@ def test_the_fingerprint_is_of_all_it_holds() -> None:
     assert model(arrays={"means": turned}).fingerprint == model().fingerprint
 
 
-def test_nothing_is_unpickled(tmp_path: Path) -> None:
-    out = io.BytesIO()
+def test_damaged_files_and_what_would_be_unpickled(tmp_path: Path) -> None:
+    folder, out = Folder(str(tmp_path)), io.BytesIO()
     np.savez(out, settings=np.frombuffer(b"{}", np.uint8), evil=np.array([{}], dtype=object))
-    (tmp_path / "m.npz").write_bytes(out.getvalue())
-    with raises(codes.NOT_A_MODEL):
-        load_model(Folder(str(tmp_path)), "m.npz")
+    for data in (b"", b"PK\x03\x04 cut off", b"nonsense", out.getvalue()):
+        (tmp_path / "m.npz").write_bytes(data)
+        with raises(codes.NOT_A_MODEL):
+            load_model(folder, "m.npz")
+    with raises(codes.MISSING_MODEL):
+        load_model(folder, "no.npz")
+    model().save(folder, "m.npz")
+    with raises(families.CHANGED_INPUT):
+        load_model(folder, "m.npz", "0" * 32)
     with pytest.raises(ValueError, match="use numbers or booleans"):
         model(arrays={"x": np.array(["text"])})
-
-
-@pytest.mark.parametrize("data", [b"", b"PK\x03\x04 cut off", b"nonsense"])
-def test_damaged(tmp_path: Path, data: bytes) -> None:
-    (tmp_path / "m.npz").write_bytes(data)
-    with raises(codes.NOT_A_MODEL):
-        load_model(Folder(str(tmp_path)), "m.npz")
-    with raises(codes.MISSING_MODEL):
-        load_model(Folder(str(tmp_path)), "no.npz")
-    model().save(Folder(str(tmp_path)), "m.npz")
-    with raises(families.CHANGED_INPUT):
-        load_model(Folder(str(tmp_path)), "m.npz", "0" * 32)

@@ -49,17 +49,14 @@ def test_most_of_the_bytes_count_and_a_node_takes_its_files_along() -> None:
     mine.gone("n2")
     assert [mine.near(node, two) for node in ("n1", "n2", "n3")] == [1, 0, 0]
     mine.gone("n4")
+    without = held(0)
+    assert not without
+    without.add("n", [("a", 10)])
+    without.done("n", task(("a", 10)), done())
+    assert without.near("n", task(("a", 10))) == 1
 
 
 def test_the_least_recently_used_is_forgotten() -> None:
     mine = held(25)
     mine.add("n", [("a", 10), ("b", 10), ("a", 10), ("c", 10), ("d", 26)])
     assert [mine.near("n", task((name, 10))) for name in "abcd"] == [NEAREST, 1, NEAREST, 1]
-
-
-def test_without_caches_nothing_is_known() -> None:
-    mine = held(0)
-    assert not mine
-    mine.add("n", [("a", 10)])
-    mine.done("n", task(("a", 10)), done())
-    assert mine.near("n", task(("a", 10))) == 1

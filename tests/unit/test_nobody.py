@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import soundfile
 
@@ -36,12 +35,6 @@ def of_table(folder: Path) -> Sequence[str | None]:
     return found
 
 
-def of_parquet(folder: Path) -> Sequence[str | None]:
-    table = {"doc_id": recordings(folder), "path": ["a.wav"] * len(NAMES), "speaker": list(NAMES)}
-    pq.write_table(pa.table(table), folder / "docs.parquet")
-    return read_documents(str(folder / "docs.parquet"))["speaker"].to_pylist()
-
-
 def of_speakers(folder: Path) -> Sequence[str | None]:
     names = recordings(folder)
     (folder / "docs.csv").write_text("doc_id,path\n" + "".join(f"{name},a.wav\n" for name in names))
@@ -51,7 +44,6 @@ def of_speakers(folder: Path) -> Sequence[str | None]:
 
 
 def of_kaldi(folder: Path) -> Sequence[str | None]:
-    """Names have no blanks there."""
     names = recordings(folder)
     (folder / "wav.scp").write_text("".join(f"{name} {folder}/a.wav\n" for name in names))
     said = [who.strip().replace(" ", "_") for who in NAMES]
@@ -77,13 +69,6 @@ def of_lhotse(folder: Path) -> Sequence[str | None]:
     return documents
 
 
-def of_queries(folder: Path) -> Sequence[str | None]:
-    rows = "".join(f"{name},a.wav,{who}\n" for name, who in zip(recordings(folder), NAMES, strict=True))
-    (folder / "queries.csv").write_text(f"query_id,path,speaker\n{rows}")
-    documents = read_documents(str(folder / "a.wav"))
-    return read_queries(str(folder / "queries.csv"), documents)["speaker"].to_pylist()
-
-
 def of_frames(folder: Path) -> Sequence[str | None]:
     table = pd.DataFrame({"query_id": recordings(folder), "path": "a.wav", "speaker": list(NAMES)})
     return [row["speaker"] for row in query_rows(table, None)]  # type: ignore[arg-type]
@@ -91,7 +76,7 @@ def of_frames(folder: Path) -> Sequence[str | None]:
 
 @pytest.mark.parametrize(
     "listed",
-    [of_table, of_parquet, of_speakers, of_kaldi, of_lhotse, of_queries, of_frames],
+    [of_table, of_speakers, of_kaldi, of_lhotse, of_frames],
     ids=lambda one: one.__name__,
 )
 def test_who_is_nobody(listed: Callable[[Path], Sequence[str | None]], tmp_path: Path) -> None:

@@ -45,14 +45,13 @@ CHOICE = lattice([(0, 1, 1, 1.0, 10.0), (0, 1, 2, 2.0, 0.0)], {1: (0.0, 0.0)}, [
 
 def test_scales() -> None:
     for recipe, odds in (
-        (Recipe(), 9.0),
-        (Recipe(acoustic_scale=0.1), 0.0),
+        *((Recipe(), 9.0), (Recipe(acoustic_scale=0.1), 0.0)),
         (Recipe(acoustic_scale=0.1, lm_scale=0), 1.0),
     ):
-        packed = pack(CHOICE, recipe)
-        assert packed.chances[1] / packed.chances[0] == pytest.approx(np.exp(odds))
-    given_as_probabilities = pack(replace(CHOICE, probabilities=True), Recipe(acoustic_scale=0.1, lm_scale=0))
-    assert given_as_probabilities.chances == pytest.approx(pack(CHOICE, Recipe()).chances)
+        chances = pack(CHOICE, recipe).chances
+        assert chances[1] / chances[0] == pytest.approx(np.exp(odds))
+    as_probabilities = pack(replace(CHOICE, probabilities=True), Recipe(acoustic_scale=0.1, lm_scale=0))
+    assert as_probabilities.chances == pytest.approx(pack(CHOICE, Recipe()).chances)
     assert pack(CHOICE, Recipe()).times.tolist() == [0, 70]
 
 
@@ -74,19 +73,13 @@ def test_labels_and_fillers() -> None:
     assert exact.texts == ("", "Yes,", "<sil>", "yes", "-", "um")
 
 
-@pytest.mark.parametrize("mark", ["<eps>", "[laughter]", "[Noise]", "<SIL>", "!sil", "<silence>"])
-def test_marks_of_what_is_no_word(mark: str) -> None:
-    words = [
-        Word("new", 0, 0.3),
-        Word(mark, 0.3, 0.4),
-        Word("york", 0.4, 1),
-        Word("<UNK>", 1, 1.1),
-        Word("city", 1.1, 2),
-    ]
-    packed = pack(transcript("t", words), Recipe())
-    found = places_of([packed], [("new", "york"), ("york", "city"), (mark.strip("<[]>!").casefold(),), ("unk",)], 500)
-    assert {term for term, *_ in found} == {0}
-    assert TermReader(Terms(), Recipe()).alternatives(f"new {mark} york")[0].labels == ("new", "york")
+def test_marks_of_what_is_no_word() -> None:
+    for mark in ("<eps>", "[laughter]", "[Noise]", "<SIL>", "!sil", "<silence>"):
+        words = [Word(text, k, k + 1) for k, text in enumerate(("new", mark, "york", "<UNK>", "city"))]
+        terms = [("new", "york"), ("york", "city"), (mark.strip("<[]>!").casefold(),), ("unk",)]
+        found = places_of([pack(transcript("t", words), Recipe())], terms, 1000)
+        assert {term for term, *_ in found} == {0}, mark
+        assert TermReader(Terms(), Recipe()).alternatives(f"new {mark} york")[0].labels == ("new", "york")
 
 
 def test_different_labels_of_a_lattice_do_not_become_one() -> None:

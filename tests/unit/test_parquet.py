@@ -15,18 +15,10 @@ from swsdist.store import parquet
 
 def slotful(slot: int, rows: int) -> pa.Table:
     """So many candidates of one slot; `last` tells them apart."""
-    columns = {
-        "slot": np.full(rows, slot, np.int32),
-        "query_id": [f"q{slot}"] * rows,
-        "example": np.ones(rows, np.int32),
-        "doc_id": ["d"] * rows,
-        "channel": np.ones(rows, np.int32),
-        "first": np.arange(rows),
-        "last": np.arange(rows),
-        "cost": np.arange(rows) % 97,
-        "scale": np.ones(rows, np.int64),
-    }
-    return pa.Table.from_pydict(columns, schema=CANDIDATES)
+    numbers, ones = np.arange(rows), np.ones(rows, np.int64)
+    columns = {"slot": slot * ones, "query_id": [f"q{slot}"] * rows, "example": ones, "doc_id": ["d"] * rows}
+    columns |= {"channel": ones, "first": numbers, "last": numbers, "cost": numbers % 97, "scale": ones}
+    return pa.Table.from_pydict(columns).cast(CANDIDATES)
 
 
 def test_a_bucket_of_more_rows_than_arrow_puts_into_a_row_group_is_read_whole(tmp_path: Path) -> None:

@@ -15,13 +15,12 @@ def test_slots_are_fixed() -> None:
     assert [slot_of(key) for key in ("", "q1", "ɔ", "a long name of a query")] == [692, 104, 3630, 1332]
 
 
-@pytest.mark.parametrize("buckets", [1, 2, 3, 16, 1000, 4095, 4096])
-def test_buckets_are_ranges_of_slots(buckets: int) -> None:
-    ranges = [slots_of(bucket, buckets) for bucket in range(buckets)]
-    assert [slot for some in ranges for slot in some] == list(range(SLOTS))
-    assert all(slot * buckets // SLOTS == k for k, some in enumerate(ranges) for slot in some)
-    for key in (f"q{k}" for k in range(200)):
-        assert slot_of(key) in ranges[bucket_of(key, buckets)]
+def test_buckets_are_ranges_of_slots() -> None:
+    for buckets in (1, 2, 3, 16, 1000, 4095, 4096):
+        ranges = [slots_of(bucket, buckets) for bucket in range(buckets)]
+        assert [slot for some in ranges for slot in some] == list(range(SLOTS))
+        assert all(slot * buckets // SLOTS == k for k, some in enumerate(ranges) for slot in some)
+        assert all(slot_of(key) in ranges[bucket_of(key, buckets)] for key in (f"q{k}" for k in range(200)))
 
 
 def test_there_are_as_many_buckets_as_rows_ask_for() -> None:

@@ -38,11 +38,9 @@ class Engine:
         if b"bad" in queries["features"].to_pylist():
             raise ValueError("it does not fit the store")
         for unit in UNITS:
-            rows = [
-                dict.fromkeys(CANDIDATES.names, 0)
-                | {"query_id": row["query_id"], "doc_id": unit.shards[0], "cost": len(row["features"])}
-                for row in queries.to_pylist()
-            ]
+            base = dict.fromkeys(CANDIDATES.names, 0) | {"doc_id": unit.shards[0]}
+            asked = queries.to_pylist()
+            rows = [base | {"query_id": row["query_id"], "cost": len(row["features"])} for row in asked]
             yield unit, [pa.Table.from_pylist(rows, CANDIDATES)]
 
 

@@ -79,9 +79,3 @@ def test_enumeration_and_openfst_agree(lattice: Lattice, scales: tuple[float, fl
                 assert posteriors[place] == pytest.approx(posterior, abs=NINE_DIGITS)
                 assert counts[place] == pytest.approx(count, abs=NINE_DIGITS)
                 assert near <= posterior <= count
-
-
-def test_an_unknown_word_occurs_nowhere() -> None:
-    (lattice,) = read_compact("k \n0 1 1 1,2,1_1\n1\n\n")
-    assert phrase_counts(lattice, ["9"]) == phrase_posteriors(lattice, ["9"]) == phrases(lattice, ["9"]) == {}
-    assert phrase_posteriors(lattice, ["1"]) == {(0, 2): 1.0}

@@ -9,7 +9,7 @@ from swsdist.config import config_from_dict
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Context
-from swsdist.pipeline.execution.policy import fit_on, matched, nothing_fits, workers_for
+from swsdist.pipeline.execution.policy import fit_on, matched, workers_for
 from swsdist.stages.search import Search, _settings
 
 GPU, CPU = Needs(1, 2.0, 1.0), Needs(1, 2.0)
@@ -43,12 +43,6 @@ def test_workers_that_are_there_are_matched_with_those_that_are_wanted() -> None
     assert matched([CPU, CPU], [small]) == ([0], [])
     assert matched([small], [CPU]) == ([], [CPU])
     assert matched([GPU], [CPU]) == ([], [CPU]), "a GPU is not held for what needs none"
-
-
-def test_what_does_not_fit_is_told_with_the_largest_node() -> None:
-    told = str(nothing_fits([_node(2, 3), _node(4, 3), _node(1, 64)], Needs(1, 4.0)))
-    assert "needs 1 CPUs and 4 GB, the largest node has 4 CPUs and 3.0 GB" in told
-    assert "needs 1 GPUs, 1 CPUs" in str(nothing_fits([], GPU))
 
 
 def test_a_search_on_either_device_asks_for_both_and_takes_what_it_is_given(tmp_path: Path) -> None:

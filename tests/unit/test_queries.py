@@ -139,8 +139,8 @@ def test_a_recurrence_has_its_longest_query(
     frames = [len(frames_of(recording, *place)) for _, *place in names]
     assert frames[0] <= 150 < frames[1]
     rows = [query(recording, start, end, query_id=name) for name, start, end in names]
-    for given in (Search(**settings), Search(**settings, examples="template")):
-        found = extract(rows, EXTRACTOR, Folder("/"), given)
+    for search in (Search(**settings), Search(**settings, examples="template")):
+        found = extract(rows, EXTRACTOR, Folder("/"), search)
         assert found.examples["query_id"].to_pylist() == ["fits"]
         (refused,) = found.rejected.to_pylist()
         assert (refused["id"], refused["part"], refused["reason"]) == ("longer", 1, "too-long")

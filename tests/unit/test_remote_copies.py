@@ -16,7 +16,6 @@ from swsdist.io.filesystem import Folder, local_file
 
 @pytest.fixture
 def folder(s3: Any, tmp_path: Path) -> Folder:
-    """On S3."""
     return Folder(f"s3://{s3.bucket}/{tmp_path.name}", s3.storage)
 
 

@@ -144,27 +144,18 @@ def test_rows_of_a_key_that_count(tmp_path: Path) -> None:
     assert len(read_dictionary(str(path), None, "folded")["read"]) == 2
     path.write_text(2 * "LEXEME d 1 1.0 0.5 a lex s 0.5\n")
     assert read_rttm(str(path)).lexemes.num_rows == 2
-
-
-def test_two_files_of_frames_with_one_key(tmp_path: Path) -> None:
-    for folder in ("a", "b"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / f"{folder}.scp").write_text("x a.ark:0\n")
+    # Labels of two folders, and two files of frames with one key, are of one name.
+    path.with_suffix(".mlf").write_text('#!MLF!#\n"a/x.lab"\n0 1 a\n.\n"b/x.lab"\n0 1 b\n.\n')
+    with pytest.raises(SwsdistError, match="x"):
+        read_labels(str(path.with_suffix(".mlf")), "2")
+    for name in "ab":
+        (tmp_path / f"{name}.scp").write_text("x a.ark:0\n")
     with pytest.raises(SwsdistError, match="x"):
         find_items(str(tmp_path), "kaldi")
 
 
-def test_labels_of_two_folders(tmp_path: Path) -> None:
-    path = tmp_path / "l.mlf"
-    path.write_text('#!MLF!#\n"a/x.lab"\n0 1 a\n.\n"b/x.lab"\n0 1 b\n.\n')
-    with pytest.raises(SwsdistError, match="x"):
-        read_labels(str(path), "2")
-
-
-@pytest.mark.parametrize(
-    "text", ['{"a": 1, "a": 2}', '[{"b": {"a": 1, "a": 1}}]', "[" * 100_000, '["\\ud800"]', '{"\\udc00": 1}']
-)
-def test_json(text: str) -> None:
-    with pytest.raises(ValueError):
-        parse_json(text)
+def test_json() -> None:
+    for text in ('{"a": 1, "a": 2}', '[{"b": {"a": 1, "a": 1}}]', "[" * 100_000, '["\\ud800"]', '{"\\udc00": 1}'):
+        with pytest.raises(ValueError):
+            parse_json(text)
     assert parse_json(json.dumps({"a": {"a": 1}})) == {"a": {"a": 1}}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pytest
 
 from swsdist.config.search import Search
 from swsdist.core.types import CANDIDATES
@@ -16,23 +15,11 @@ RULES = {"tick": 0.01, "overlap": 0.5, "nbest": 50, "system": "", "statistics": 
 
 def candidates(documents: int, queries: int = 3, each: int = 4) -> pa.Table:
     rng = np.random.default_rng(0)
-    rows = [
-        {
-            "slot": 0,
-            "query_id": f"q{q}",
-            "example": 1,
-            "doc_id": f"d{d}",
-            "channel": 1 + d % 2,
-            "first": 100 * k,
-            "last": 100 * k + 40,
-            "cost": int(rng.integers(1, 10**6)),
-            "scale": 2048 * 40,
-        }
-        for q in range(queries)
-        for d in range(documents)
-        for k in range(each)
-    ]
-    return pa.Table.from_pylist(rows, CANDIDATES)
+    q, d, k = (column.ravel() for column in np.mgrid[:queries, :documents, :each])
+    names = {"query_id": [f"q{n}" for n in q], "doc_id": [f"d{n}" for n in d], "slot": 0 * q, "example": 0 * q + 1}
+    places = {"channel": 1 + d % 2, "first": 100 * k, "last": 100 * k + 40, "scale": 0 * q + 2048 * 40}
+    columns = {**names, **places, "cost": rng.integers(1, 10**6, len(q))}
+    return pa.table({name: columns[name] for name in CANDIDATES.names}).cast(CANDIDATES)
 
 
 def limit_of(seconds: float, of: float, documents: int = 2000) -> int:
@@ -53,19 +40,13 @@ def test_a_sample_has_about_its_share_and_grows_by_documents() -> None:
     assert np.array_equal(in_sample(table.take(pa.array(order)), limit_of(400.0, 4000.0)), small[order])
 
 
-@pytest.mark.parametrize(("seconds", "of"), [(10.0, 10.0), (10.0, 3.0), (1e9, 0.0)])
-def test_a_sample_may_be_everything(seconds: float, of: float) -> None:
-    assert in_sample(candidates(300), limit_of(seconds, of)).all()
-
-
-def test_without_a_first_pass_or_sample_statistics_are_over_everything() -> None:
+def test_a_sample_may_be_everything_or_none_and_has_some_of_long_recordings() -> None:
+    for seconds, of in ((10.0, 10.0), (10.0, 3.0), (1e9, 0.0)):
+        assert in_sample(candidates(300), limit_of(seconds, of)).all()
     counts = {"seconds": 100.0, "documents": 9}
-    assert sample_limit(Search(), counts) is None
-    assert sample_limit(Search(first_pass={"name": "coarse", "sample": 0}), counts) is None
-
-
-def test_a_sample_of_long_recordings_has_some() -> None:
-    """A hundred of ten hours each, of which ten hours are wanted: an eighth, not none of them or one."""
+    for search in (Search(), Search(first_pass={"name": "coarse", "sample": 0})):
+        assert sample_limit(search, counts) is None
+    # A hundred of ten hours each, of which ten hours are wanted: an eighth, not none of them or one.
     assert limit_of(36000.0, 3600000.0, documents=100) == EVERYTHING >> 3
 
 

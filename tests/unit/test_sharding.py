@@ -1,6 +1,5 @@
 """How documents are cut into shards."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,25 +8,19 @@ from swsdist.store.statistics import MOST_DOCUMENTS, cut
 SECONDS = st.lists(st.floats(0, 1000, allow_subnormal=False), max_size=40)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "target", "expected"),
-    [
+def test_by_length_and_by_number() -> None:
+    for seconds, target, expected in (
         ([], 10, []),
-        ([5], 10, [[0]]),
-        ([50], 10, [[0]]),
-        ([4, 4, 4, 4], 8, [[0, 1], [2, 3]]),
-        ([4, 4, 5, 4], 10, [[0, 1, 2], [3]]),
-        ([1, 20, 1], 10, [[0, 1], [2]]),
-        ([0.1] * 10, 0.3, [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]),  # sums that miss 0.3 by a last bit
-    ],
-)
-def test_by_length(seconds: list[float], target: float, expected: list[list[int]]) -> None:
-    assert [list(one) for one in cut(seconds, target)] == expected
-
-
-@pytest.mark.parametrize(
-    ("seconds", "shards", "expected"),
-    [
+        ([5], 10, [1]),
+        ([50], 10, [1]),
+        ([4, 4, 4, 4], 8, [2, 2]),
+        ([4, 4, 5, 4], 10, [3, 1]),
+        ([1, 20, 1], 10, [2, 1]),
+        ([0.1] * 10, 0.3, [3, 3, 3, 1]),  # sums that miss 0.3 by a last bit
+        ([0.1] * (2 * MOST_DOCUMENTS + 5), 3600.0, [MOST_DOCUMENTS, MOST_DOCUMENTS, 5]),
+    ):
+        assert [len(one) for one in cut(seconds, target)] == expected
+    for seconds, shards, expected in (
         ([1] * 6, 3, [2, 2, 2]),
         ([1] * 7, 2, [4, 3]),
         ([1] * 7, 7, [1] * 7),
@@ -38,10 +31,8 @@ def test_by_length(seconds: list[float], target: float, expected: list[list[int]
         ([0] * 5, 2, [1, 4]),  # lengths that nobody could tell
         ([0.1] * 9, 3, [3, 3, 3]),
         ([], 4, []),
-    ],
-)
-def test_by_number(seconds: list[float], shards: int, expected: list[int]) -> None:
-    assert [len(one) for one in cut(seconds, 3600, shards)] == expected
+    ):
+        assert [len(one) for one in cut(seconds, 3600, shards)] == expected
 
 
 @given(seconds=SECONDS, target=st.floats(0.1, 2000), shards=st.none() | st.integers(1, 64))
@@ -59,8 +50,3 @@ def test_a_shard_passes_its_target_by_one_document(seconds: list[float], target:
         lengths = [seconds[k] for k in one]
         assert sum(lengths) >= target * (1 - 1e-6)
         assert sum(lengths[:-1]) < target
-
-
-def test_a_shard_holds_so_many_documents_at_most_however_short() -> None:
-    ranges = cut([0.1] * (2 * MOST_DOCUMENTS + 5), 3600.0)
-    assert [len(one) for one in ranges] == [MOST_DOCUMENTS, MOST_DOCUMENTS, 5]

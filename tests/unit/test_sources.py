@@ -84,18 +84,19 @@ def test_columns_of_a_stream_count_from_its_track() -> None:
 
 
 def test_streams_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(ConfigError, match="no track 'x'"):
-        Search(streams=[{"track": "x"}]).placed(TRACKS)
-    with pytest.raises(ConfigError, match="has 10 columns, not 11"):
-        Search(streams=[{"track": "phones", "columns": [0, 11]}]).placed(TRACKS)
+    for streams, code in (
+        ([{"track": "x"}], "unknown-name"),
+        ([{"track": "phones", "columns": [0, 11]}], "mismatch"),
+        # Whether these meet only the store can tell.
+        ([{"columns": [0, 40]}, {"track": "phones", "normalise": "none"}], "conflicting-options"),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            Search(streams=streams).placed(TRACKS)
+        assert caught.value.code == code
     with pytest.raises(ValueError, match="missing-input"):
         Search(streams=[{"weight": 2}])
     with pytest.raises(ValueError, match="columns of mfcc 5 to 9"):
         Search(streams=[{"track": "mfcc"}, {"track": "mfcc", "columns": [5, 9], "normalise": "none"}])
-    # Whether these meet only the store can tell.
-    mixed = Search(streams=[{"columns": [0, 40]}, {"track": "phones", "normalise": "none"}])
-    with pytest.raises(ConfigError, match="columns 39 to 40 are in two streams"):
-        mixed.placed(TRACKS)
 
 
 def test_statistics_side_by_side() -> None:
@@ -112,16 +113,13 @@ FRAMES = {"path": "frames.npz", "shift": 0.02, "dimension": 2}
 FAST = {"hop_length": 80}
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "told"),
-    [
+def test_the_hop_that_gives_one_shift_is_told() -> None:
+    for first, second, told in (
         (("external", FRAMES), ("mfcc", {}), "give mfcc the option hop_length: 320,"),
         (("mfcc", {"sample_rate": 8000, **FAST}), ("external", FRAMES), "give mfcc the option hop_length: 160,"),
         (("plp", {}), ("mfcc", FAST), "give mfcc the option hop_length: 160,"),
         (("external", {**FRAMES, "shift": "1/7"}), ("mfcc", {}), "set the options of the extractors so,"),
-    ],
-)
-def test_the_hop_that_gives_one_shift_is_told(first: Any, second: Any, told: str) -> None:
-    with raises(families.MISMATCH) as caught:
-        sources_of([Features(name=name, options=options) for name, options in (first, second)])
-    assert told in (caught.value.remedy or "")
+    ):
+        with raises(families.MISMATCH) as caught:
+            sources_of([Features(name=name, options=options) for name, options in (first, second)])
+        assert told in (caught.value.remedy or "")

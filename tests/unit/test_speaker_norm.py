@@ -24,15 +24,8 @@ def places(*rows: tuple[str, int, float, float]) -> pa.Table:
 
 def candidates(scores: list[float], speakers: list[int]) -> pa.Table:
     rows = len(scores)
-    cost = [-round(score * SCALE) for score in scores]
-    columns = {
-        "query_id": ["q"] * rows,
-        "example": [1] * rows,
-        "cost": cost,
-        "scale": [SCALE] * rows,
-        "speaker": speakers,
-    }
-    return pa.table(columns)
+    columns = {"query_id": ["q"] * rows, "example": [1] * rows, "scale": [SCALE] * rows, "speaker": speakers}
+    return pa.table({**columns, "cost": [-round(score * SCALE) for score in scores]})
 
 
 @pytest.mark.parametrize("relevance", [0.5, 16.0, 1e6])

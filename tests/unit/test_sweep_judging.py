@@ -94,21 +94,12 @@ def test_a_way_of_scoring_without_values_of_queries_is_untested(values: dict[str
     assert (found.table.to_pylist()[0]["atwv_low"] is None) == (not values)
 
 
-@pytest.mark.parametrize(
-    ("key", "alike"),
-    [
-        ("queries_from.statistics=ours", True),
-        ("queries_from.hours=0.1", True),
-        ("queries_from.same_speakers=true", True),
-        ("queries_from.speakers=speakers.csv", True),
-        ("queries_from.prefer=[wav, flac]", True),
-        ("speakers=speakers.csv", True),
-        ("queries_from.documents=elsewhere.csv", False),
-        ("references=others.csv", False),
-    ],
-)
-def test_what_normalises_queries_is_nothing_that_is_scored_by(key: str, alike: bool) -> None:
+def test_what_normalises_queries_is_nothing_that_is_scored_by() -> None:
     corpus = {"documents": "d.csv", "queries": "q.csv", "references": "r.csv", "queries_from": {"documents": "e.csv"}}
-    first, second = (config_from_dict({"corpus": corpus, "run": "run"}, ".", sets) for sets in ([], [f"corpus.{key}"]))
-    assert first.corpus != second.corpus
-    assert (scored_by(first) == scored_by(second)) is alike
+    alike = ("statistics=ours", "hours=0.1", "same_speakers=true", "speakers=speakers.csv", "prefer=[wav, flac]")
+    keys = {**{f"queries_from.{key}": True for key in alike}, "speakers=speakers.csv": True}
+    for key, same in (keys | {"queries_from.documents=elsewhere.csv": False, "references=others.csv": False}).items():
+        sets = ([], [f"corpus.{key}"])
+        first, second = (config_from_dict({"corpus": corpus, "run": "run"}, ".", each) for each in sets)
+        assert first.corpus != second.corpus
+        assert (scored_by(first) == scored_by(second)) is same, key

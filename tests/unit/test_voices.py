@@ -58,10 +58,7 @@ def test_documents_of_a_voice_have_its_number(rows: list[dict[str, Any]], tmp_pa
 
 def test_the_order_of_documents_changes_nothing(rows: list[dict[str, Any]]) -> None:
     shuffled = np.random.default_rng(0).permutation(len(rows)).tolist()
-    one, other = (
-        fit_voices(SpooledDocuments([table(rows)]), TICK),
-        fit_voices(SpooledDocuments([table([rows[k] for k in shuffled])]), TICK),
-    )
+    one, other = (fit_voices(SpooledDocuments([table(some)]), TICK) for some in (rows, [rows[k] for k in shuffled]))
     assert len(one) == len(other) == 3
     for a, b in zip(one, other, strict=True):
         assert a.frames == b.frames
@@ -105,17 +102,11 @@ def test_stretches_of_a_long_document(rows: list[dict[str, Any]], tmp_path: Path
     assert voices[100] == [voices[0][0], voices[0][0], voices[1][0]]
 
 
-def test_hours_decide_how_many(rows: list[dict[str, Any]]) -> None:
-    assert [len(fit_voices(SpooledDocuments([table(rows)]), tick)) for tick in (0.01, 0.3, 0.6)] == [1, 1, 2]
-
-
-def test_channels_of_a_recording_come_in_any_order() -> None:
-    rows = [document(k, frames_of(k % 3, 30, k)) | {"doc_id": "d", "channel": k + 1, "sha256": "s"} for k in range(100)]
-    one, other = (
-        fit_voices(SpooledDocuments([table(rows)]), TICK),
-        fit_voices(SpooledDocuments([table(rows[::-1])]), TICK),
-    )
+def test_channels_of_a_recording_come_in_any_order_and_hours_decide_how_many(rows: list[dict[str, Any]]) -> None:
+    channels = [row | {"doc_id": "d", "channel": k + 1, "sha256": "s"} for k, row in enumerate(rows)]
+    one, other = (fit_voices(SpooledDocuments([table(some)]), TICK) for some in (channels, channels[::-1]))
     assert [group.mean.tobytes() for group in one] == [group.mean.tobytes() for group in other]
+    assert [len(fit_voices(SpooledDocuments([table(rows)]), tick)) for tick in (0.01, 0.3, 0.6)] == [1, 1, 2]
 
 
 def test_equal_documents_are_one_voice_and_empty_ones_have_none(tmp_path: Path) -> None:
