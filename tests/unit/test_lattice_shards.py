@@ -13,8 +13,6 @@ import pytest
 from swsdist.io.filesystem import Folder
 from swsdist.lattices.lattice import Word, transcript
 from swsdist.lattices.packed import Packed, Recipe, pack
-from swsdist.methods.lattice.automaton import Written, automaton, possible
-from swsdist.methods.lattice.search import places_in
 from swsdist.store import lattice_shards
 from swsdist.store.lattice_shards import (
     LatticeShardWriter,
@@ -29,7 +27,7 @@ from swsdist.store.maintaining import check, forget
 from swsdist.store.manifest import File
 from swsdist.store.reading import Store
 from tests.support.lattice_stores import chain, store_of
-from tests.support.lattices import lattice, places_of
+from tests.support.lattices import lattice
 
 TEXTS = ["a b c", "b b", "", "c a", "a a a b"]
 
@@ -104,25 +102,6 @@ def test_postings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = np.array([False, True, False, False, True])
     assert [first for first, _ in read_lattices(folder, files, chosen)] == [1, 4]
     assert list(read_lattices(folder, files, np.zeros(5, bool))) == []
-
-
-def test_the_search_of_what_was_written(tmp_path: Path) -> None:
-    folder, packed = Folder(str(tmp_path)), documents()
-    files = write(folder, packed)
-    numbers = postings_of(folder, files).numbers
-    terms = [("a",), ("b", "c"), ("a", "a"), ("b", "b")]
-    sequences = possible([Written(k, term, 1.0, False) for k, term in enumerate(terms)], numbers)
-    machine = automaton(sequences, numbers, len(numbers) + 1)
-    ((_, group),) = read_lattices(folder, files)
-    expected = places_of(packed, terms)
-    chosen = np.array([True, True, True, True, False])
-    for live in (None, chosen):
-        places = places_in(group, machine, 1 << 30, 1e-9, live)
-        *keys, posterior = (column.tolist() for column in places)
-        ours = dict(zip(zip(*keys, strict=True), posterior, strict=True))
-        kept = {key: value for key, value in expected.items() if live is None or live[key[1]]}
-        assert ours == pytest.approx(kept, rel=1e-6)
-        assert len(kept) > 3
 
 
 def test_empty_documents_have_a_row_and_a_shard_that_is_given_up_leaves_nothing(tmp_path: Path) -> None:

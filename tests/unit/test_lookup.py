@@ -113,11 +113,6 @@ def test_both_forms_are_the_recurrence_of_the_definition(one: Case) -> None:
     assert np.array_equal(one.minima(plain=False), expected)
 
 
-def test_documents_may_be_searched_apart() -> None:
-    one = CASES[2]
-    assert np.array_equal(one.minima(False, tuple(one.starts[1:].tolist())), one.minima(False))
-
-
 def prepared(distance: Distance, values: np.ndarray, side: Side) -> np.ndarray:
     return distance.prepare(values, np.zeros(values.shape[1]), np.ones(values.shape[1]), side).frames
 

@@ -52,14 +52,6 @@ def test_streams_merge_as_one_table_would(rows: int, monkeypatch) -> None:
     assert rows > 2 or len(blocks) > 3
 
 
-def test_small_blocks_give_the_same_values(monkeypatch) -> None:
-    for point in (example_point(), example_point("kwseval"), example_point("quesst")):
-        wanted = values(merge_tables([measure_parts(example(), point)]), point)
-        with monkeypatch.context() as small:
-            small.setattr(merging, "ROWS", 3)
-            assert values(merge_tables([measure_parts(example(), point)]), point) == wanted
-
-
 def test_what_is_no_part_table_is_refused() -> None:
     twice = pa.table([[1.0, 1.0], [2, 2], [0, 1]], schema=SCHEMA)
     with raises(families.DUPLICATE_NAME, where="events"):

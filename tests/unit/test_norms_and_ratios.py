@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
-from swsdist.calibrate.procedure import Procedure, check_steps, decide, fit_procedure, make_steps
+from swsdist.calibrate.procedure import Procedure, check_steps, fit_procedure, make_steps
 from swsdist.calibrate.statistics import (
     BINS,
     CostSums,
@@ -30,11 +30,8 @@ from swsdist.calibrate.steps.llr import _COVARIATES, Covariate
 from swsdist.calibrate.steps.norms import ALL, COHORT, cohort_of, cohort_sums, cohort_table, deviation_of, mode_of
 from swsdist.config.model import Calibrate
 from swsdist.core.codes import families
-from swsdist.core.codes import score as codes
 from swsdist.core.types import CANDIDATES, DETECTIONS, REFERENCES, TRIALS
 from swsdist.kernels.regression import logarithm
-from swsdist.score.measures.curve import Counts
-from swsdist.score.measures.twv import atwv, mtwv, twv_curve
 from swsdist.score.trials import document_trials
 from swsdist.testing.conformance.calibration import lists, statistics_of
 from tests.support.coded import raises
@@ -99,16 +96,6 @@ def test_m_norm_by_hand() -> None:
     # Of one candidate the mode is its bin.
     assert mode_of(np.array([7]), np.array([3])) == 7.5 / BINS
     assert deviation_of(np.array([7]), np.array([3]), 7.5 / BINS, "better") == 0.0
-
-
-def test_power_before_sto_is_normalisation_with_gamma() -> None:
-    given = [0.9, 0.4, 0.1, 0.0]
-    raised = step("power", gamma=0.5).apply(detections({"q": given}), None, None, None)
-    assert np.allclose(raised, np.sqrt(given), rtol=1e-14)
-    normalised = step("sto").apply(detections({"q": raised.tolist()}), None, None, POINT)
-    assert np.allclose(normalised, np.sqrt(given) / np.sqrt(given).sum(), rtol=1e-12)
-    with raises(codes.NOT_PROBABILITIES):
-        step("power", gamma=0.5).apply(detections({"q": [2.0]}), None, None, None)
 
 
 def places(rows: list[tuple[str, str, float, float]]) -> pa.Table:
@@ -277,29 +264,6 @@ def test_the_rising_curve_is_isotonic_regression() -> None:
     both = made.apply(aligned(), made.average([fitted, other]), None, POINT)
     mean = (curved + made.apply(aligned(), other, None, POINT)) / 2
     assert np.allclose(both[there], mean[there])
-
-
-@pytest.mark.parametrize("beta", [0.5, 2.0, 9.0, 30.0])
-def test_the_rising_curve_decides_best_at_every_beta(beta: float) -> None:
-    """On what it was fitted on, at one beta, its ratios have at ln of any other the greatest TWV there is."""
-    rng = np.random.default_rng(2)
-    rows: list[dict[str, Any]] = []
-    rest = {**dict.fromkeys(TRIALS.names), "doc_id": "d", "channel": 1, "start": 0.0, "end": 0.5}
-    for k in range(3000):
-        hit = k % 9 == 0
-        true = {"ref_start": 0.0, "ref_end": 0.5} if hit else {}
-        rows.append({**rest, "query_id": f"q{k % 7}", "score": float(rng.normal(1.5 if hit else 0.0)), **true})
-    table = pa.Table.from_pylist(rows, TRIALS)
-    made = step("llr", curve="rising")
-    point = TwvParameters(trials=5000, beta=9.0)
-    ratios = made.apply(table, made.fit([made.gather(table, None, point)], point), None, point)
-    place = table.schema.get_field_index("score")
-    decided = table.set_column(place, table.schema.field(place), pa.array(ratios))
-    decided = decide(decided, (math.log(beta),))
-    actual = atwv(Counts.of(decided), trials=5000, beta=beta).twv
-    greatest = mtwv(twv_curve(Counts.of(table), trials=5000, beta=beta)).twv
-    # But for the two trials that are added: a hit is one of 334.
-    assert greatest - 0.004 <= actual <= greatest + 1e-12
 
 
 def test_at_prior_decides_as_the_bayes_threshold() -> None:

@@ -21,17 +21,6 @@ def slotful(slot: int, rows: int) -> pa.Table:
     return pa.Table.from_pydict(columns).cast(CANDIDATES)
 
 
-def test_a_bucket_of_more_rows_than_arrow_puts_into_a_row_group_is_read_whole(tmp_path: Path) -> None:
-    """Arrow cuts at 2^20 rows by itself: a bucket's candidates were lost, and the next buckets were mixed up."""
-    folder = Folder(str(tmp_path))
-    sizes = {2: 3, 5: (1 << 20) + 5, 9: 4}
-    parquet.publish(folder, "c.parquet", (slotful(*one) for one in sizes.items()), CANDIDATES)
-    for slot, rows in sizes.items():
-        found = parquet.in_slots(folder, "c.parquet", range(slot, slot + 1))
-        assert found["slot"].unique().to_pylist() == [slot]
-        assert np.array_equal(found["last"].to_numpy(), np.arange(rows))
-
-
 def test_a_table_that_is_too_large_for_a_row_group_is_cut_and_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,15 +89,6 @@ def test_a_mistake_of_one_is_nobody_elses() -> None:
             asked[2].result()
 
 
-def test_who_leaves_keeps_nobody_from_the_rest() -> None:
-    passes, engine = Passes("store"), Engine()
-    engine.may_begin.set()
-    leaving = passes.search(engine.search, examples("leaving"))
-    assert next(leaving)[0] == UNITS[0]
-    leaving.close()
-    assert found(passes, engine.search, examples("w")) == expected("w", cost=0)
-
-
 def test_the_end_is_told_to_those_that_wait() -> None:
     passes, engine = Passes("store"), Engine()
     with ThreadPoolExecutor(9) as people:

@@ -16,14 +16,13 @@ from commands import expecting, in_this_process
 import swsdist
 from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
-from swsdist.core.errors import DataError
-from swsdist.features.extractors import create, from_recipe, identity, recipe, recipe_fingerprint
+from swsdist.features.extractors import create
 from swsdist.features.interface import columns_of, kind_of
 from swsdist.features.phnrec.extractor import Phnrec
 from swsdist.features.phnrec.network import Net, fexp, softmax
 from swsdist.features.phnrec.transcribe import decode
 from swsdist.features.phnrec.weights import Weights, read_recogniser
-from swsdist.io.frames.htk import decoded, header, read_mlf, write_parameters
+from swsdist.io.frames.htk import read_mlf
 from swsdist.testing.synthesis.recogniser import PHONES, make_recogniser, write_recogniser
 from tests.support.coded import raises
 
@@ -108,30 +107,6 @@ def test_options(folder: Path) -> None:
     assert states[:4] == ("a.1", "a.2", "a.3", "b.1")
 
 
-def test_the_mean_of_a_recording_counts_where_the_folder_says_so(folder: Path, tmp_path: Path) -> None:
-    make_recogniser(str(tmp_path / "wide"), wide=True)
-    places = folder, tmp_path / "wide"
-    narrow, wide = (Phnrec(weights=str(place), values="logits") for place in places)
-    assert (narrow.context, wide.context) == (None, 15)
-    assert narrow.extract(noise()) == pytest.approx(narrow.extract(3 * noise()), abs=1e-2)
-    assert np.abs(wide.extract(noise(2, 16000)) - wide.extract(3 * noise(2, 16000))).max() > 0.03
-
-
-def test_an_identity_is_of_what_the_files_hold(folder: Path, tmp_path: Path) -> None:
-    one = create("phnrec", {"weights": str(folder)})
-    moved = tmp_path / "moved"
-    shutil.copytree(folder, moved)
-    other = create("phnrec", {"weights": str(moved)})
-    assert identity(one) == identity(other)
-    assert str(folder) not in str(identity(one))
-    assert recipe(one)["paths"] == {"weights": str(folder)}
-    assert from_recipe(recipe(other)).describe() == other.describe()
-    make_recogniser(str(moved), seed=1)
-    changed = create("phnrec", {"weights": str(moved)})
-    assert changed is not other
-    assert recipe_fingerprint(identity(changed)) != recipe_fingerprint(identity(one))
-
-
 def test_damaged_folders(tmp_path: Path) -> None:
     wrong = families.UNUSABLE_MODEL
     cases: list[tuple[str, str | None, Any, dict[str, Any]]] = [
@@ -204,18 +179,3 @@ def test_strings_in_python_and_as_files(folder: Path, tmp_path: Path) -> None:
     told = command("phones", folder, speech, "--out", tmp_path / "rest.ctm", code=4)
     assert "three" in told.err
     assert "of 2 of 3 documents" in told.out
-
-
-def test_parameter_files(tmp_path: Path) -> None:
-    frames = np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32)
-    write_parameters(frames, 0.01, tmp_path / "x.htk")
-    data = (tmp_path / "x.htk").read_bytes()
-    assert np.array_equal(decoded("x", data), frames)
-    assert (header("x", data).shift, header("x", data).kind) == (0.01, 9)
-    with pytest.raises(DataError, match="94 bytes, and by its header 96"):
-        decoded("x", data[:-2])
-    with pytest.raises(DataError, match="at most 8191"):
-        write_parameters(np.zeros((1, 9000)), 0.01, tmp_path / "y.htk")
-    (tmp_path / "x.mlf").write_text('#!MLF!#\n"*/a.rec"\n0 100 a b c d\n.\n')
-    with pytest.raises(DataError, match="is not a label"):
-        read_mlf(tmp_path / "x.mlf")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import pickle
 import re
-import time
 from pathlib import Path
 
 import pytest
@@ -14,12 +13,7 @@ from swsdist.accounts.journal import Journal
 from swsdist.core import text as redaction
 from swsdist.core.errors import StorageError, UserError
 from swsdist.core.text import redacted, remember, shown
-from swsdist.io.failures import explain
 from swsdist.io.filesystem import Folder, is_remote
-from swsdist.pipeline.chain_run import Outcome
-from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.operation.monitor import EventLog, RunMonitor
-from swsdist.pipeline.operation.progress import Progress
 
 SIGNED = "https://b.s3.amazonaws.com/k?X-Amz-Algorithm=A&X-Amz-Credential=AKIA%2F1&X-Amz-Security-Token=t%2F2&X-Amz-Signature=0a1b"
 
@@ -85,29 +79,3 @@ def test_errors_and_journals(tmp_path: Path) -> None:
     (text,) = (path.read_text() for path in (tmp_path / "accounts").iterdir())
     assert "hush" not in text
     assert "Traceback: ***" in [json.loads(line).get("traceback") for line in text.splitlines()]
-
-
-def test_an_endpoint_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """botocore tells the whole url that it could not reach."""
-    from botocore.exceptions import EndpointConnectionError
-
-    told = explain(EndpointConnectionError(endpoint_url="http://me:hush@localhost:9/b"), "s3://b/x")
-    assert told is not None
-    assert "hush" not in str(told)
-    assert "localhost:9" in str(told)
-
-
-def test_events_and_what_a_run_says_of_itself(tmp_path: Path) -> None:
-    """A message may be a library's."""
-    log = EventLog(Folder(str(tmp_path)), "token")
-    log.open()
-    signed = "https://s3.example/b/x.wav?X-Amz-Signature=0123456789"
-    told = log.add("task-retried", stage="index", task="1", label="x", attempt=1, message=f"cannot read {signed}")
-    log.flush()
-    (file,) = (tmp_path / "events").iterdir()
-    assert json.loads(file.read_text()) == told
-    assert told["message"] == "cannot read https://s3.example/b/x.wav?X-Amz-Signature=***"
-    watch = RunMonitor(Outcome(Ledger(Folder(str(tmp_path))), {}, time.time()), Progress())
-    watch._open()
-    watch.finish("stopped", f"cannot read {signed}")
-    assert json.loads((tmp_path / "status.json").read_text())["message"].endswith("X-Amz-Signature=***")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -130,17 +129,6 @@ def test_an_outage_does_not_multiply_requests(
     assert proxy.requests["GET"] == 2
 
 
-@pytest.mark.slow
-def test_an_outage_uses_up_botocore_s_budget(s3: Any, tmp_path: Path, proxy: FaultProxy) -> None:
-    """Of 160 repetitions that 40 requests could have, it allows 100."""
-    folder = Folder(f"s3://{s3.bucket}/{tmp_path.name}", {**s3.storage, "endpoint_url": proxy.endpoint})
-    proxy.faults = [Fault("500")]
-    for _ in range(40):
-        with pytest.raises(StorageError):
-            folder.read_bytes("x")
-    assert 50 < proxy.requests["GET"] <= 140
-
-
 def test_credentials_in_a_file_that_is_renewed(
     s3: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proxy: FaultProxy
 ) -> None:
@@ -167,21 +155,6 @@ def test_credentials_in_a_file_that_is_renewed(
         assert tried == [1, 2]
     assert folder.read_bytes("x") == DATA
     assert tried == [1, 2]
-
-
-def test_rules_in_a_file(s3: Any, tmp_path: Path) -> None:
-    """They are read again when they change."""
-    rules = tmp_path / "rules.json"
-    rules.write_text('[{"kind": "cut", "verbs": ["GET"], "last": 1}]')
-    with FaultProxy(s3.endpoint, rules=rules) as proxy:
-        folder = Folder(f"s3://{s3.bucket}/{tmp_path.name}", {**s3.storage, "endpoint_url": proxy.endpoint})
-        folder.write_bytes("x", DATA)
-        assert hashlib.sha256(folder.read_bytes("x")).digest() == hashlib.sha256(DATA).digest()
-        rules.write_text('[{"kind": "503", "verbs": ["GET"], "last": 1, "seconds": 0}]')
-        assert folder.read_bytes("x") == DATA
-        assert proxy.done == {"cut": 1, "503": 1}
-    with pytest.raises(ValueError, match="is no kind of fault"):
-        Fault("nonsense")
 
 
 def test_uploads_in_parts(folder: Folder, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -12,14 +11,12 @@ from swsdist.core.codes import families
 from swsdist.core.codes import score as codes
 from swsdist.core.types import TRIALS
 from swsdist.score.compare.paired import decided_at
-from swsdist.score.measures.curve import Counts, Curve, Ranking
+from swsdist.score.measures.curve import Ranking
 from swsdist.score.measures.retrieval import (
     RETRIEVAL,
-    equal_error_of,
     means,
     per_query,
 )
-from swsdist.score.measures.twv import twv_curve
 from swsdist.score.trials import document_trials
 from tests.support.coded import raises
 
@@ -106,44 +103,8 @@ def test_undecided_detections() -> None:
     assert means(per_query(trials([*LIST, ("c", 0.1, None, False)])))["mean_precision"] == 0.5
 
 
-def test_equal_error_rates_by_hand() -> None:
-    curve = twv_curve(Counts.of(trials(LIST)), trials=6, beta=1.0)
-    # Pmiss and Pfa at 0.5 and 0.6: the line between them has both equal at 4/9 of its way.
-    assert (curve.pmiss[0], curve.pfa[0]) == (pytest.approx(1 / 6), pytest.approx((1 / 5 + 2 / 3) / 2))
-    assert (curve.pmiss[1], curve.pfa[1]) == (pytest.approx(2 / 3), pytest.approx(1 / 3))
-    assert equal_error_of([curve]) == pytest.approx(7 / 18)
-
-    def rate(rows: Rows, many: int, **more: bool) -> float | None:
-        return equal_error_of([twv_curve(Counts.of(trials(rows)), trials=many, beta=1.0, **more)])
-
-    # A list that is too short: from (0, 1) in a straight line to (1/2, 1/10).
-    short: Rows = [("a", 0.5, None, True), ("a", None, None, True), ("a", 0.4, None, False)]
-    assert rate(short, 12) == pytest.approx(1 / 2.8)
-    assert rate([("a", None, None, True)], 12) == 0.5
-    assert rate([("a", 0.5, None, True)], 12) == 0.0
-    assert rate([("a", 0.5, None, False), ("a", None, None, True)], 2, reject_all=False) == 1
-    through = Curve(np.array([1.0, 2.0]), np.array([0.25, 1.0]), np.array([0.25, 0.0]), np.zeros(2))
-    assert equal_error_of([through]) == 0.25
-
-
 _COLUMNS = {"query_id": ["q", "q", "q", "p"], "doc_id": ["d", "d", "e", "d"], "channel": pa.array([1] * 4, pa.int32())}
 SPANS = pa.table({**_COLUMNS, "start": [5.0, 1.0, 2.0, 3.0], "end": [6.0, 2.0, 3.0, 4.0]})
-
-
-def test_document_trials_by_hand() -> None:
-    detections = SPANS.append_column("score", pa.array([0.5, 0.75, 0.25, 0.5])).append_column(
-        "decision", pa.array([True, False, True, None])
-    )
-    references = SPANS.slice(0, 2)
-    found = document_trials(detections, pa.concat_tables([references, SPANS.slice(3).set_column(1, "doc_id", [["f"]])]))
-    assert found.schema == TRIALS
-    rows = [tuple(row.values()) for row in found.to_pylist()]
-    assert rows == [
-        ("p", "d", 1, 3.0, 4.0, 0.5, None, None, None),
-        ("p", "f", 1, None, None, None, None, 3.0, 4.0),
-        ("q", "d", 1, 1.0, 2.0, 0.75, False, 1.0, 2.0),
-        ("q", "e", 1, 2.0, 3.0, 0.25, True, None, None),
-    ]
 
 
 def test_a_yes_wins_among_equal_scores() -> None:

@@ -96,14 +96,6 @@ def test_a_threshold_for_each_query_is_no_oddity(found: list[tuple[str, int]], o
     assert not (reversible and informed)
 
 
-def test_repeated_detections_are_told() -> None:
-    twice = {name: [*column, column[0], column[0]] for name, column in FOUND.items()}
-    task = make_task(TRUE, total_seconds=1000.0)
-    evaluate(task, make_system(twice))
-    (told,) = [n for n in task.notices.entries.values() if n.code is evaluation_codes.DUPLICATE_DETECTIONS]
-    assert (told.count, "query a, document x, 1.1 to 1.6 s" in told.first) == (2, True)
-
-
 def excerpt(file: str, start: float, duration: float) -> dict:
     return {"file": file, "channel": 1, "start": start, "duration": duration, "source_type": "cts", "language": None}
 

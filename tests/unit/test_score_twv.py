@@ -44,22 +44,6 @@ LIST: Rows = [
 ]
 
 
-def test_values_by_hand() -> None:
-    counts = Counts.of(trials(LIST))
-    curve = twv_curve(counts, trials=12, beta=2.0)
-    assert curve.threshold.tolist() == [0.5, 0.7, 0.9, 0.9]
-    assert curve.pmiss.tolist() == [0.25, 0.75, 0.75, 1.0]
-    assert curve.pfa == pytest.approx([(1 / 10 + 1 / 11) / 2, 1 / 22, 0, 0], abs=1e-15)
-    assert curve.twv == pytest.approx([0.75 - 21 / 110, 0.25 - 1 / 11, 0.25, 0.0], abs=1e-15)
-    assert mtwv(curve) == (curve.twv[0], 0.25, curve.pfa[0], 0.5)
-    assert atwv(counts, trials=12, beta=2.0) == pytest.approx((0.25 - 21 / 110, 0.75, 21 / 220, None), abs=1e-15)
-    rows = per_term(trials(LIST), trials=12, beta=2.0).to_pylist()
-    assert [tuple(row.values())[:5] for row in rows] == [("a", 2, 1, 1, 1), ("b", 1, 0, 1, 1), ("c", 0, 0, 1, 0)]
-    assert [row["twv"] for row in rows] == [pytest.approx(0.3), pytest.approx(-2 / 11), None]
-    assert [row["best_threshold"] for row in rows] == [0.9, 0.5, None]
-    assert [row["best_twv"] for row in rows] == [0.5, pytest.approx(9 / 11), None]
-
-
 def test_the_lowest_threshold_of_equal_maxima() -> None:
     rows: Rows = [("a", 0.9, True, True), ("a", 0.8, True, False), ("a", 0.7, True, True), ("a", None, None, True)]
     # beta / (N - 3) = 1 / 3: what the false alarm costs, the second hit brings.

@@ -45,15 +45,6 @@ def test_moments_are_the_speaker_s_and_a_part_of_the_whole(relevance: float) -> 
         assert found[speakers == speaker] == pytest.approx(expected, abs=1e-5)
 
 
-def test_of_one_speaker_it_is_q_norm() -> None:
-    scores = np.array([0.5, 1.25, -3.0, 2.0])
-    table = candidates(scores.tolist(), [0] * 4)
-    known = {"cost-sums": CostSums().of(table), "speaker-cost-sums": SpeakerCostSums().of(table)}
-    listed = table.append_column("score", pa.array(scores))
-    one, other = (make_steps([name], {})[0].apply(listed, None, known, None) for name in ("speaker-norm", "q-norm"))
-    assert one == pytest.approx(other, abs=1e-12)
-
-
 def test_who_speaks() -> None:
     named = [("a", 1, "eva"), ("a", 2, "ada"), ("b", 1, None), ("c", 1, "eva")]
     who = Speakers(

@@ -128,27 +128,6 @@ def test_documents_of_a_shard_are_a_row_group_of_their_own(store: Store) -> None
     assert again.shard(second) == again.shards[1]
 
 
-def test_channels_are_documents_of_their_own(tmp_path: Path) -> None:
-    path = tmp_path / "two.wav"
-    left, right = noise(1, 1), noise(2, 1)
-    soundfile.write(path, np.stack([left, right], axis=1), RATE, subtype="FLOAT")
-    store = make_store(tmp_path / "store", [[corpus_row("d", str(path)), corpus_row("d", str(path), channel=2)]])
-    assert same_frames(store.features("d"), left)
-    assert same_frames(store.features("d", 2), right)
-    assert list(check(store)) == []
-
-
-def test_statistics_of_speakers_and_collection(store: Store, sounds: dict[str, np.ndarray]) -> None:
-    found = store.statistics()
-    assert set(found) == {("collection", ""), ("speaker", "even")}
-    everything = np.concatenate(list(sounds.values())).astype(float)
-    even = np.concatenate([sounds["d0"], sounds["d2"], sounds["d4"]]).astype(float)
-    for scope, values in ((("collection", ""), everything), (("speaker", "even"), even)):
-        assert found[scope].frames == len(values)
-        assert np.allclose(found[scope].mean, [values.mean(), -values.mean()], atol=1e-9)
-        assert np.allclose(found[scope].variance, values.var(), rtol=1e-9)
-
-
 def test_statistics_are_frozen(store: Store) -> None:
     """A state that follows keeps what is known, and adds new speakers only."""
     before = store.statistics()
@@ -162,16 +141,6 @@ def test_statistics_are_frozen(store: Store) -> None:
     for scope, value in before.items():
         assert after[scope].mean.tobytes() == value.mean.tobytes()
     assert after["speaker", "odd"].frames == 200 + 400
-
-
-def test_a_reader_keeps_its_state(store: Store) -> None:
-    rows = store.documents().to_pylist()[:1]
-    state = store.manifest
-    table = pa.Table.from_pylist(rows, DOCUMENTS)
-    commit(store.folder, made(table), 0.01, state.shards[:1], store.rejected())
-    assert store.documents().num_rows == 5
-    assert Store(store.folder).documents().num_rows == 1
-    assert Store(store.folder, state).documents().num_rows == 5
 
 
 def test_the_same_documents_give_the_same_bytes(tmp_path: Path, store: Store) -> None:
@@ -198,17 +167,6 @@ def test_rows_and_row_groups_are_bounded(tmp_path: Path, monkeypatch: pytest.Mon
     assert [block.first_frame for block in store.blocks(store.manifest.shards[0].name, {("d0", 1)})] == [0, 4096, 8192]
     assert same_frames(store.features("d0"), noise(0, 100))
     assert list(check(store)) == []
-
-
-def test_a_plain_reader_needs_only_pyarrow(store: Store, sounds: dict[str, np.ndarray]) -> None:
-    """As docs/ tells it: manifest, documents table, rows of the shard, bytes."""
-    root = Path(store.folder.root)
-    manifest = json.loads((root / "manifest.json").read_text())
-    documents = pq.read_table(root / manifest["tracks"][0]["documents"]).to_pylist()
-    row = next(row for row in documents if row["doc_id"] == "d3")
-    frames = [r for r in pq.read_table(root / row["shard"]).to_pylist() if (r["doc_id"], r["channel"]) == ("d3", 1)]
-    blob = b"".join(r["features"] for r in frames)
-    assert same_frames(np.frombuffer(blob, "<f4").reshape(-1, manifest["tracks"][0]["dimension"]), sounds["d3"])
 
 
 def test_a_document_that_is_rejected_midway(tmp_path: Path) -> None:
@@ -407,31 +365,6 @@ def test_compact_holds_few_bytes_of_a_document(tmp_path: Path) -> None:
             tracemalloc.stop()
 
     assert (peak(1200) - peak(200)) / 1000 < 1500
-
-
-def test_documents_stand_in_the_order_of_rows(tmp_path: Path) -> None:
-    rows = [corpus_row(name, write_wav(tmp_path / f"{name}.wav", noise(k, 1))) for k, name in enumerate("zyxabc")]
-    store = make_store(tmp_path / "store", [rows[:3], rows[3:]])
-    for _ in range(2):
-        in_table = [(row["shard"], row["doc_id"]) for row in store.documents().to_pylist()]
-        in_shards = [
-            (shard.name, block.doc_id) for shard in store.manifest.shards for block in store.blocks(shard.name)
-        ]
-        assert in_table == in_shards
-        compact(store.folder, 1.0)
-        store = Store(store.folder)
-
-
-def test_a_writer_that_fails_publishes_nothing(tmp_path: Path) -> None:
-    class Fails(Counter):
-        def extract(self, samples: np.ndarray) -> np.ndarray:
-            raise RuntimeError("a bug of an extractor")
-
-    folder = Folder(str(tmp_path / "store"))
-    row = corpus_row("d", write_wav(tmp_path / "d.wav", noise(0, 1)))
-    with pytest.raises(RuntimeError, match="a bug"):
-        write_tracks(folder, "0" * 32, [row], Fails())
-    assert folder.listing() == {}
 
 
 def test_frames_are_little_endian_and_bear_no_statistics(tmp_path: Path) -> None:

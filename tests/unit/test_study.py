@@ -6,7 +6,6 @@ import json
 import math
 import re
 from dataclasses import replace
-from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -15,17 +14,11 @@ import pytest
 
 from swsdist.calibrate.rescoring import ALPHAS, Rescoring, Study, StudyEntry, study
 from swsdist.calibrate.steps.by_term import Thresholding
-from swsdist.chains.sweep.reading import read_sweep
-from swsdist.chains.sweep.sweep import sweep_lists
 from swsdist.core.codes import families
 from swsdist.core.codes import score as calibrate_codes
 from swsdist.core.codes import score as score_codes
 from swsdist.core.types import TRIALS
-from swsdist.evaluation.calibration import CalibrationRequest, calibrate
-from swsdist.evaluation.evaluate import evaluate
-from swsdist.evaluation.reading import protocol_for, read_task
-from swsdist.evaluation.scoring_task import make_system, named_paths, read_system
-from swsdist.io.notices import Notices
+from swsdist.evaluation.scoring_task import named_paths
 from swsdist.report.plots.curves import Axes, Series, bars_svg, dots_svg, lines_svg
 from swsdist.report.plots.svg import side_by_side
 from swsdist.report.study import captioned_figures, figures, study_files, study_json, study_tables, text_lines
@@ -79,44 +72,6 @@ def test_values_are_those_of_deciding_and_scoring(three: Study) -> None:
         assert one.atwv["oracle-kst"] == atwv(Counts.of(oracle), trials=TRIALS_N, beta=BETA).twv
         assert one.over_terms.t == paired_t(one.values["kst"], one.values["sto"])
         assert one.over_terms.wilcoxon == wilcoxon(one.values["kst"], one.values["sto"])
-
-
-ECF = """<ecf source_signal_duration="{0}" language="x" version="1">
-<excerpt audio_filename="d.sph" channel="1" tbeg="0" dur="{0}" source_type="bnews"/></ecf>"""
-
-
-@pytest.mark.parametrize("protocol", ["openkws13", "sws2013"])
-@pytest.mark.parametrize("high", [1.0, 3.0])
-def test_a_list_is_studied_as_it_is_calibrated_and_scored(tmp_path: Path, protocol: str, high: float) -> None:
-    """Also where it holds what lies outside of the ECF and is not scored: S(w) is over the list as it was given."""
-    rng = np.random.default_rng(4)
-    rows, true = ["query_id,doc_id,start,end,score"], ["query_id,doc_id,start,end"]
-    for query in range(12):
-        for k in range(40):
-            hit = rng.random() < 0.3
-            score = min(1.0, 0.4 * hit + 0.6 * rng.random()) * high
-            place = f"q{query},{'d' if k < 25 else 'elsewhere'},{10 * k},{10 * k + 1}"
-            rows.append(f"{place},{score:.6f}")
-            true += [place] if hit and k < 25 else []
-    files = {"list.csv": rows, "refs.csv": true, "ecf.xml": ECF.format(400).splitlines()}
-    for name, lines in files.items():
-        (tmp_path / name).write_text("\n".join(lines) + "\n")
-    ecf, references, path = (f"{tmp_path}/{name}" for name in ("ecf.xml", "refs.csv", "list.csv"))
-    section = {"ecf": ecf, "references": references, "systems": {"mine": path}}
-    sweep = {"lists": {"protocol": protocol, "tasks": {"one": section}}, "measures": ["atwv"]}
-    (tmp_path / "sweep.json").write_text(json.dumps({**sweep, "points": {"list": [{"calibrate.steps": ["kst"]}]}}))
-    _, (found,), _ = sweep_lists(read_sweep(tmp_path / "sweep.json"), Notices())
-    rules = protocol_for(protocol, None)
-    task = read_task(ecf=ecf, references=references, protocol=rules)
-    for method in ("kst", "sto"):
-        for alpha in (0.3, 1.5):
-            made = calibrate(
-                read_system(path, conventions=task.conventions), CalibrationRequest(method, alpha=alpha), task
-            )
-            whole = evaluate(task, make_system(made.detections)).overall
-            assert whole.actual is not None
-            twv = found.sweep.at(method, alpha, found.beta, trials=found.trials).points.twv[0]
-            assert twv == whole.actual.twv
 
 
 def test_the_best_alpha_is_that_of_the_mean(three: Study) -> None:

@@ -44,15 +44,6 @@ def test_normalised_scores_by_hand() -> None:
     assert sto["score"].to_pylist() == pytest.approx([0.75, 0.25, 1.0])
 
 
-def test_other_thresholds_of_kst_are_other_betas() -> None:
-    """x in place of 1/2 decides as x / (1 - x) times the beta does: what the odds are taken for."""
-    p = np.linspace(0.001, 0.999, 999)
-    score = Thresholding("kst", 3600, 66.66).normalised(p, 4.2)
-    for x in (0.1, 0.3, 0.9):
-        other = Thresholding("kst", 3600, 66.66 * x / (1 - x))
-        assert ((score >= x) == (p >= other.thresholds(4.2))).all()
-
-
 def test_apply_decides_and_leaves_all_else() -> None:
     """T = 11, beta = 1, alpha = 1.1: the threshold of `a`, S = 1, is 0.1; that of `b`, S = 0.05, is 0.005."""
     given = detections(("a", 0.95), ("a", 0.05), ("b", 0.05))
@@ -111,21 +102,6 @@ def aligned(*rows: tuple[str, float | None, bool]) -> pa.Table:
 
 def of_list(table: pa.Table) -> Rescoring:
     return Rescoring.of_list(table, tolerance=None, conventions="stdeval")
-
-
-def test_sweep_by_hand() -> None:
-    """One term, Ntrue = 2, T = 12, detections 0.9 (hit) and 0.6 (false alarm), so S = 1.5; beta = 10.
-
-    alpha = 1 (n = 1.5): threshold 15 / 25.5 = 0.588, both are kept: 1 - 1/2 - 10 * 1/10. alpha = 2 (n = 3): 30 / 39 = 0.77,
-    the first is: 1 - 1/2.
-    """
-    sweep = of_list(aligned(("a", 0.9, True), ("a", 0.6, False), ("a", None, True), ("b", 0.99, False)))
-    assert sweep.names.to_pylist() == ["a"]
-    assert sweep.sums.tolist() == [1.5]
-    found = sweep.at("kst", [1.0, 2.0], 10.0, trials=12).points
-    assert found.twv == pytest.approx([-0.5, 0.5])
-    assert found.pmiss.tolist() == [0.5, 0.5]
-    assert found.pfa.tolist() == [0.1, 0.0]
 
 
 def test_a_sweep_needs_what_twv_needs() -> None:

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 import soundfile
 
-from swsdist.audio.speech import pack_marks, unpack_marks
 from swsdist.config.search import Search
 from swsdist.core.codes import storage as store_codes
 from swsdist.features.blocks import BLOCK_FRAMES
@@ -176,28 +175,3 @@ def test_they_are_compacted_and_refitted_together(store: Store, sounds: dict[str
     lost = after.manifest.shards[0].files["high"].name
     store.folder.remove(lost)
     assert [lost in problem for problem in check(Store(store.folder))] == [True]
-
-
-def test_marks_of_speech_are_of_whichever_track_has_them(store: Store, tmp_path: Path) -> None:
-    """Of the shorter track, whose last mark stands for the frame after it."""
-    marks = {"a": 99, "b": 4999, "c": 199}
-    tables = {track.name: store.documents(track=track.name) for track in store.manifest.tracks}
-    spoken = {name: np.arange(frames) % 3 == (frames - 1) % 3 for name, frames in marks.items()}
-    for name, table in tables.items():
-        bits = [pack_marks(spoken[row]) if name == "sums" else None for row in table["doc_id"].to_pylist()]
-        index = table.schema.get_field_index("speech")
-        tables[name] = table.set_column(index, table.schema.field(index), pa.array(bits, pa.large_binary()))
-    tracks = [made_of(name, [table], 1 + (name == "high")) for name, table in tables.items()]
-    commit(store.folder, tracks, 0.01, list(store.manifest.shards), store.rejected())
-    again = Store(store.folder)
-    assert again.manifest.counts["heard_seconds"] == pytest.approx(sum(marks.values()) * 0.01)
-    for names in (["low"], ["low", "high"], ["high", "sums"], ["sums", "low"]):
-        found = Tracks(again, names).documents(columns=["doc_id", "speech", "frames"])
-        for row in found.to_pylist():
-            own = spoken[row["doc_id"]]
-            heard = unpack_marks(row["speech"], row["frames"])
-            assert np.array_equal(heard[: len(own)], own)
-            assert heard[len(own) :].all()
-    first = again.manifest.shards[0].name
-    assert Tracks(again, ["low"]).documents(first, ["speech"]).num_rows == 2
-    assert Tracks(again, ["low"]).documents(columns=["frames"]).column_names == ["frames"]

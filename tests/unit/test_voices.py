@@ -12,9 +12,7 @@ import pytest
 from swsdist.core.types import DOCUMENTS
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
-from swsdist.store.manifest import REJECTED_DOCUMENTS, NewTrack, commit, frozen_statistics
 from swsdist.store.parquet import SpooledDocuments
-from swsdist.store.reading import Store
 from swsdist.store.voices import STRETCH, Stretching, fit_voices, grouped, pinned, stretches_of
 
 #: Seconds a frame, so that 100 documents of 30 frames have enough hours for three voices.
@@ -66,15 +64,6 @@ def test_the_order_of_documents_changes_nothing(rows: list[dict[str, Any]]) -> N
         assert a.variance.tobytes() == b.variance.tobytes()
 
 
-def test_later_documents_change_no_voice(rows: list[dict[str, Any]], tmp_path: Path) -> None:
-    folder = Folder(str(tmp_path))
-    before, file = pinned(folder, SpooledDocuments([table(rows[:60])]), TICK, None)
-    after, again = pinned(folder, SpooledDocuments([table(rows)]), TICK, file)
-    assert again == file
-    assert after.to_pylist()[:60] == before.to_pylist()
-    assert None not in after.to_pylist()
-
-
 def test_named_documents_have_no_voice(rows: list[dict[str, Any]], tmp_path: Path) -> None:
     named = [{**row, "speaker": "eva"} for row in rows]
     assert pinned(Folder(str(tmp_path)), SpooledDocuments([table(named)]), TICK, None)[1] is None
@@ -117,22 +106,3 @@ def test_equal_documents_are_one_voice_and_empty_ones_have_none(tmp_path: Path) 
     assert found.to_pylist() == [[0], None]
     nothing, file = pinned(Folder(str(tmp_path)), SpooledDocuments([table([empty])]), TICK, None)
     assert (nothing, file) == (None, None)
-
-
-def test_voices_are_of_the_first_track(tmp_path: Path) -> None:
-    """Where another track comes first, its documents have voices of their own; those of a provisional state do not stay."""
-    folder = Folder(str(tmp_path))
-    wide = [document(k, frames_of(k % 3, 30, k)) for k in range(60)]
-    narrow = [document(k, frames_of(k % 3, 30, k)[:, :2]) for k in range(60)]
-    tracks = [NewTrack("a", {"name": "a"}, 4, table(wide)), NewTrack("b", {"name": "b"}, 2, table(narrow))]
-    nothing = REJECTED_DOCUMENTS.empty_table()
-    early = [track._replace(documents=track.documents.slice(0, 4)) for track in tracks]
-    provisional = commit(folder, early, TICK, [], nothing, provisional=True)
-    assert not any(name.startswith("voices") for name in provisional.models)
-    frozen = [track._replace(frozen=frozen_statistics(folder, track.name, "")) for track in tracks]
-    first = commit(folder, frozen, TICK, [], nothing, models=dict(provisional.models))
-    (name,) = (name for name in first.models if name.startswith("voices"))
-    other = commit(folder, frozen[::-1], TICK, [], nothing, models={name: first.models[name]})
-    (again,) = (name for name in other.models if name.startswith("voices"))
-    assert again != name
-    assert None not in Store(folder).documents()["voices"].to_pylist()

@@ -20,8 +20,6 @@ from swsdist.features.interface import Extractor, surroundings
 from swsdist.features.transforms.interface import Shape
 from swsdist.features.transforms.mean_variance import Warp
 from swsdist.io.filesystem import Folder
-from swsdist.testing.conformance import check_extractor
-from swsdist.testing.synthesis.recogniser import make_recogniser
 from tests.support.coded import raises
 
 NORMAL = NormalDist()
@@ -90,24 +88,3 @@ def test_a_place_in_a_document_has_the_document_s_frames(warped: Extractor) -> N
     cut = samples[(first - around) * 160 : (first + count + around) * 160 + warped.frame_length]
     place = np.concatenate(list(in_blocks(warped, [cut])))[around : around + count]
     np.testing.assert_allclose(place, whole[first : first + count], atol=1e-6)
-
-
-def test_behind_an_extractor_of_whole_recordings_it_sees_beyond_a_chunk(tmp_path: Path) -> None:
-    make_recogniser(str(tmp_path / "weights"))
-    options = {"weights": str(tmp_path / "weights"), "values": "logits"}
-    plain = create("phnrec", options)
-    warp = fitted(tmp_path, [0.0] * plain.dimension, [1.0] * plain.dimension)
-    made = create("phnrec", options, transforms=[("warp", warp.describe())])
-    assert isinstance(plain, Extractor)
-    assert isinstance(made, Extractor)
-    assert made.context is None
-    assert surroundings(made) == 1_000 + 150
-    samples = np.random.default_rng(4).normal(scale=0.1, size=80 * 31_000).astype(np.float32)
-    frames = np.concatenate(list(in_blocks(plain, [samples])))
-    found = np.concatenate(list(in_blocks(made, [samples])))
-    assert found.tobytes() == warp.apply(frames).tobytes()
-
-
-@pytest.mark.slow
-def test_the_suite_of_extractors(warped: Extractor) -> None:
-    check_extractor(warped)
