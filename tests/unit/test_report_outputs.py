@@ -1,4 +1,4 @@
-"""report.json, report.html and the final table of a made-up run."""
+"""report.json, report.html and the tables of a made-up run: its figures, what is odd, its costs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import dataclasses
 import html
 import io
 import json
+import math
 import re
 import shutil
 import subprocess
@@ -18,7 +19,14 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from swsdist.core.codes import families
 from swsdist.report import page
+from swsdist.report.costs import (
+    factors,
+    peak_memory,
+    processing_load,
+    query_seconds,
+)
 from swsdist.report.data import (
     Counts,
     DetCurve,
@@ -34,10 +42,25 @@ from swsdist.report.data import (
     Resources,
     ScoreHistogram,
     StageRow,
+    thin_det,
     write_report_json,
 )
 from swsdist.report.page import render_page
-from swsdist.report.summary import fixed, print_summary, short, span, summary_lines, thresholds
+from swsdist.report.summary import (
+    fixed,
+    issues,
+    key_figures,
+    print_headline,
+    print_location,
+    print_summary,
+    rejections,
+    short,
+    span,
+    summary_lines,
+    thresholds,
+    truncated,
+)
+from tests.support.coded import raises
 from tools.pages.report_json import page as reference_page
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
@@ -355,3 +378,223 @@ def test_numbers_in_words() -> None:
     several = {(): "no threshold", (None,): "no threshold", (1.5, 1.5): "threshold 1.5"}
     several |= {(1.5, None, 0.5): "2 thresholds, 0.5 to 1.5"}
     assert {some: thresholds(some) for some in several} == several
+
+
+def a_whole_run() -> ReportData:
+    run = a_run(8)
+    assert run.measures is not None
+    further = {"stwv": 0.94, "cnxe": 0.72, "cnxe_min": 0.55}
+    return dataclasses.replace(
+        run, mtwv_interval=(0.31, 0.42), measures=dataclasses.replace(run.measures, further=further)
+    )
+
+
+def an_odd_run() -> ReportData:
+    """Three kinds of rejected inputs, and four warnings."""
+    return dataclasses.replace(a_whole_run(), warnings=tuple(f"oddity {number}" for number in range(4)))
+
+
+def a_quiet_run() -> ReportData:
+    return dataclasses.replace(a_whole_run(), rejected=())
+
+
+OPENINGS = {
+    "scored": a_whole_run,
+    "odd": an_odd_run,
+    "quiet": a_quiet_run,
+    "unscored": an_unscored_run,
+}
+every_opening = pytest.mark.parametrize("make", OPENINGS.values(), ids=OPENINGS.keys())
+
+
+def headline(run: ReportData, terminal: bool = False) -> list[str]:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=terminal, width=80, color_system=None)
+    print_headline(run, console)
+    print_location(run, console)
+    return out.getvalue().splitlines()
+
+
+def test_six_figures() -> None:
+    run = a_whole_run()
+    assert run.measures is not None
+    rows = key_figures(run)
+    quality = [("MTWV", f"{run.measures.mtwv:.4f}"), ("ATWV", f"{run.measures.atwv:.4f}"), ("STWV", "0.9400")]
+    cost = [("min Cnxe", "0.5500"), ("SSF", "0.001031"), ("audio", "2.1 h")]
+    assert [(row.name, row.value) for row in rows] == [*quality, *cost]
+    assert rows[0].note.startswith("0.3100 to 0.4200 (95 %); Pmiss ")
+    assert rows[5].note == "8 queries, 1204 documents, 61240 detections"
+    assert "(95 %)" not in key_figures(dataclasses.replace(run, mtwv_interval=None))[0].note
+    amounts = [("audio", "2.1 h"), ("documents", "1204"), ("queries", "5"), ("detections", "61240")]
+    times = [("indexing", "55.2 s"), ("searching", "5 min 02 s")]
+    assert [(row.name, row.value) for row in key_figures(an_unscored_run())] == [*amounts, *times]
+    oracle = key_figures(an_oracle_run())[1]
+    assert (oracle.name, oracle.tone) == ("ATWV (oracle)", "warning")
+
+
+def test_a_figure_without_a_value_says_why() -> None:
+    run = a_whole_run()
+    assert run.measures is not None
+    nothing = dataclasses.replace(run.measures, mtwv=None, atwv=None, further={"stwv": None, "cnxe_min": None})
+    rows = key_figures(dataclasses.replace(run, measures=nothing))[:4]
+    assert {row.value for row in rows} == {"–"}
+    assert all(row.note.startswith("not defined where ") for row in rows)
+
+
+def test_rejected_inputs_are_counted_by_kind_and_reason() -> None:
+    more = RejectedRow(kind="document", id="b2", path="b2.flac", reason="truncated", message="the file ends")
+    task = RejectedRow(kind="task", id="shard 1", reason="bug", message="it failed")
+    found = rejections((*a_run(1).rejected, more, task))
+    assert [tuple(one) for one in found] == [
+        ("document", "empty", 1, "empty: no samples", None),
+        ("document", "truncated", 2, "audio/broken_01.flac: the file ends after 1.2 of 4.0 s", "copy it again"),
+        ("query", "missing", 1, "q999: no such file", None),
+    ]
+
+
+def test_what_is_odd_begins_with_what_is_worst() -> None:
+    run = an_odd_run()
+    task = RejectedRow(kind="task", id="shard 1", reason="bug", message="no\nmemory")
+    stages = (dataclasses.replace(run.stages[0], failed=2),)
+    lines = [one.line for one in issues(dataclasses.replace(run, stages=stages, rejected=(*run.rejected, task)))]
+    assert lines[0] == "failed: 2 tasks, not included in the figures; the first: shard 1: no memory"
+    assert lines[2].startswith("rejected: 1 document(s), truncated; the first: audio/broken_01.flac: ")
+    assert lines[4:] == [f"warning: oddity {number}" for number in range(4)]
+    assert truncated(lines, 3, "x")[3:] == ["... and 5 more: x"]
+    assert truncated(["a", "b", "c"], 3, "x") == ["a", "b", "c"]
+    quiet = a_quiet_run()
+    assert issues(quiet) == []
+    assert quiet.protocol is not None
+    crowded = dataclasses.replace(quiet, protocol=dataclasses.replace(quiet.protocol, trials=10))
+    assert any(one.line.startswith("warning: 8 of 8 queries") for one in issues(crowded))
+
+
+@every_opening
+def test_a_dozen_lines_and_a_page_begin_with_the_figures(make: Callable[[], ReportData]) -> None:
+    run = make()
+    figures = key_figures(run)
+    for terminal in (True, False):
+        lines = headline(run, terminal)
+        shown = truncated([one.line for one in issues(run)], 3, "swsdist report RUN --all")
+        assert len(lines) + len(shown) <= 12
+        assert lines[0].split()[:1] == ["measures" if run.measures is None else "protocol"]
+        assert [line.split("  ")[0] for line in lines[1:7]] == [row.name for row in figures]
+        assert lines[-1] == "result digest 3b7c3b7c3b7c3b7c, report /data/runs/mboshi-dev/report.html"
+    text = render_page(run)
+    assert Elements(text).open == []
+    block = text[text.index('<dl class="figures"') : text.index('id="issues"')]
+    assert re.findall(r"<dt>([^<]*)</dt><dd>([^<]*)</dd>", block) == [(row.name, row.value) for row in figures]
+    sections = ["issues", "det", "hits", "summary", "measures", "queries", "resources", "rejected", "config"]
+    if run.measures is None:
+        sections = ["issues", "hits", "next", "queries", "summary", "resources", "rejected", "config"]
+    elif make is not a_quiet_run:
+        assert re.findall(r'<h2 id="(\w+)">', text) == sections
+    assert re.findall(r'<a href="#(\w+)">', text) == re.findall(r'<h2 id="(\w+)">', text)
+
+
+def sections(text: str) -> list[str]:
+    return re.findall(r'<h2 id="(\w+)">', text)
+
+
+def test_the_page_shows_three_oddities_and_folds_the_others() -> None:
+    text = render_page(an_odd_run())
+    block = text[text.index('id="issues"') : text.index('id="det"')]
+    shown, _, folded = block.partition("<details><summary>4 more</summary>")
+    assert shown.count("<li>") == 3
+    assert "copy it again" in shown
+    assert [f"oddity {number}" in folded for number in range(4)] == [True] * 4
+    quiet = render_page(a_quiet_run())
+    assert "no warnings, no rejected inputs, no failed tasks" in quiet
+    assert "<li>" not in quiet[quiet.index('id="issues"') : quiet.index('id="det"')]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [an_odd_run, a_quiet_run])
+def test_the_first_screen_has_figures_oddities_curve_and_hits(make: Callable[[], ReportData], tmp_path: Path) -> None:
+    """Of 1200 by 900 pixels: six figures side by side, no one cut, and a player; nothing is wider than the page."""
+    script = """
+    const box = (name) => document.querySelector(name).getBoundingClientRect();
+    const figures = [...document.querySelectorAll(".figure")].map((one) => one.getBoundingClientRect().top);
+    const cut = [...document.querySelectorAll(".figure dd")].filter((one) => one.scrollWidth > one.clientWidth);
+    const tops = [figures[0], box("#issues").top, box("#det").top, box("svg").top, box("td audio").bottom];
+    const wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+    return [new Set(figures).size, figures.length, cut.length, tops, box("#hits").top, wide];"""
+    rows, count, broken, tops, hits, wide = in_browser(render_page(make()), script, tmp_path)
+    assert (rows, count, broken, wide) == (1, 6, 0, 0)
+    assert tops == sorted(tops)
+    assert tops[-1] < 900
+    assert hits == tops[2], "the curve and the hits stand side by side"
+
+
+_CPU = {"index_cpu_s": 100.0, "search_cpu_s": 50.0, "score_cpu_s": 1.0, "wall_s": 90.0}
+_SECONDS = {"query_seconds": 20.0, "searched_query_seconds": 16.0, "audio_seconds": 1000.0}
+COST = Resources(**_CPU, **_SECONDS, pmu_index_gb=2.0, pmu_search_gb=4.0)
+
+
+def test_derived_resources() -> None:
+    assert COST.isf == pytest.approx(0.1)
+    assert COST.ssf == pytest.approx(50 / (20 * 1000))
+    assert COST.ssf_hours == pytest.approx(9.0)
+    assert COST.pl == pytest.approx(0.1 * 0.1 * 2 + 0.9 * 0.0025 * 4)
+    assert COST.pl_hours == pytest.approx(0.1 * 0.1 * 2 + 0.9 * 9 * 4)
+    nothing = dataclasses.replace(COST, query_seconds=0.0, audio_seconds=0.0)
+    assert (nothing.isf, nothing.ssf, nothing.ssf_hours, nothing.pl, nothing.pl_hours) == (None,) * 5
+
+
+def test_thinning_keeps_the_ends_and_the_shape() -> None:
+    pfa = np.linspace(0.0, 0.5, 200_001)
+    pmiss = (1 - pfa) ** 3
+    curve = DetCurve(pmiss, pfa, np.arange(len(pfa), dtype=np.float64))
+    thin = thin_det(curve)
+    assert len(thin) < 4000
+    assert (thin.threshold[0], thin.threshold[-1]) == (0, 200_000)
+    # What is left are points of the curve, and a line through them passes close to those that went.
+    np.testing.assert_array_equal(thin.pmiss, pmiss[thin.threshold.astype(int)])
+    assert np.abs(np.interp(pfa, thin.pfa, thin.pmiss) - pmiss).max() < 0.002
+    for points in range(3):
+        values = np.linspace(0, 1, points)
+        assert thin_det(DetCurve(values, values, values)).pfa.tolist() == values.tolist()
+
+
+HOUR = 3600.0
+
+
+def test_processing_load_weighs_indexing_by_lambda() -> None:
+    assert processing_load(0.5, 0.2, 2.0, 4.0, 0.1) == pytest.approx(0.1 * 0.5 * 2.0 + 0.9 * 0.2 * 4.0)
+    assert processing_load(0.5, 0.2, 2.0, 4.0, 1.0) == pytest.approx(1.0)
+    assert processing_load(0.5, 0.2, None, 4.0, 0.1) is None
+
+
+def test_all_figures_of_the_sources_example() -> None:
+    """14 hours on 16 cores for 300 hours of audio; 48 CPU hours for 900 s of queries: 0.64, where the source prints 0.8."""
+    given = {"index_cpu_s": 224 * HOUR, "search_cpu_s": 48 * HOUR, "query_s": 900, "audio_s": 300 * HOUR}
+    found = factors(**given, index_peaks_gb=[1.0, 4.0], search_peaks_gb=[2.0])
+    assert found.isf == pytest.approx(0.7467, abs=5e-5)
+    assert found.ssf_hours == pytest.approx(0.64, rel=1e-12)
+    assert (found.pmu_index_gb, found.pmu_search_gb) == (4.0, 2.0)
+    assert found.pl_hours == pytest.approx(0.1 * 224 / 300 * 4 + 0.9 * 0.64 * 2)
+    assert found.pl == pytest.approx(0.1 * 224 / 300 * 4 + 0.9 * 0.64 / 3600 * 2)
+    assert query_seconds({"a": [0.5, 0.25], "b": [1.0], "c": []}) == 1.75
+    assert (query_seconds({}), peak_memory([])) == (0.0, None)
+
+
+def test_what_is_not_known_leaves_the_rest() -> None:
+    found = factors(search_cpu_s=10, query_s=5, audio_s=100)
+    assert found.ssf == pytest.approx(0.02)
+    assert (found.isf, found.pmu_index_gb, found.pl) == (None, None, None)
+    nothing = factors(index_cpu_s=1, search_cpu_s=1, query_s=0, audio_s=0)
+    assert (nothing.isf, nothing.ssf, nothing.ssf_hours) == (None, None, None)
+
+
+def test_impossible_numbers_are_refused() -> None:
+    for name, given, named in (
+        ("index_cpu_s", -1.0, "CPU time of indexing"),
+        ("audio_s", math.inf, "duration of the audio"),
+        ("query_s", math.nan, "duration of the queries"),
+        ("search_peaks_gb", [1.0, -2.0], "peak memory"),
+    ):
+        with raises(families.INVALID_VALUE, quantity=named):
+            factors(**{name: given})  # type: ignore[arg-type]
+    for weight in (-0.1, 1.1, math.nan):
+        with raises(families.INVALID_VALUE):
+            processing_load(0.5, 0.2, 2.0, 4.0, weight)

@@ -1,32 +1,45 @@
-"""The feature store: what is written is read, memory is bounded, and damage is found."""
+"""The feature store: what is written is read, by track and from a cache, and damage is found."""
 
 from __future__ import annotations
 
 import gc
+import hashlib
 import json
+import os
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import soundfile
 
+from swsdist.config import config_from_dict
+from swsdist.config.search import Search
 from swsdist.core.codes import families
 from swsdist.core.codes import storage as store_codes
 from swsdist.core.errors import StoreError
-from swsdist.core.types import DOCUMENTS, FRAMES
+from swsdist.core.types import CANDIDATES, DOCUMENTS, FRAMES
 from swsdist.features.blocks import BLOCK_FRAMES
+from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
+from swsdist.kernels.halves import single
+from swsdist.methods.dtw import shard
+from swsdist.methods.dtw.shard import offset_and_scale
+from swsdist.methods.method import tracks_read
 from swsdist.pipeline.operation.cleaning import clean
+from swsdist.stages.inputs.corpus_documents import stored
 from swsdist.store import manifest as manifests
 from swsdist.store import parquet, writing
-from swsdist.store.maintaining import check, compact
-from swsdist.store.manifest import REJECTED_DOCUMENTS, File, NewTrack, Shard, commit
-from swsdist.store.reading import Store
+from swsdist.store.maintaining import check, compact, refit
+from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, NewTrack, Shard, commit, load
+from swsdist.store.memory import Cache, Memory
+from swsdist.store.reading import Store, Tracks
 from swsdist.store.writing import ShardWriter, write_tracks
 from tests.support.coded import raises
 
@@ -381,3 +394,361 @@ def test_frames_are_little_endian_and_bear_no_statistics(tmp_path: Path) -> None
     column = next(group.column(k) for k in range(group.num_columns) if group.column(k).path_in_schema == "features")
     assert (column.compression, column.is_stats_set) == ("UNCOMPRESSED", False)
     assert "DICTIONARY" not in "".join(column.encodings)
+
+
+class Remote:
+    """Stands for a folder on S3; counts what is read."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.opened: list[str] = []
+
+    def local(self, name: str = "") -> None:
+        """It is none."""
+
+    def path(self, name: str = "") -> str:
+        return f"s3://bucket/{name}"
+
+    def open(self, name: str) -> BytesIO:
+        self.opened.append(name)
+        return BytesIO(self.files[name])
+
+    def put(self, name: str, data: bytes) -> tuple[str, int, str]:
+        """A file, as a manifest has it."""
+        self.files[name] = data
+        return name, len(data), hashlib.sha256(data).hexdigest()
+
+
+def _read(place: tuple[Folder, str]) -> bytes:
+    return place[0].read_bytes(place[1])
+
+
+def test_a_file_is_fetched_once_and_the_oldest_goes(tmp_path: Path) -> None:
+    remote: Any = Remote()
+    files = [remote.put(name, name.encode() * 40) for name in ("a", "b", "c")]
+    cache = Cache(str(tmp_path / "cache"), 100)
+    for k, file in enumerate(files[:2]):
+        assert _read(cache.at(remote, *file)) == remote.files[file[0]]
+        os.utime(tmp_path / f"cache-{os.getuid()}/{file[2]}.cached", (k + 1, k + 1))
+    assert _read(cache.at(remote, *files[0])) == b"a" * 40
+    assert remote.opened == ["a", "b"]
+    # a was used after b: for c there is room when b goes.
+    assert _read(cache.at(remote, *files[2])) == b"c" * 40
+    assert {path.name for path in (tmp_path / f"cache-{os.getuid()}").iterdir()} == {
+        f"{files[k][2]}.cached" for k in (0, 2)
+    }
+    other = Cache(str(tmp_path / "cache"), 100)  # another process
+    assert _read(other.at(remote, *files[0])) == b"a" * 40
+    assert remote.opened == ["a", "b", "c"]
+
+
+def test_what_is_damaged_is_fetched_again_and_what_is_not_as_the_manifest_says_is_an_error(tmp_path: Path) -> None:
+    remote: Any = Remote()
+    file = remote.put("a", b"x" * 10)
+    Cache(str(tmp_path / "c"), 100).at(remote, *file)
+    (tmp_path / f"c-{os.getuid()}/{file[2]}.cached").write_bytes(b"y" * 10)
+    assert _read(Cache(str(tmp_path / "c"), 100).at(remote, *file)) == b"x" * 10
+    assert remote.opened == ["a", "a"]
+    remote.files["a"] = b"z" * 10
+    with pytest.raises(StoreError, match=r"not what the store's manifest says"):
+        Cache(str(tmp_path / "d"), 100).at(remote, *file)
+    assert list((tmp_path / f"d-{os.getuid()}").iterdir()) == []
+
+
+def test_what_is_local_or_too_large_stays_where_it_is(tmp_path: Path) -> None:
+    remote: Any = Remote()
+    file = remote.put("a", b"x" * 10)
+    assert Cache(str(tmp_path / "cache"), 9).at(remote, *file) == (remote, "a")
+    local = Folder(str(tmp_path))
+    assert Cache(str(tmp_path / "cache"), 99).at(local, *file) == (local, "a")
+    (tmp_path / f"file-{os.getuid()}").write_text("")
+    assert Cache(str(tmp_path / "file"), 99).at(remote, *file) == (remote, "a"), "there is no such folder"
+    assert not (tmp_path / f"cache-{os.getuid()}").exists()
+
+
+def test_a_folder_that_others_may_write_to_is_not_used(tmp_path: Path) -> None:
+    remote: Any = Remote()
+    file = remote.put("a", b"x" * 10)
+    mine = tmp_path / f"c-{os.getuid()}"
+    mine.mkdir()
+    mine.chmod(0o777)
+    assert Cache(str(tmp_path / "c"), 99).at(remote, *file) == (remote, "a")
+    mine.rmdir()
+    (tmp_path / "elsewhere").mkdir()
+    mine.symlink_to(tmp_path / "elsewhere")
+    assert Cache(str(tmp_path / "c"), 99).at(remote, *file) == (remote, "a")
+    mine.unlink()
+    assert Cache(str(tmp_path / "c"), 99).at(remote, *file) != (remote, "a")
+
+
+def test_what_a_killed_process_fetched_in_part_counts_and_goes(tmp_path: Path) -> None:
+    remote: Any = Remote()
+    first, second = (remote.put(name, name.encode() * 40) for name in ("a", "b"))
+    cache = Cache(str(tmp_path / "c"), 100)
+    cache.at(remote, *first)
+    place = tmp_path / f"c-{os.getuid()}"
+    (place / "old.part").write_bytes(b"z" * 50)
+    os.utime(place / "old.part", (1, 1))
+    (place / "now.part").write_bytes(b"z" * 30)  # another process fetches it
+    cache.at(remote, *second)
+    assert {path.name for path in place.iterdir()} == {"now.part", f"{second[2]}.cached"}
+
+
+def test_what_a_process_writes_is_kept_and_told_the_least_recently_used_first(tmp_path: Path) -> None:
+    remote: Any = Remote()
+    cache = Cache(str(tmp_path / "c"), 100)
+    files = {name: (name.encode() * 40, hashlib.sha256(name.encode() * 40).hexdigest()) for name in ("a", "b", "c")}
+    for k, (name, (data, digest)) in enumerate(files.items()):
+        written = tmp_path / name
+        written.write_bytes(data)
+        cache.keep(remote, written, len(data), digest)
+        written.unlink()  # it was published
+        os.utime(tmp_path / f"c-{os.getuid()}/{digest}.cached", (k + 1, k + 1))
+    assert cache.files() == [(files[name][1], 40) for name in ("b", "c")], "a went: there was no room"
+    assert _read(cache.at(remote, "c", 40, files["c"][1])) == files["c"][0]
+    assert remote.opened == []
+    again = tmp_path / "c"
+    again.write_bytes(files["c"][0])
+    cache.keep(remote, again, 40, files["c"][1])
+    assert len(cache.files()) == 2, "nothing goes for what is there"
+    local = tmp_path / "d"
+    local.write_bytes(b"d")
+    cache.keep(Folder(str(tmp_path)), local, 1, hashlib.sha256(b"d").hexdigest())
+    assert len(cache.files()) == 2, "what is written here need not be kept twice"
+
+
+def test_a_variable_of_the_node_names_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NODE_DISK", str(tmp_path))
+    assert Cache("$NODE_DISK/c", 1).root == tmp_path / f"c-{os.getuid()}"
+    for change in (lambda: monkeypatch.setenv("NODE_DISK", ""), lambda: monkeypatch.delenv("NODE_DISK")):
+        change()
+        with raises(families.UNSET_VARIABLE, root="$NODE_DISK/c", variable="NODE_DISK"):
+            Cache("$NODE_DISK/c", 1)
+
+
+class Layers:
+    """Two tracks in one pass: the sample, and its double and its negative."""
+
+    name, version, sample_rate, frame_length, hop, context, dimension = "layers", 1, RATE, 1, 1, 0, 3
+    tracks = (("low", 1), ("high", 2))
+
+    def extract(self, samples: np.ndarray) -> np.ndarray:
+        return np.stack([samples, 2 * samples, -samples], axis=1)
+
+    def describe(self) -> dict[str, Any]:
+        return {}
+
+
+class Longer(Layers):
+    """A track of frames of two samples, one fewer a document."""
+
+    name, frame_length, dimension = "sums", 2, 1
+    tracks = (("sums", 1),)
+
+    def extract(self, samples: np.ndarray) -> np.ndarray:
+        return (samples[1:] + samples[:-1])[:, None]
+
+
+TENTHS = {"a": 1.0, "b": 50.0, "c": 2.0}
+
+
+@pytest.fixture
+def heard(tmp_path: Path) -> dict[str, np.ndarray]:
+    found = {}
+    for k, (name, tenths) in enumerate(TENTHS.items()):
+        found[name] = np.random.default_rng(k).normal(scale=0.1, size=round(tenths * RATE / 10)).astype(np.float32)
+        soundfile.write(tmp_path / f"{name}.wav", found[name], RATE, subtype="FLOAT")
+    return found
+
+
+def row(root: Path, name: str) -> dict[str, Any]:
+    return {"doc_id": name, "channel": 1, "path": str(root / f"{name}.wav"), "speaker": name, "identity": "1:2"}
+
+
+@pytest.fixture
+def tracked(tmp_path: Path, heard: dict[str, np.ndarray]) -> Store:
+    """Documents a and b in one shard, c in another; three tracks of two recipes."""
+    folder = Folder(str(tmp_path / "store"))
+    shards, tables, rejected = [], {"low": [], "high": [], "sums": []}, []
+    for k, names in enumerate(["ab", "c"]):
+        rows = [row(tmp_path, name) for name in names]
+        low, high = write_tracks(folder, f"{k:032x}", rows, Layers())
+        (sums,) = write_tracks(folder, f"{k + 10:032x}", rows, Longer(), partition=low.outputs[0].name)
+        made = {"low": low, "high": high, "sums": sums}
+        files = {name: File(*one.outputs[0]) for name, one in made.items()}
+        shards.append(Shard(low.outputs[0].name, files, len(names), sum(low.documents["frames"].to_pylist())))
+        for name, one in made.items():
+            tables[name].append(one.documents)
+        rejected.append(low.rejected)
+    tracks = [made_of("low", tables["low"], 1), made_of("high", tables["high"], 2), made_of("sums", tables["sums"], 1)]
+    commit(folder, tracks, 0.01, shards, rejected[0])
+    return Store(folder)
+
+
+def made_of(name: str, tables: list[Any], dimension: int) -> NewTrack:
+    return NewTrack(name, {"name": name}, dimension, pa.concat_tables(tables))
+
+
+def test_each_track_is_read_by_its_name(tracked: Store, heard: dict[str, np.ndarray]) -> None:
+    for name, samples in heard.items():
+        assert np.array_equal(tracked.features(name), samples[:, None])
+        assert np.array_equal(tracked.features(name, track="high"), np.stack([2 * samples, -samples], axis=1))
+        assert np.array_equal(tracked.features(name, track="sums"), (samples[1:] + samples[:-1])[:, None])
+    assert tracked.documents(track="sums")["frames"].to_pylist() == [99, 4999, 199]
+    assert np.allclose(tracked.documents(track="high").to_pylist()[0]["mean"][0], 2 * heard["a"].mean())
+    assert tracked.statistics("high")["speaker", "c"].mean.shape == (2,)
+    with raises(store_codes.NO_SUCH_STORE_TRACK, track="none") as caught:
+        tracked.features("a", track="none")
+    assert "low, high, sums" in str(caught.value)
+    assert list(check(tracked)) == []
+    assert load(tracked.folder) == tracked.manifest
+    assert isinstance(tracked.manifest, Manifest)
+
+
+def test_tracks_side_by_side_are_cut_to_the_shortest(tracked: Store, heard: dict[str, np.ndarray]) -> None:
+    first = tracked.manifest.shards[0].name
+    found: dict[str, list[np.ndarray]] = {}
+    for block in tracked.joined(first, ["sums", "low", "high"]):
+        assert len(block.features) <= BLOCK_FRAMES
+        assert block.first_frame == sum(map(len, found.get(block.doc_id, [])))
+        found.setdefault(block.doc_id, []).append(block.features)
+    assert list(found) == ["a", "b"]
+    for name, parts in found.items():
+        x = heard[name]
+        expected = np.stack([x[1:] + x[:-1], x[:-1], 2 * x[:-1], -x[:-1]], axis=1)
+        assert np.array_equal(np.concatenate(parts), expected)
+    assert {block.doc_id for block in tracked.joined(first, ["low", "sums"], {("b", 1)})} == {"b"}
+
+
+@pytest.fixture(params=[1, 2])
+def threads(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = numba.get_num_threads()
+    numba.set_num_threads(min(request.param, numba.config.NUMBA_NUM_THREADS))
+    yield
+    numba.set_num_threads(before)
+
+
+@pytest.mark.parametrize("by", ["document", "speaker", "collection"])
+@pytest.mark.parametrize("memory", [0, 1 << 30])
+@pytest.mark.usefixtures("threads")
+def test_documents_are_prepared_as_each_alone(
+    tracked: Store, monkeypatch: pytest.MonkeyPatch, by: str, memory: int
+) -> None:
+    monkeypatch.setattr(shard, "_TOGETHER_BYTES", 70_000)
+    search, tracks = Search.model_validate({"documents_by": by}), Tracks(tracked)
+    shards = [one.name for one in tracked.manifest.shards]
+    rows, frozen = tracks.documents().to_pylist(), tracks.statistics()
+    documents = shard.Documents(tracked.with_memory(Memory(memory) if memory else None), shards, search)
+    for _ in range(2):
+        indices = []
+        for index, blocks in documents.stream():
+            indices.append(index)
+            row = rows[index]
+            own = Statistics.from_variance(row["frames"], row["mean"], row["variance"])
+            named = frozen["collection", ""] if by == "collection" else frozen["speaker", row["speaker"]]
+            features = np.concatenate([block.features for block in tracks.blocks(row["shard"], {(row["doc_id"], 1)})])
+            scaling = offset_and_scale(search, own if by == "document" else named)
+            expected = documents.distance.prepare(features, *scaling, "document").frames
+            assert np.concatenate(list(blocks)).tobytes() == expected.tobytes()
+        assert indices == [0, 1, 2]
+
+
+def test_they_are_compacted_and_refitted_together(tracked: Store, heard: dict[str, np.ndarray]) -> None:
+    pinned = tracked.manifest.models
+    compact(tracked.folder, 1.0)
+    after = Store(tracked.folder)
+    assert len(after.manifest.shards) == 1
+    assert after.manifest.models == pinned
+    for name, samples in heard.items():
+        assert np.array_equal(after.features(name, track="high"), np.stack([2 * samples, -samples], axis=1))
+    assert list(check(after)) == []
+    refit(after.folder)
+    assert Store(tracked.folder).manifest.models == pinned
+    # A search reads the tracks of its streams in the store's order: it keeps its identity, however these are sorted.
+    for names, read in ((("sums", "high", "low"), list(Tracks(after).places)), (("high", "low"), ["low", "high"])):
+        search = Search.model_validate({"streams": [{"track": name} for name in names]})
+        assert list(tracks_read(after, search).places) == read
+    lost = after.manifest.shards[0].files["high"].name
+    tracked.folder.remove(lost)
+    assert [lost in problem for problem in check(Store(tracked.folder))] == [True]
+
+
+def slotful(slot: int, rows: int) -> pa.Table:
+    """So many candidates of one slot; `last` tells them apart."""
+    numbers, ones = np.arange(rows), np.ones(rows, np.int64)
+    columns = {"slot": slot * ones, "query_id": [f"q{slot}"] * rows, "example": ones, "doc_id": ["d"] * rows}
+    columns |= {"channel": ones, "first": numbers, "last": numbers, "cost": numbers % 97, "scale": ones}
+    return pa.Table.from_pydict(columns).cast(CANDIDATES)
+
+
+def test_a_table_that_is_too_large_for_a_row_group_is_cut_and_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet, "LARGEST_ROW_GROUP", 7)
+    folder = Folder(str(tmp_path))
+    parquet.publish(folder, "c.parquet", [slotful(0, 20), slotful(1, 7), slotful(3, 1)], CANDIDATES)
+    with parquet.reader(folder, "c.parquet") as file:
+        assert file.num_row_groups == 3 + 1 + 1
+        assert [parquet.row_groups_with(file, "slot", slot) for slot in range(4)] == [[0, 1, 2], [3], [], [4]]
+        assert parquet.row_groups_with(file, "slot", 1, 2) == [3]
+        assert parquet.row_groups_with(file, "slot", 1, 3) == [3, 4]
+    assert [parquet.in_slots(folder, "c.parquet", range(k, k + 1)).num_rows for k in range(4)] == [20, 7, 0, 1]
+    assert parquet.in_slots(folder, "c.parquet", range(1, 4)).num_rows == 8
+
+
+def test_row_groups_that_hold_a_value(tmp_path: Path) -> None:
+    """Whatever the order of values, as codes or not; a file that is written anew is read anew."""
+    schema = pa.schema([pa.field("shard", pa.string(), False), pa.field("k", pa.int64(), False)])
+    folder = Folder(str(tmp_path))
+
+    def write(names: list[list[str]]) -> None:
+        tables = [pa.table({"shard": some, "k": range(len(some))}, schema=schema) for some in names]
+        parquet.publish(folder, "t.parquet", tables, schema)
+
+    write([["c", "a"], ["b"], ["a", "d"]])
+    for _ in range(2):
+        found = parquet.read_where(folder, "t.parquet", "shard", "a")
+        assert found["shard"].to_pylist() == ["c", "a", "a", "d"]
+        assert found.schema.equals(schema)
+        assert parquet.read_where(folder, "t.parquet", "shard", "b", ["k"])["k"].to_pylist() == [0]
+        assert parquet.read_where(folder, "t.parquet", "shard", "no").num_rows == 0
+        coded = parquet.read_where(folder, "t.parquet", "shard", "d", codes=["shard"])["shard"]
+        assert (coded.to_pylist(), pa.types.is_dictionary(coded.type)) == (["a", "d"], True)
+    write([["no"], ["a"]])
+    assert parquet.read_where(folder, "t.parquet", "shard", "no")["shard"].to_pylist() == ["no"]
+    write([])
+    assert parquet.read_where(folder, "t.parquet", "shard", "a").num_rows == 0
+    for k in range(9):
+        parquet.publish(folder, f"t{k}.parquet", [], schema)
+        parquet.read_where(folder, f"t{k}.parquet", "shard", "a")
+    assert len(parquet._footers) <= 4
+
+
+LATTICES: dict[str, Any] = {"chain": "lattices", "search": {"method": "lattice"}}
+OTHERS: list[dict[str, Any]] = [
+    {"chain": "search"},
+    {"chain": "search", "features": {"name": "mfcc", "options": {"coefficients": 12}}},
+    {**LATTICES, "options": {"source": "recogniser"}},
+    {**LATTICES, "options": {"source": "recogniser", "recogniser": {"options": {"scale": 10}}}},
+    LATTICES,
+    {**LATTICES, "options": {"recipe": {"acoustic_scale": 2}}},
+]
+
+
+def held(sections: dict[str, Any]) -> dict[str, object]:
+    return stored(config_from_dict({"run": "run", "corpus": {"documents": "d.csv", "queries": "q.csv"}, **sections}))
+
+
+def test_stores_of_other_contents_are_others_and_frames_are_shared_by_decoders() -> None:
+    """Lattices of frames are kept elsewhere."""
+    contents = [held(other) for other in OTHERS]
+    assert [contents.index(one) for one in contents] == list(range(len(OTHERS)))
+    loops = [{**LATTICES, "options": {"source": "frames", "decoding": {"scale": scale}}} for scale in (0.3, 1)]
+    assert held(loops[0]) == held(loops[1]) == held({"chain": "search"})
+
+
+def test_all_halves_as_single_precision() -> None:
+    halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    halves = halves[np.isfinite(halves)].reshape(2, -1)
+    halves.flags.writeable = False  # as those of a file are
+    assert single(halves).tobytes() == halves.astype(np.float32).tobytes()

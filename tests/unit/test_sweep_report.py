@@ -1,19 +1,56 @@
-"""A sweep's plots and page: what is drawn of which points, and that names of others do no harm."""
+"""Plots, pages and tables of sweeps, studies and papers: right where it can be told from the text, and names do no harm."""
 
 from __future__ import annotations
 
+import json
+import math
 import re
+import struct
+import zlib
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import ndtri
 
-from swsdist.report.plots.curves import spans_decades
+from swsdist.calibrate.rescoring import ALPHAS, Rescoring, Study, StudyEntry, study
+from swsdist.calibrate.steps.by_term import Thresholding
+from swsdist.core.codes import families
+from swsdist.core.codes import score as calibrate_codes
+from swsdist.core.codes import score as score_codes
+from swsdist.core.errors import UserError
+from swsdist.core.types import TRIALS
+from swsdist.evaluation.scoring_task import named_paths
+from swsdist.report.data import ScoreHistogram
+from swsdist.report.pictures import PICTURES, write_picture
+from swsdist.report.plots.curves import (
+    Axes,
+    Line,
+    Mark,
+    Series,
+    bars_svg,
+    det_svg,
+    dots_svg,
+    histogram_svg,
+    lines_svg,
+    spans_decades,
+)
 from swsdist.report.plots.maps import heat_svg
-from swsdist.report.plots.svg import ticks_of
+from swsdist.report.plots.svg import side_by_side, ticks_of
+from swsdist.report.study import captioned_figures, figures, study_files, study_json, study_tables
+from swsdist.report.study import text_lines as lines_of_study
 from swsdist.report.sweep import Ranking, SweepData, best_rows, plots, render_sweep, text_lines
+from swsdist.report.tables import TABLES, Table, latex, markdown, to_json, write_tables
+from swsdist.score.compare.paired import paired_t, wilcoxon
+from swsdist.score.measures.curve import Counts
+from swsdist.score.measures.twv import atwv, per_term
+from tests.support.coded import raises
 
 NS = "{http://www.w3.org/2000/svg}"
 
@@ -165,3 +202,357 @@ def test_what_is_scored_differently_is_not_ranked_together() -> None:
     alone = data(rows, ("a",))
     assert list(best_rows(alone)) == []
     assert "so there is no ranking" in text_lines(alone)[-1]
+
+
+ODD = r"50% of a_b & {x} #1 $~^\ <q> a--b | `*` " "[q]"
+
+
+def plot(label: str = "Größe") -> str:
+    return lines_svg([Series(label, [0, 1, 2], [0, 1, 0.5])], Axes("alpha", "ATWV"), title="A plot")
+
+
+def table(**more: object) -> Table:
+    rows = [("q_1", "0.1287", "–"), ("[q2]", "1.5", "3")]
+    return Table("50% of all", ("query", "value", "n"), rows, "p < 0.05.", **more)  # type: ignore[arg-type]
+
+
+def streams(data: bytes) -> bytes:
+    """The streams of a PDF, unpacked."""
+    packed = re.findall(rb"stream\r?\n(.*?)\r?\nendstream", data, re.DOTALL)
+    return b"\n".join(zlib.decompressobj().decompress(one) for one in packed if one[:1] == b"x")
+
+
+def test_a_pdf_holds_lines_and_letters(tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert")
+    write_picture(plot(), tmp_path / "p.pdf")
+    data = (tmp_path / "p.pdf").read_bytes()
+    assert data.startswith(b"%PDF-")
+    assert not re.search(rb"/Subtype\s*/Image\b", data)  # no pixels
+    assert re.search(rb"/BaseFont\s*/[A-Z]{6}\+LiberationSans", data)  # the part of it that is shown
+    width, height = (float(one) for one in re.search(rb"/MediaBox\s*\[0 0 ([\d.]+) ([\d.]+)\]", data).groups())  # type: ignore[union-attr]
+    told = re.match(r'<svg [^>]*width="(\d+)" height="(\d+)"', plot())
+    assert told is not None
+    assert (width, height) == pytest.approx((int(told[1]) * 0.75, int(told[2]) * 0.75))
+    assert streams(data).count(b"BT") >= 10  # letters are letters
+    write_picture(plot(), tmp_path / "again.pdf")
+    assert (tmp_path / "again.pdf").read_bytes() == data
+    write_picture(plot(), tmp_path / "p.SVG")
+    assert (tmp_path / "p.SVG").read_text(encoding="utf-8") == plot()
+    for name in ("p", "p.eps", "p.svg.gz"):
+        with pytest.raises(UserError):
+            write_picture(plot(), tmp_path / name)
+
+
+def test_a_png_has_300_dots_an_inch_on_white(tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert")
+    write_picture(side_by_side([plot(), plot()], title="Two"), tmp_path / "p.png")
+    data = (tmp_path / "p.png").read_bytes()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    width, _ = struct.unpack(">II", data[16:24])
+    assert width == pytest.approx(2 * 460 * 300 / 96, abs=2)
+    chunks = b"".join(re.findall(rb"IDAT(.*?)....(?=....(?:IDAT|IEND))", data, re.DOTALL))
+    first = zlib.decompressobj().decompress(chunks, 64)
+    assert first[1:5] == b"\xff\xff\xff\xff"  # the corner: white, and not transparent
+
+
+def test_without_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from swsdist.cli.options import written
+    from swsdist.report import pictures
+
+    monkeypatch.setattr(pictures.importlib.util, "find_spec", lambda name: None)
+    path = str(tmp_path / "p.pdf")
+    for call in (lambda: write_picture(plot(), path), lambda: written(*PICTURES).convert(path, None, None)):
+        with raises(families.NOT_INSTALLED) as caught:
+            call()
+        assert "pip install 'swsdist[figures]'" in (caught.value.remedy or "")
+        assert f"rsvg-convert -f pdf -o {path}" in (caught.value.remedy or "")
+    write_picture(plot(), tmp_path / "p.svg")
+
+
+def test_latex_takes_nothing_for_its_own() -> None:
+    text = latex([Table(ODD, ("name", "value"), [(ODD, "–"), ("[x] *", "1±2")], "p < 0.05\nnext")])
+    assert text.startswith("% needs \\usepackage{booktabs}\n")
+    assert r"\{x\} \#1 \$\textasciitilde{}\textasciicircum{}\textbackslash{} \textless{}q" in text
+    assert "\n{[}x] * & 1$\\pm$2 \\\\\n" in text  # else the row before it would take it for its own
+    assert r"\begin{tabular}{lr}" in text
+    text = latex([Table("Queries", ("query",), [("kyέrε",), ("ω",)])])
+    assert text.splitlines()[1] == "% needs XeLaTeX or LuaLaTeX, and a font with έ ε ω"
+    text = latex([Table("Queries", ("query", "n"), [(f"q{k}", str(k)) for k in range(99)])])
+    assert r"\usepackage{longtable}" in text
+    assert text.count(r"\begin{longtable}{lr}") == text.count(r"\end{longtable}") == 1
+    assert r"\begin{table}" not in text
+
+
+def test_negative_numbers_have_a_minus_in_latex() -> None:
+    """Hyphens of names, dates, ranges and exponents stay."""
+    row = ("q-norm, mfcc-13 of 2013-05-01", "-0.0868", "-.5 [-inf, -0.25], 3-5, 1e-05")
+    text = latex([Table("t", ("a - b", "c", "d"), [row], "from -1 to 2")])
+    assert r"q-norm, mfcc-13 of 2013-05-01 & $-$0.0868 & $-$.5 [$-$inf, $-$0.25], 3-5, 1e-05 \\" in text
+    assert r"a - b & c & d \\" in text
+    powers = latex([Table("Tests of A, p", ("pair", "p"), [("x", "1e-05"), ("y", "-2.28e-06")])])
+    assert r"x & $10^{-5}$ \\" in powers
+    assert r"y & $-2.28\times 10^{-6}$ \\" in powers
+    assert r"\label{tab:tests-of-a-p}" in powers
+    assert "t. from $-$1 to 2" in text
+
+
+@given(st.text(max_size=30), st.text(max_size=30))
+def test_any_name_is_one_cell(one: str, other: str) -> None:
+    """Whatever a name holds, LaTeX and Markdown see one row of two cells, and no command of the name's own."""
+    table = Table("t", ("a", "b"), [(one, other)])
+    text = latex([table])
+    row = text.split("\\midrule\n")[1].split("\n\\bottomrule")[0]
+    assert "\n" not in row
+    # Without what stands for a letter, nothing that LaTeX obeys is left but the end of the cell and of the row.
+    bare = re.sub(
+        r"\\(text[a-z]+|dots)\{\}|\{\\char34\}|\$(\\[a-z]+|-)\$|\\[&%$#_{}]|-\{\}", "", row.removesuffix(r" \\")
+    )
+    bare = re.sub(r"^\{([\[*])\}", r"\1", bare)
+    assert bare.count("&") == 1
+    assert not set(bare) & set('\\{}$%#_~^<>|`"')
+    lines = markdown([table]).splitlines()
+    assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", lines[4])) == 3
+
+
+def test_programs_get_values(tmp_path: Path) -> None:
+    rows = [{"query": "q_1", "value": "0.1287", "n": None}, {"query": "[q2]", "value": "1.5", "n": "3"}]
+    assert json.loads(to_json([table()]))["tables"][0]["rows"] == rows
+    plain = [{"query_id": "q_1", "value": 0.128712345, "n": None}, {"query_id": "[q2]", "value": float("nan"), "n": 3}]
+    found = json.loads(to_json([table(plain=plain)]))["tables"][0]["rows"][1]
+    assert found == {"query_id": "[q2]", "value": None, "n": 3}
+    (path,) = write_tables([table(plain=plain)], tmp_path / "t.csv")
+    assert path.read_text(encoding="utf-8").split() == ["query_id,value,n", "q_1,0.128712345,", "[q2],,3"]
+    paths = write_tables([table(), table(), Table("Other: b/c", ("a",), [])], tmp_path / "t.csv")
+    assert [path.name for path in paths] == ["t-50-of-all.csv", "t-50-of-all-1.csv", "t-other-b-c.csv"]
+    assert paths[2].read_text(encoding="utf-8") == "a\n"
+    for ending in TABLES:
+        assert write_tables([table()], tmp_path / f"one{ending}") == [tmp_path / f"one{ending}"]
+    with pytest.raises(UserError):
+        write_tables([table()], tmp_path / "t.xlsx")
+    lines = markdown([table(), Table(ODD, ("a|b",), [("x|y\nz",)])]).splitlines()
+    assert lines[:4] == ["**50% of all**", "", "| query | value | n |", "| --- | ---: | ---: |"]
+    assert {r"| \[q2\] | 1.5 | 3 |", r"| x\|y\\nz |"} <= set(lines)
+
+
+PFA = np.geomspace(1e-6, 0.1, 400)
+CURVE = Line("mfcc", PFA, 1 - PFA**0.2, (Mark("MTWV 0.107", 1e-3, 0.75), Mark("ATWV 0.095", 2e-3, 0.7)))
+HOSTILE = "<script>&\"'\x00\x1b\ud800]]>"
+
+
+def texts(svg: str) -> list[str]:
+    return [element.text or "" for element in ElementTree.fromstring(svg).iter(NS + "text")]
+
+
+def ticks(svg: str, axis: str) -> dict[float, float]:
+    """Percent to pixel of the labelled ticks of the x or the y axis."""
+    found = {}
+    for element in ElementTree.fromstring(svg).iter(NS + "text"):
+        is_x = element.get("text-anchor") == "middle"
+        if re.fullmatch(r"[\d.]+", element.text or "") and is_x == (axis == "x"):
+            found[float(element.text or "")] = float(element.get(axis) or "nan")
+    return found
+
+
+def test_det_axes_are_probits_labelled_in_percent_and_all_is_named() -> None:
+    svg = det_svg([CURVE], beta=66.66)
+    assert {"mfcc", "MTWV 0.107", "ATWV 0.095", "miss probability (%)", "TWV 0.2"} <= set(texts(svg))
+    found = ticks(svg, "x")
+    assert {0.001, 0.01, 0.1, 1.0, 10.0} <= found.keys()
+    percent = np.array(sorted(found))
+    pixels = np.array([found[p] for p in percent])
+    # Pixels are a straight line over probits.
+    slope, offset = np.polyfit(ndtri(percent / 100), pixels, 1)
+    np.testing.assert_allclose(pixels, slope * ndtri(percent / 100) + offset, atol=0.2)
+    assert slope > 0
+    assert svg == det_svg([CURVE], beta=66.66)
+
+
+def test_marks_lie_where_their_rates_say_and_ends_on_the_border() -> None:
+    svg = det_svg([Line("one", [0.01], [0.5], (Mark("here", 0.01, 0.4),))])
+    assert f'<g transform="translate({ticks(svg, "x")[1.0]:.1f} {ticks(svg, "y")[40.0] - 4:.1f})">' in svg
+    svg = det_svg([Line("all", [0.0, 0.01, 1.0], [1.0, 0.5, 0.0])], width=640, height=520)
+    (path,) = re.findall(r'class="line line0"[^>]* d="(M[^"]*L[^"]*)"', svg)
+    assert (path.startswith("M66 14L"), path.endswith("L626 468")) == (True, True)
+
+
+def test_det_of_many_systems_of_none_and_of_many_points_on_one_pixel() -> None:
+    svg = det_svg([Line(f"system {n}", PFA, PFA[::-1]) for n in range(6)])
+    assert [t for t in texts(svg) if t.startswith("system")] == [f"system {n}" for n in range(6)]
+    ElementTree.fromstring(det_svg([]))
+    assert len(det_svg([Line("long", np.full(100_000, 0.01), np.full(100_000, 0.5))])) < 10_000
+
+
+def test_histogram_shows_the_share_of_each_class() -> None:
+    counts = np.array([30, 10, 0, 0])
+    svg = histogram_svg(
+        ScoreHistogram(np.linspace(-1, 3, 5), counts, counts[::-1] * 1000), [("near", 1.5), ("far", 9.0)]
+    )
+    assert {"target (40)", "non-target (40000)", "near"} <= set(texts(svg))
+    assert "far" not in texts(svg)  # it does not reach so far
+    # Each class is drawn in percent of itself: both are as high.
+    tops = [min(float(y) for y in re.findall(r" ([\d.]+)[LZ]", d)) for d in re.findall(r' d="(M[^"]*Z)"', svg)]
+    assert tops[0] == tops[1]
+    svg = histogram_svg(ScoreHistogram(np.array([0.0, 1.0]), np.array([0]), np.array([5])), [])
+    assert "target (0)" in texts(svg)
+
+
+def test_any_text_gives_valid_xml() -> None:
+    histogram = ScoreHistogram(np.array([0.0, 1.0]), np.array([1]), np.array([5]))
+    for svg in (
+        det_svg([Line(HOSTILE, [0.1], [0.1], (Mark(HOSTILE, 0.1, 0.1),))], title=HOSTILE),
+        histogram_svg(histogram, [(HOSTILE, 0.5)], title=HOSTILE),
+    ):
+        root = ElementTree.fromstring(svg.encode("utf-8"))
+        assert root.get("aria-label", "").startswith("<script>&\"'")
+        assert "<script" not in svg
+
+
+TRIALS_N, BETA = 3600, 66.66
+
+
+def aligned(seed: int, queries: int = 30) -> pa.Table:
+    """Probabilities of terms of all frequencies, right as often as they say, and a missed occurrence each."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for k in range(queries):
+        base = {"query_id": f"kw{k:02d}", "doc_id": "d", "channel": 1}
+        rows.append({**base, "ref_start": 0.0})
+        for p in rng.beta(0.2, 0.8, int(rng.integers(1, 60))).tolist():
+            rows.append({**base, "start": 1.0, "score": p, "ref_start": 1.0 if rng.random() < p else None})
+    return pa.Table.from_pylist(rows, TRIALS)
+
+
+def entry(name: str, seed: int) -> StudyEntry:
+    scored = Rescoring.of_list(aligned(seed), tolerance=None, conventions="stdeval")
+    return StudyEntry(name, "task", scored, TRIALS_N, BETA)
+
+
+@pytest.fixture(scope="module")
+def three() -> Study:
+    return study([entry(f"system {k}", k) for k in range(3)])
+
+
+def test_values_are_those_of_deciding_and_scoring(three: Study) -> None:
+    for k, one in enumerate(three.systems):
+        table = aligned(k)
+        for method in ("kst", "sto"):
+            for a, alpha in enumerate(three.alphas.tolist()):
+                decided = Thresholding(method, TRIALS_N, BETA, alpha).apply(table)
+                direct = atwv(Counts.of(decided), trials=TRIALS_N, beta=BETA).twv
+                assert one.curves[method][a] == direct
+                if alpha == three.best[method]:
+                    assert one.atwv[method] == direct
+                    assert (
+                        one.values[method].tolist() == per_term(decided, trials=TRIALS_N, beta=BETA)["twv"].to_pylist()
+                    )
+        true = dict(zip(one.entry.sweep.names.to_pylist(), one.entry.sweep.ntrue.tolist(), strict=True))
+        oracle = Thresholding("oracle-kst", TRIALS_N, BETA).apply(table, true=true)
+        assert one.atwv["oracle-kst"] == atwv(Counts.of(oracle), trials=TRIALS_N, beta=BETA).twv
+        assert one.over_terms.t == paired_t(one.values["kst"], one.values["sto"])
+        assert one.over_terms.wilcoxon == wilcoxon(one.values["kst"], one.values["sto"])
+
+
+def test_the_best_alpha_is_that_of_the_mean(three: Study) -> None:
+    for method in ("kst", "sto"):
+        mean = np.mean([one.curves[method] for one in three.systems], axis=0)
+        assert three.mean[method] == pytest.approx(mean, abs=1e-15)
+        assert three.best[method] == three.alphas[np.flatnonzero(mean >= mean.max() - 1e-12)[0]]
+        assert three.atwv[method] == pytest.approx(mean.max(), abs=1e-12)
+    pairs = [[one.atwv[method] for one in three.systems] for method in ("kst", "sto")]
+    assert three.over_systems.t == paired_t(*pairs)
+    assert three.over_systems.wilcoxon == wilcoxon(*pairs)
+
+
+def test_breakdowns_add_up(three: Study) -> None:
+    by_sum, by_ntrue, single = three.by_sum, three.by_ntrue, three.systems[0]
+    assert math.fsum(by_sum.total) == pytest.approx(three.atwv["kst"] - three.atwv["sto"], abs=1e-12)
+    assert by_sum.terms.sum() == pytest.approx(30)
+    assert math.fsum(by_ntrue.total) == pytest.approx(single.atwv["kst"] - single.atwv["oracle-kst"], abs=1e-12)
+    assert by_ntrue.terms.tolist() == [float((single.entry.sweep.ntrue == n).sum()) for n in by_ntrue.edges[:-1]]
+    for found in (by_sum, by_ntrue):
+        assert (found.per_term * found.terms).tolist() == pytest.approx(found.total.tolist(), abs=1e-15)
+        assert np.diff(found.edges).tolist() == [1.0] * len(found.total)
+
+
+def test_sums_of_thousands_are_in_bins_that_double() -> None:
+    """Of phones in lattices S(w) goes to thousands; each sum is in the bin of its edges, and none is left out."""
+    first = entry("first", 0)
+    sums = np.resize([0.0, 0.5, 1.0, 2.9, 3.0, 127.0, 2500.0], len(first.sweep.sums))
+    spread = replace(first, sweep=replace(first.sweep, sums=sums))
+    by_sum = study([spread]).by_sum
+    assert by_sum.edges.tolist() == [2.0**k - 1 for k in range(13)]
+    assert by_sum.terms.tolist() == np.histogram(sums, by_sum.edges)[0].tolist()
+    figure = figures(study([spread]))["fig7"][1]
+    assert "log2(1 + S(w))" in figure
+
+
+def test_one_system_has_no_test_over_systems_and_a_given_alpha_is_taken() -> None:
+    found = study([entry("one", 0)], alphas=[1.0, 2.0], alpha=1.5)
+    assert (found.best, found.chosen) == ({"kst": 1.5, "sto": 1.5}, True)
+    assert not any(found.over_systems)
+    assert json.loads(study_json(found))["over_systems"] == dict.fromkeys(found.over_systems._fields)
+    assert not [line for line in lines_of_study(found) if "end of what was tried" in line]
+    assert any(
+        "end of what was tried" in line for line in lines_of_study(study([entry("one", 0)], alphas=[40.0, 50.0]))
+    )
+    with raises(families.EMPTY_INPUT):
+        study([])
+    with raises(calibrate_codes.DUPLICATE_SYSTEM_NAME, name="one"):
+        study([entry("one", 0), entry("one", 1)])
+    with raises(score_codes.VALUE_NOT_POSITIVE, name="alpha"):
+        study([entry("one", 0)], alphas=[0.0, 1.0])
+    with raises(calibrate_codes.DUPLICATE_SYSTEM_NAME, name="list"):
+        named_paths(("a/list.xml", "b/list.xml"))
+    assert ALPHAS.tolist() == [round(1 + k / 10, 1) for k in range(21)]  # those of the source
+
+
+def test_figures_and_values_are_there_and_well_formed(three: Study) -> None:
+    found = figures(three)
+    panels = {name: len(list(ElementTree.fromstring(svg).iter(NS + "svg"))) for name, (_, svg) in found.items()}
+    assert panels == {"fig2": 1, "fig3": 3, "fig4": 1, "fig5": 3, "fig6": 1, "fig7": 3, "fig8": 3}
+    dots = list(ElementTree.fromstring(found["fig3"][1]).iter(NS + "circle"))
+    sweep = three.systems[0].entry.sweep
+    assert len(dots) == 30 + sum(s <= 25 and n <= 25 for s, n in zip(sweep.sums, sweep.ntrue, strict=True))
+    assert list(study_files(three)) == ["study.json", *(f"fig{k}.svg" for k in range(2, 9))]
+    values = json.loads(study_json(three))
+    assert (values["alphas"], values["atwv"]) == (three.alphas.tolist(), three.atwv)
+    assert values["atwv_by_alpha"]["sto"] == three.mean["sto"].tolist()
+    one = values["systems"][1]
+    assert one["terms"]["value"]["oracle-kst"] == three.systems[1].values["oracle-kst"].tolist()
+    assert one["over_terms"]["wilcoxon"]["p"] == three.systems[1].over_terms.wilcoxon.p
+    assert values["by_posterior_sum"]["total"] == three.by_sum.total.tolist()
+
+
+def test_the_page_of_the_sweep_shows_it_and_escapes(three: Study) -> None:
+    single = three.systems[0]
+    hostile = replace(single, entry=replace(single.entry, name="<script>&\"'"))
+    shown = replace(three, systems=(hostile, *three.systems[1:]))
+    points = pa.table({"point": [1], "atwv": [0.5], "failed": [None], "oracle": [False]})
+    given = ("a sweep", points, (), ("atwv",), "atwv", False, (Ranking("", (1,), False),), 0.95)
+    page = render_sweep(SweepData(*given, more=tuple(captioned_figures(shown)), tables=tuple(study_tables(shown))))
+    assert "<script>&" not in page
+    assert "&lt;script&gt;&amp;" in page
+    assert not re.findall(r"(?:src|href)=", page)
+    assert re.findall(r"<figcaption>Figure (\d)\.", page) == list("2345678")
+    assert all(f'<td class="n">{row[3]}</td>' in page for row in study_tables(shown)[0].rows)
+
+
+def test_plots_of_nothing_and_of_one_value_are_drawn() -> None:
+    axes = Axes("x", "y")
+    for svg in (
+        lines_svg([], axes, title="t"),
+        lines_svg([Series("a", [1.0], [2.0])], axes, marks=[(1.0, 2.0, 1)], title="t"),
+        lines_svg([Series("a", [1.0, 2.0, 3.0], [2.0, math.nan, 2.0])], axes, title="<&>"),
+        dots_svg([], [], axes, diagonal=True, title="t"),
+        dots_svg([0.0, 0.0], [0.0, 0.0], axes, title="t"),
+        bars_svg([0.0, 1.0], [0.0], axes, title="t"),
+    ):
+        assert ElementTree.fromstring(svg).tag == NS + "svg"
+        assert "nan" not in svg
+        assert ElementTree.fromstring(side_by_side([svg, svg], title="two")).get("width") == "920"
+    # Bars reach what they say: two of one sign, the second twice the first, and one of the other.
+    boxes = list(ElementTree.fromstring(bars_svg([0, 1, 2, 3], [1.0, 2.0, -1.0], axes, title="t")).iter(NS + "rect"))
+    assert [float(box.get("height") or 0) / float(boxes[0].get("height") or 0) for box in boxes] == pytest.approx(
+        [1, 2, 1], abs=0.01
+    )
+    assert [box.get("class") for box in boxes] == ["area line0", "area line0", "area line1"]
