@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
@@ -17,7 +16,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
 from swsdist.calibrate.likelihood import ENCODER, MFCC, Likelihood, Prior, prior_of, word_of
-from swsdist.calibrate.procedure import Procedure, check_steps, fit_models, fit_procedure, fold_of, make_steps
+from swsdist.calibrate.procedure import Procedure, check_steps, fit_models, fold_of, make_steps
 from swsdist.calibrate.statistics import (
     BINS,
     CostSums,
@@ -35,9 +34,8 @@ from swsdist.config.model import Calibrate
 from swsdist.core.codes import families
 from swsdist.core.codes import score as codes
 from swsdist.core.errors import UserError
-from swsdist.core.types import CANDIDATES, DETECTIONS, REFERENCES, TRIALS
+from swsdist.core.types import CANDIDATES, DETECTIONS, TRIALS
 from swsdist.kernels.regression import PRIOR_DEVIATION, Labelled, exponential, logarithm, sigmoid
-from swsdist.score.trials import document_trials
 from swsdist.testing.conformance.calibration import lists, statistics_of
 from tests.oracles.calibrate import deviation, penalised_loss
 from tests.support.coded import raises
@@ -65,13 +63,6 @@ def table(*rows: tuple[str, float | None, bool]) -> pa.Table:
 def test_exponential_is_within_two_units(x: float) -> None:
     assert float(exponential(x)) == pytest.approx(math.exp(x), rel=4.5e-16)
     assert sigmoid([0.0, 800.0, -800.0, 1e308]).tolist() == [0.5, 1.0, pytest.approx(0.0, abs=1e-300), 1.0]
-
-
-def test_two_scores_have_their_own_rates() -> None:
-    """A logistic goes through both: 1 of 4 right at score 0, 3 of 4 at score 2, so p = 1/4 and 3/4."""
-    found = fit_logistic(labelled((0.0, 100, 300), (2.0, 300, 100)))
-    assert found.probability([0.0, 2.0]) == pytest.approx([0.25, 0.75], abs=1e-5)
-    assert found.slope == pytest.approx(math.log(9) / 2, rel=1e-4)
 
 
 def test_an_effective_prior_moves_the_odds() -> None:
@@ -143,20 +134,6 @@ def test_edges_of_fitting() -> None:
     for prior in (0.0, 1.0, -1.0, math.nan):
         with pytest.raises(UserError, match="effective prior"):
             fit_logistic(labelled((0.0, 1, 1)), prior=prior)
-
-
-def test_large_lists_of_far_scores() -> None:
-    """A million trials of which few are right, scores in the thousands: it converges to the likelihood's maximum."""
-    rng = np.random.default_rng(3)
-    score = np.round(np.concatenate([rng.normal(1e4, 300, 20_000), rng.normal(1.1e4, 300, 200)]), 1)
-    distinct, which = np.unique(score, return_inverse=True)
-    false, hits = (np.bincount(some, minlength=len(distinct)) for some in (which[:20_000], which[20_000:]))
-    data = Labelled(distinct.reshape(-1, 1), np.zeros(len(distinct), np.int64), hits, 50 * false)
-    found = fit_logistic(data)
-    # Two normal classes of one variance have exactly this log-odds ratio.
-    assert found.slope == pytest.approx(1000 / 300**2, rel=0.1)
-    total = (found.probability(distinct) * (data.hits + data.false_alarms)).sum()
-    assert total == pytest.approx(200, rel=1e-9)
 
 
 def test_labels_of_an_aligned_list() -> None:
@@ -344,15 +321,6 @@ def test_the_logarithm_is_that_of_mathematics(values: list[float]) -> None:
     assert logarithm(1.0) == 0.0
 
 
-def test_the_histogram_counts_every_candidate_once() -> None:
-    scores = {"a": [0.5, 0.5 + 0.9 / BINS, 0.5 + 1 / BINS, -0.25, -0.25 - 0.5 / BINS], "b": [0.0]}
-    whole = ScoreHistogram().of(candidates(scores))
-    bins, counts = histograms(whole)["a"]
-    assert dict(zip(bins.tolist(), counts.tolist(), strict=True)) == {-257: 1, -256: 1, 512: 2, 513: 1}
-    rows = candidates(scores)
-    assert ScoreHistogram().of(rows.slice(0, 2)) + ScoreHistogram().of(rows.slice(2)) == whole
-
-
 def test_m_norm_by_hand() -> None:
     """The mode is where the scores crowd, whatever the tail does; the deviation is of those above it."""
     crowd, tail, best = [-0.5 + k / 4096 for k in range(-8, 9)], [-0.9 + k / 100 for k in range(6)], [-0.4, -0.3]
@@ -469,23 +437,6 @@ def test_llr_is_a_weighted_logistic_regression(weights: str) -> None:
     assert made.threshold(POINT) == pytest.approx(math.log(POINT.beta))
 
 
-def test_queries_of_which_nothing_is_listed_have_trials_too() -> None:
-    """Where each trial counts alike: they were asked, and the list has no row of them."""
-    made = Procedure((step("llr", weights="trials"),), POINT)
-    asked = [*TRUE, *(f"silent-{k}" for k in range(12))]
-    offsets = {}
-    for names in ([], list(TRUE), asked):
-        fitted = fit_procedure(
-            lambda: [aligned()], made, folds=1, own_threshold=True, point=POINT, trained_on={}, query_ids=iter(names)
-        )
-        ((model,),) = fitted.models
-        offsets[len(names)] = model["score"], model["offset"]
-        assert fitted.trained_on["queries"] == 4
-    assert offsets[0] == offsets[4]
-    slopes, offset = by_hand(aligned()["score"].drop_null().to_numpy()[:, None], "trials", 1 / (1 + POINT.beta), 16)
-    assert offsets[16] == pytest.approx((slopes[0], offset), rel=2e-2)  # but for the weak prior
-
-
 def lengths() -> dict[str, Tally]:
     values = {"a": (2, 800_000), "b": (1, 300_000), "c": (3, 1_500_000), "x": (1, 600_000)}
     rows = {(q, k + 1, 1): (1, whole // count, 40) for q, (count, whole) in values.items() for k in range(count)}
@@ -561,43 +512,6 @@ def test_at_prior_decides_as_the_bayes_threshold() -> None:
     assert step("at-prior", prior=1 / 120).apply(table, None, None, POINT) == pytest.approx(found)
     with raises(families.CONFLICTING_OPTIONS, where="calibrate.options.at-prior"):
         step("at-prior", vocabulary=120, prior=0.1)
-
-
-def test_of_document_trials_the_list_is_a_row_a_document() -> None:
-    """best, gap and the posterior sum are of the same rows where they are fitted (a row a document) and applied (all rows)."""
-    rng = np.random.default_rng(2)
-    rows = [
-        (query, f"d{document:02d}", float(k), float(rng.uniform(0.01, 0.9)))
-        for query in "abcd"
-        for document in range(12)
-        for k in range(1 + (document + ord(query)) % 4)
-    ]
-    found = places(rows)
-    true = [{"query_id": q, "doc_id": d, "channel": 1, "start": 0.0, "end": 0.5} for q, d, *_ in rows[::7]]
-    trials = document_trials(found, pa.Table.from_pylist(true, REFERENCES))
-    made = Procedure((step("llr", covariates=("best", "gap", "posterior-sum")),), POINT, by_document=True)
-    assert [step("llr", covariates=(name,)).of_list() for name in ("best", "duration")] == [True, False]
-    fitted = fit_procedure(lambda: [trials], made, folds=1, own_threshold=True, point=POINT, trained_on={})
-    ((model,),) = fitted.models
-    again = Procedure.from_run(fitted.to_json()).scores(found).to_pylist()
-    best: dict[str, dict[str, float]] = {}
-    for query, document, _, score in rows:
-        mine = best.setdefault(query, {})
-        mine[document] = max(mine.get(document, 0.0), score)
-    for (query, *_, score), row in zip(rows, again, strict=True):
-        scores = sorted(best[query].values(), reverse=True)
-        columns = {
-            "score": score,
-            "best": scores[0],
-            "gap": scores[0] - scores[9],
-            "posterior-sum": math.log(sum(scores)),
-        }
-        assert row["score"] == pytest.approx(model["offset"] + sum(model[name] * columns[name] for name in columns))
-    told = {(row["query_id"], row["doc_id"], row["start"]): row["score"] for row in again}
-    for row in fitted.scores(trials).to_pylist():
-        assert row["score"] is None or told[row["query_id"], row["doc_id"], row["start"]] == row["score"]
-    with_all = replace(fitted, by_document=False).scores(found).to_pylist()
-    assert [row["score"] for row in with_all] != [row["score"] for row in again]
 
 
 def test_the_entropy_is_that_of_the_frames_and_speech_where_there_is_a_voice() -> None:

@@ -23,7 +23,7 @@ from swsdist.features.extractors import create
 from swsdist.features.fitting.files import read_totals, summed, write_totals
 from swsdist.features.fitting.interface import Document, Model, fit, load_model
 from swsdist.features.fitting.mixture import Mixture, MixtureRounds, mixture_model, split
-from swsdist.features.interface import Extractor, for_speaker, surroundings
+from swsdist.features.interface import Extractor, for_speaker
 from swsdist.features.mfcc import Mfcc
 from swsdist.features.transforms.gmm import Gmm
 from swsdist.features.transforms.interface import Shape
@@ -285,21 +285,6 @@ def warped(tmp_path: Path) -> Extractor:
     made = create("mfcc", {}, transforms=[("warp", {"model": path})])
     assert isinstance(made, Extractor)
     return made
-
-
-def test_a_place_in_a_document_has_the_document_s_frames(warped: Extractor) -> None:
-    assert (warped.context, surroundings(warped)) == (4 + 150, 154)
-    rng = np.random.default_rng(3)
-    samples = (rng.normal(size=160 * 9000) * np.linspace(0.01, 0.3, 160 * 9000)).astype(np.float32)
-    whole = np.concatenate(list(in_blocks(warped, [samples])))
-    for piece in (7_001, 300_000):
-        parts = [samples[k : k + piece] for k in range(0, len(samples), piece)]
-        assert np.concatenate(list(in_blocks(warped, parts))).tobytes() == whole.tobytes()
-    # Of a place the audio around it is read as far as its frames look, here over the seam of two blocks.
-    first, count, around = 4080, 45, surroundings(warped)
-    cut = samples[(first - around) * 160 : (first + count + around) * 160 + warped.frame_length]
-    place = np.concatenate(list(in_blocks(warped, [cut])))[around : around + count]
-    np.testing.assert_allclose(place, whole[first : first + count], atol=1e-6)
 
 
 RATE = 16000

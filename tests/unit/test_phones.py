@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import shutil
-import tracemalloc
 from collections import defaultdict
 from itertools import groupby, product
 from pathlib import Path
@@ -28,7 +27,6 @@ from swsdist.features.extractors import create
 from swsdist.features.interface import columns_of, kind_of
 from swsdist.features.phnrec.extractor import Phnrec
 from swsdist.features.phnrec.network import Net, fexp, softmax
-from swsdist.features.phnrec.transcribe import decode
 from swsdist.features.phnrec.weights import Weights, read_recogniser
 from swsdist.io.frames.htk import read_mlf
 from swsdist.kernels.phone_loop import best_string
@@ -225,27 +223,6 @@ def test_of_ctc_labels_cost_an_insertion_and_blanks_none(seed: int, scale: float
     assert packed.expected()[packed.labels > 0].sum() == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("pairs", [None, np.zeros((21, 20))])
-def test_memory_does_not_grow_with_frames(monkeypatch: pytest.MonkeyPatch, pairs: Floats | None) -> None:
-    """But by a factor for each, and the arcs."""
-    monkeypatch.setattr(phone_loop, "_BLOCK", 64)
-
-    def read(first: int, stop: int) -> Floats:
-        values = np.full((stop - first, 20, 1), -60.0)
-        values[np.arange(stop - first), np.arange(first, stop) // 8 % 20] = 0.0
-        return values
-
-    def peak(frames: int) -> int:
-        phone_arcs(read, frames, Decoder(1.0, -9.0, pairs))
-        tracemalloc.start()
-        phone_arcs(read, frames, Decoder(1.0, -9.0, pairs))
-        _, most = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        return most
-
-    assert (peak(8192) - peak(1024)) / (8192 - 1024) < 60  # bytes; a row of sums has 168
-
-
 command = expecting(in_this_process)
 
 
@@ -355,33 +332,6 @@ def test_damaged_folders(tmp_path: Path) -> None:
     with raises(wrong, phones="none"):
         create("phnrec", options)
     create("phnrec", {**options, "non_speech": "keep"})
-
-
-def best_by_trying(posteriors: np.ndarray, phones: int, penalty: float) -> float:
-    """The score of the best path, of all cuts into phones and of phones into states."""
-    frames = len(posteriors)
-    logs = np.log(posteriors) + math.log(0.5)
-    best = [0.0] + [-math.inf] * frames
-    for stop in range(3, frames + 1):
-        for first in range(stop - 2):
-            for phone in range(phones):
-                for a, b in itertools.combinations(range(first + 1, stop), 2):
-                    parts = [logs[first:a, 3 * phone], logs[a:b, 3 * phone + 1], logs[b:stop, 3 * phone + 2]]
-                    score = best[first] + penalty + sum(float(part.sum()) for part in parts)
-                    best[stop] = max(best[stop], score)
-    return best[frames]
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_the_path_is_the_best_of_all(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    posteriors = rng.dirichlet(np.full(9, 0.3), size=11)
-    penalty = -rng.uniform(0, 3)
-    found = decode([posteriors[:4], posteriors[4:]], ("a", "b", "c"), penalty)
-    assert sum(one.score for one in found) == pytest.approx(best_by_trying(posteriors, 3, penalty))
-    assert [one.first for one in found[1:]] == [one.stop for one in found[:-1]]
-    assert (found[0].first, found[-1].stop) == (0, 11)
-    assert decode([posteriors[:2]], ("a", "b", "c"), 0.0) == decode([], ("a", "b"), 0.0) == [], "too short for a phone"
 
 
 def test_strings_in_python_and_as_files(folder: Path, tmp_path: Path) -> None:

@@ -5,20 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import lists_of_others as others
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import swsdist
-from swsdist.core.codes import families
 from swsdist.core.types import DETECTIONS, DOCUMENTS
 from swsdist.corpora.documents import part_of, read_documents
 from swsdist.corpora.places import Places, by_document, searched_stretches, stored, stretches
-from swsdist.pipeline.chain_run import StepSelection
 from swsdist.reduce.spans import in_recordings
-from swsdist.testing.synthesis import make_corpus
-from tests.support.coded import raises
 
 #: doc_id, recording, start (s), duration (s): three places of r1, one of r2, and a recording of its own.
 LAID = [("a", "r1", 0.0, 5.0), ("b", "r1", 4.005, 5.0), ("c", "r1", 20.0, 3.0), ("d", "r2", 1.0, 1.0)]
@@ -130,18 +124,3 @@ def test_speakers_and_parts_may_name_recordings(tmp_path: Path) -> None:
     assert table["speaker"].to_pylist() == ["anna", "bert", None]
     assert part_of(table, ["r1"])["doc_id"].to_pylist() == ["u1", "u2"]
     assert part_of(table, ["u2", "r2"])["doc_id"].to_pylist() == ["u2", "u3"]
-
-
-def test_a_recording_is_no_document_of_the_store(tmp_path: Path) -> None:
-    make_corpus(tmp_path / "corpus", documents=2, queries=1, voices=2)
-    others.data_folder(tmp_path / "corpus", tmp_path / "data")
-    config = {
-        "run": str(tmp_path / "run"),
-        "corpus": {"documents": str(tmp_path / "data")},
-        "executor": {"kind": "serial"},
-    }
-    swsdist.run(config, selection=StepSelection(until="index"))
-    store, query = f"{tmp_path}/run/store", str(tmp_path / "corpus" / "queries" / "q001_1.wav")
-    assert swsdist.curve(store, query, "d001")["score"].max() > -1
-    with raises(families.AMBIGUOUS, name="rec1", count=2):
-        swsdist.curve(store, query, "rec1")

@@ -15,7 +15,7 @@ from swsdist.core.needs import LEAST
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Context
 from swsdist.pipeline.execution import ray_executor, ray_instance
-from swsdist.pipeline.execution.policy import NEAREST, Policy, version_mismatches
+from swsdist.pipeline.execution.policy import NEAREST, Policy
 from swsdist.pipeline.execution.ray_instance import Ready
 from swsdist.pipeline.forecast.costs import Cluster, Job, Kind, Load
 from swsdist.pipeline.forecast.forecast import Simulator
@@ -339,9 +339,3 @@ def test_only_the_head_of_the_queue_is_looked_through() -> None:
     assert len(looked) == 256
     mine.done(1, task("t0000"), 1.0, 1.0)
     assert names(mine.hand_out(1.0, near=near)) == [(1, "t0001")], "what was looked at keeps its order"
-
-
-def test_what_a_worker_of_an_older_version_tells_can_be_read() -> None:
-    older = Ready("node", 1, "", "1", {"swsdist": "0.0.9"})
-    assert version_mismatches(older.versions, versions())
-    assert list(older.cached) == []

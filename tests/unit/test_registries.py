@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,7 +34,7 @@ from swsdist.registry.registries import (
     RECURRENCES,
     TRANSFORMS,
 )
-from swsdist.registry.registry import Entry, Registry
+from swsdist.registry.registry import Registry
 from swsdist.stages.index import Index
 from tests.support.coded import raises
 
@@ -157,40 +155,6 @@ def test_defaults_are_filled_in_and_kept_apart(monkeypatch: pytest.MonkeyPatch) 
     assert Executor(kind="serial", address="b:2").cluster is None
     monkeypatch.setenv("RAY_ADDRESS", "")
     assert Executor().cluster is None
-
-
-@pytest.fixture
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    (tmp_path / "strange.py").write_text(
-        "from swsdist.registry.entries import DistanceEntry\n"
-        f"ENTRY = DistanceEntry('{COSINE}', 7)\n"
-        "class Bare:\n    version = 1\n"
-    )
-    info = tmp_path / "strange-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: strange\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(
-        "[swsdist.distances]\nstrange = strange:ENTRY\nbare = strange:Bare\ngone = strange:Gone\ncosine = strange:Bare\n"
-        "[swsdist.features]\nears = strange:Bare\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    for registry in (DISTANCES, FEATURES):
-        monkeypatch.delitem(registry.__dict__, "_added", raising=False)
-    yield
-    sys.modules.pop("strange", None)
-    for registry in (DISTANCES, FEATURES):
-        registry.__dict__.pop("_added", None)
-
-
-def test_entry_points_add_to_a_registry(installed: None) -> None:
-    assert search(distance="strange").matters()["distance"][0][4:] == ["strange", 7, {}]
-    assert create("strange", 3).unit == 2048
-    assert DISTANCES["cosine"].target == COSINE  # what is ours stays ours
-    assert FEATURES["ears"] == Entry("strange:Bare", 1)  # of an extractor its class is enough
-    with raises(families.EXTENSION, target="strange:Bare", kind="distance", type="DistanceEntry"):
-        create("bare", 3)
-    with raises(families.EXTENSION, kind="distance", name="gone", target="strange:Gone"):
-        create("gone", 3)
 
 
 def test_a_misspelt_option_is_told_with_the_options() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import random
 import shutil
@@ -10,23 +9,19 @@ import signal
 import subprocess
 import sys
 import tempfile
-import tracemalloc
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from swsdist.core.codes import storage as codes
 from swsdist.core.codes import storage as storage_codes
-from swsdist.core.errors import ConfigError, StorageError, TransientError
-from swsdist.features.fitting.files import identity_of, read_labels
-from swsdist.features.fitting.interface import Model, read_model
+from swsdist.core.errors import StorageError, TransientError
 from swsdist.io import filesystem
 from swsdist.io.filesystem import Folder, local_file
 from swsdist.io.remote import client, objects
@@ -97,19 +92,6 @@ def test_a_range_and_a_listing_that_are_cut(
     # Of an ETag that is no MD5 two equal readings of the right length are believed.
     monkeypatch.setattr(objects, "_agrees", lambda answer, data: False)
     assert folder.read_bytes("x") == DATA
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["500", "503", "refused", "no-answer", "cut-upload", "slow"])
-def test_writing(folder: Folder, proxy: FaultProxy, kind: str) -> None:
-    """At once, and in parts; removing too."""
-    proxy.faults = [Fault(kind, ("PUT", "POST", "DELETE"), last=2, seconds=1.5)]
-    folder.write_bytes("y", DATA)
-    assert proxy.done[kind] == 2
-    assert folder.read_bytes("y") == DATA
-    proxy.faults = [Fault(kind, ("DELETE",), last=1, seconds=1.5)]
-    folder.remove("y")
-    assert not folder.exists("y")
 
 
 def test_nothing_helps(folder: Folder, proxy: FaultProxy) -> None:
@@ -231,22 +213,6 @@ def test_a_copy_is_that_of_the_object(remote_folder: Folder, tmp_path: Path) -> 
     assert local_file(str(tmp_path)) == tmp_path
 
 
-def test_labels_and_models(remote_folder: Folder, tmp_path: Path) -> None:
-    file = tmp_path / "phones.ctm"
-    file.write_text("d1 1 0.00 0.10 a\nd1 1 0.10 0.10 b\n")
-    remote_folder.write_bytes("phones.ctm", file.read_bytes())
-    there = remote_folder.path("phones.ctm")
-    assert identity_of(there) == identity_of(str(file))
-    assert read_labels(there, "x").names == ("a", "b")
-    with pytest.raises(ConfigError, match="labels cannot be read"):
-        identity_of(remote_folder.path("none.ctm"))
-    model = Model("m", 1, {"a": np.arange(3.0)})
-    model.save(remote_folder, "m.npz")
-    assert read_model(remote_folder.path("m.npz"), "here", lambda one: one.fingerprint) == model.fingerprint
-    with pytest.raises(ConfigError, match="the model file does not exist"):
-        read_model(remote_folder.path("none.npz"), "here", lambda one: one)
-
-
 class Lister:
     """It answers list_objects_v2 as S3 does, of names in their order, so many a page."""
 
@@ -283,33 +249,6 @@ class Lister:
         """As s3fs has it."""
         assert (method, Bucket) == ("list_objects_v2", "bucket")
         return self(**asked)
-
-
-class Hashes(Sequence[str]):
-    """A million names of tables in their order: digits of fingerprints, of which as many begin with each."""
-
-    def __len__(self) -> int:
-        return 1_000_000
-
-    def __getitem__(self, place: Any) -> Any:
-        return f"run/tables/candidates/{place * 2**108 // 1_000_000:027x}.parquet"
-
-
-@pytest.mark.slow
-def test_a_million_names_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And in little more than a request a thousand."""
-    lister = Lister(Hashes())
-    monkeypatch.setattr(client, "connect", lambda storage: lister)
-    files = Folder("s3://bucket/run").files()
-    tracemalloc.start()
-    try:
-        count = sum(1 for _ in itertools.islice(files, 100_000))
-        assert tracemalloc.get_traced_memory()[1] < 12_000_000
-    finally:
-        tracemalloc.stop()
-    total = sum(info.size for _, info in itertools.islice(files, 100_000))
-    assert (count, total > 0) == (100_000, True)
-    assert lister.asked < 250
 
 
 NAMES = st.lists(st.text("/-09:aAbf~gz\u00e9", min_size=1, max_size=6), max_size=40, unique=True)

@@ -20,7 +20,6 @@ import pytest
 from rich.console import Console
 
 from swsdist.core.codes import families
-from swsdist.report import page
 from swsdist.report.costs import (
     factors,
     peak_memory,
@@ -148,11 +147,6 @@ def an_unscored_run() -> ReportData:
     return dataclasses.replace(run, queries=queries, hits=hits, counts=counts, **nothing)
 
 
-def an_empty_run() -> ReportData:
-    nothing = dict.fromkeys(("queries", "hits", "stages", "nodes", "hardware", "rejected"), ())
-    return dataclasses.replace(an_unscored_run(), **nothing, protocol=None, versions={})
-
-
 def an_oracle_run() -> ReportData:
     run = a_run(5)
     assert run.measures is not None
@@ -179,7 +173,6 @@ def a_hostile_run() -> ReportData:
 
 
 RUNS = {"scored": a_run, "unscored": an_unscored_run, "oracle": an_oracle_run, "hostile": a_hostile_run}
-RUNS |= {"empty": an_empty_run}
 every_run = pytest.mark.parametrize("make", RUNS.values(), ids=RUNS.keys())
 
 
@@ -277,16 +270,6 @@ def test_page_shows_what_there_is() -> None:
         False,
         False,
     ]
-
-
-def test_long_tables_are_cut_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "MOST_QUERIES", 10)
-    monkeypatch.setattr(page, "MOST_REJECTED", 2)
-    text = render_page(a_run())
-    assert "The first 10 of 60 rows are shown; all are in per_query of report.json." in text
-    assert "The first 2 of 3 rows are shown; all are in rejected.parquet of the run folder." in text
-    assert ">q009<" in text
-    assert ">q010<" not in text
 
 
 def in_browser(text: str, script: str, folder: Path) -> list[Any]:
@@ -432,15 +415,6 @@ def test_six_figures() -> None:
     assert (oracle.name, oracle.tone) == ("ATWV (oracle)", "warning")
 
 
-def test_a_figure_without_a_value_says_why() -> None:
-    run = a_whole_run()
-    assert run.measures is not None
-    nothing = dataclasses.replace(run.measures, mtwv=None, atwv=None, further={"stwv": None, "cnxe_min": None})
-    rows = key_figures(dataclasses.replace(run, measures=nothing))[:4]
-    assert {row.value for row in rows} == {"–"}
-    assert all(row.note.startswith("not defined where ") for row in rows)
-
-
 def test_rejected_inputs_are_counted_by_kind_and_reason() -> None:
     more = RejectedRow(kind="document", id="b2", path="b2.flac", reason="truncated", message="the file ends")
     task = RejectedRow(kind="task", id="shard 1", reason="bug", message="it failed")
@@ -492,40 +466,6 @@ def test_a_dozen_lines_and_a_page_begin_with_the_figures(make: Callable[[], Repo
     assert re.findall(r'<a href="#(\w+)">', text) == re.findall(r'<h2 id="(\w+)">', text)
 
 
-def sections(text: str) -> list[str]:
-    return re.findall(r'<h2 id="(\w+)">', text)
-
-
-def test_the_page_shows_three_oddities_and_folds_the_others() -> None:
-    text = render_page(an_odd_run())
-    block = text[text.index('id="issues"') : text.index('id="det"')]
-    shown, _, folded = block.partition("<details><summary>4 more</summary>")
-    assert shown.count("<li>") == 3
-    assert "copy it again" in shown
-    assert [f"oddity {number}" in folded for number in range(4)] == [True] * 4
-    quiet = render_page(a_quiet_run())
-    assert "no warnings, no rejected inputs, no failed tasks" in quiet
-    assert "<li>" not in quiet[quiet.index('id="issues"') : quiet.index('id="det"')]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("make", [an_odd_run, a_quiet_run])
-def test_the_first_screen_has_figures_oddities_curve_and_hits(make: Callable[[], ReportData], tmp_path: Path) -> None:
-    """Of 1200 by 900 pixels: six figures side by side, no one cut, and a player; nothing is wider than the page."""
-    script = """
-    const box = (name) => document.querySelector(name).getBoundingClientRect();
-    const figures = [...document.querySelectorAll(".figure")].map((one) => one.getBoundingClientRect().top);
-    const cut = [...document.querySelectorAll(".figure dd")].filter((one) => one.scrollWidth > one.clientWidth);
-    const tops = [figures[0], box("#issues").top, box("#det").top, box("svg").top, box("td audio").bottom];
-    const wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
-    return [new Set(figures).size, figures.length, cut.length, tops, box("#hits").top, wide];"""
-    rows, count, broken, tops, hits, wide = in_browser(render_page(make()), script, tmp_path)
-    assert (rows, count, broken, wide) == (1, 6, 0, 0)
-    assert tops == sorted(tops)
-    assert tops[-1] < 900
-    assert hits == tops[2], "the curve and the hits stand side by side"
-
-
 _CPU = {"index_cpu_s": 100.0, "search_cpu_s": 50.0, "score_cpu_s": 1.0, "wall_s": 90.0}
 _SECONDS = {"query_seconds": 20.0, "searched_query_seconds": 16.0, "audio_seconds": 1000.0}
 COST = Resources(**_CPU, **_SECONDS, pmu_index_gb=2.0, pmu_search_gb=4.0)
@@ -559,12 +499,6 @@ def test_thinning_keeps_the_ends_and_the_shape() -> None:
 HOUR = 3600.0
 
 
-def test_processing_load_weighs_indexing_by_lambda() -> None:
-    assert processing_load(0.5, 0.2, 2.0, 4.0, 0.1) == pytest.approx(0.1 * 0.5 * 2.0 + 0.9 * 0.2 * 4.0)
-    assert processing_load(0.5, 0.2, 2.0, 4.0, 1.0) == pytest.approx(1.0)
-    assert processing_load(0.5, 0.2, None, 4.0, 0.1) is None
-
-
 def test_all_figures_of_the_sources_example() -> None:
     """14 hours on 16 cores for 300 hours of audio; 48 CPU hours for 900 s of queries: 0.64, where the source prints 0.8."""
     given = {"index_cpu_s": 224 * HOUR, "search_cpu_s": 48 * HOUR, "query_s": 900, "audio_s": 300 * HOUR}
@@ -574,6 +508,8 @@ def test_all_figures_of_the_sources_example() -> None:
     assert (found.pmu_index_gb, found.pmu_search_gb) == (4.0, 2.0)
     assert found.pl_hours == pytest.approx(0.1 * 224 / 300 * 4 + 0.9 * 0.64 * 2)
     assert found.pl == pytest.approx(0.1 * 224 / 300 * 4 + 0.9 * 0.64 / 3600 * 2)
+    assert processing_load(0.5, 0.2, 2.0, 4.0, 1.0) == pytest.approx(1.0)
+    assert processing_load(0.5, 0.2, None, 4.0, 0.1) is None
     assert query_seconds({"a": [0.5, 0.25], "b": [1.0], "c": []}) == 1.75
     assert (query_seconds({}), peak_memory([])) == (0.0, None)
 

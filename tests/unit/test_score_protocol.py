@@ -13,7 +13,7 @@ from swsdist.core.codes import score as codes
 from swsdist.core.errors import UserError
 from swsdist.core.types import TRIALS
 from swsdist.score.compare.paired import decided_at
-from swsdist.score.measures.curve import Counts, Ranking, total
+from swsdist.score.measures.curve import Counts, total
 from swsdist.score.measures.det import det, ppndf
 from swsdist.score.measures.protocol import PROTOCOLS, beta, number_of_trials, protocol
 from swsdist.score.measures.retrieval import (
@@ -235,17 +235,6 @@ RANKED: Rows = [
     ("a", 0.5, True, True),
     ("c", 0.99, True, False),
 ]
-
-
-def test_ranking_by_hand() -> None:
-    ranking = Ranking.of(trials(RANKED))
-    assert ranking.names.to_pylist() == ["a", "b"]
-    assert ranking.ntrue.tolist() == [1, 3]
-    assert ranking.query.tolist() == [0, 1, 1, 1, 1]
-    assert ranking.score.tolist() == [0.5, 0.9, 0.8, 0.7, 0.6]
-    assert ranking.hits.tolist() == [1, 1, 0, 1, 0]
-    assert ranking.hits_above.tolist() == [0, 0, 1, 1, 2]
-    assert ranking.false_above.tolist() == [0, 0, 0, 1, 1]
 
 
 def test_per_query_by_hand() -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import json
 import os
-import tracemalloc
 from collections.abc import Callable, Iterator
 from io import BytesIO
 from pathlib import Path
@@ -139,29 +137,6 @@ def test_documents_of_a_shard_are_a_row_group_of_their_own(store: Store) -> None
     again = manifests.require(store.folder)
     assert again == store.manifest
     assert again.shard(second) == again.shards[1]
-
-
-def test_statistics_are_frozen(store: Store) -> None:
-    """A state that follows keeps what is known, and adds new speakers only."""
-    before = store.statistics()
-    rows = [{**row, "speaker": row["speaker"] or "odd"} for row in store.documents().to_pylist()][1:]
-    state = store.manifest
-    frozen = parquet.read(store.folder, state.models["statistics.counter"])
-    table = pa.Table.from_pylist(rows, DOCUMENTS)
-    commit(store.folder, made(table, frozen), 0.01, state.shards, store.rejected())
-    after = Store(store.folder).statistics()
-    assert set(after) - set(before) == {("speaker", "odd")}
-    for scope, value in before.items():
-        assert after[scope].mean.tobytes() == value.mean.tobytes()
-    assert after["speaker", "odd"].frames == 200 + 400
-
-
-def test_the_same_documents_give_the_same_bytes(tmp_path: Path, store: Store) -> None:
-    rows = [corpus_row(f"d{k}", str(tmp_path / f"d{k}.wav"), "even" if k % 2 == 0 else None) for k in range(5)]
-    other = make_store(tmp_path / "other", [rows[:2], rows[2:]])
-    assert other.manifest == store.manifest
-    for name in store.folder.listing():
-        assert other.folder.read_bytes(name) == store.folder.read_bytes(name)
 
 
 def test_rows_and_row_groups_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -358,26 +333,6 @@ def test_compact_keeps_what_lives(store: Store, sounds: dict[str, np.ndarray], h
     assert len([name for name in files if name.startswith(("documents-", "models/", "rejected-"))]) == 4
     compact(store.folder, hours)
     assert {name: store.folder.read_bytes(name) for name in store.folder.listing()} == files
-
-
-@pytest.mark.slow
-def test_compact_holds_few_bytes_of_a_document(tmp_path: Path) -> None:
-    """Of those of one shard rows, of all columns."""
-    path = write_wav(tmp_path / "x.wav", noise(1, 1))
-
-    def peak(count: int) -> int:
-        rows = [corpus_row(f"d{k:05d}", path) for k in range(count)]
-        store = make_store(tmp_path / str(count), [rows[k : k + 100] for k in range(0, count, 100)])
-        compact(store.folder, 5 / 3600)
-        gc.collect()
-        tracemalloc.start()
-        try:
-            compact(store.folder, 10 / 3600)
-            return tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
-
-    assert (peak(1200) - peak(200)) / 1000 < 1500
 
 
 def test_frames_are_little_endian_and_bear_no_statistics(tmp_path: Path) -> None:
@@ -603,21 +558,6 @@ def test_each_track_is_read_by_its_name(tracked: Store, heard: dict[str, np.ndar
     assert list(check(tracked)) == []
     assert load(tracked.folder) == tracked.manifest
     assert isinstance(tracked.manifest, Manifest)
-
-
-def test_tracks_side_by_side_are_cut_to_the_shortest(tracked: Store, heard: dict[str, np.ndarray]) -> None:
-    first = tracked.manifest.shards[0].name
-    found: dict[str, list[np.ndarray]] = {}
-    for block in tracked.joined(first, ["sums", "low", "high"]):
-        assert len(block.features) <= BLOCK_FRAMES
-        assert block.first_frame == sum(map(len, found.get(block.doc_id, [])))
-        found.setdefault(block.doc_id, []).append(block.features)
-    assert list(found) == ["a", "b"]
-    for name, parts in found.items():
-        x = heard[name]
-        expected = np.stack([x[1:] + x[:-1], x[:-1], 2 * x[:-1], -x[:-1]], axis=1)
-        assert np.array_equal(np.concatenate(parts), expected)
-    assert {block.doc_id for block in tracked.joined(first, ["low", "sums"], {("b", 1)})} == {"b"}
 
 
 @pytest.fixture(params=[1, 2])

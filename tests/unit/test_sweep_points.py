@@ -227,14 +227,6 @@ def judge(*results: PointResult) -> RankedPoints:
     return rank_points(results, ["atwv"], Objective(), TESTS)
 
 
-def test_one_way_of_scoring_is_one_ranking() -> None:
-    found = judge(*(result(k, some(k, "q", k / 10), beta="66.66") for k in (1, 2, 3)))
-    assert found.best == (3, 2, 1)
-    rows = found.table.to_pylist()
-    assert [row["rank"] for row in rows] == [3, 2, 1]
-    assert [row["scored_by"] for row in rows] == [None] * 3
-
-
 def test_p_is_of_sign_flips_of_the_mean() -> None:
     """As in a comparison of systems, and Holm's of all that stand beside the best."""
     points = [result(k, some(k, "q", level)) for k, level in ((1, 0.1), (2, 0.17), (3, 0.2))]

@@ -28,7 +28,7 @@ from swsdist.core.errors import UserError
 from swsdist.core.types import TRIALS
 from swsdist.evaluation.scoring_task import named_paths
 from swsdist.report.data import ScoreHistogram
-from swsdist.report.pictures import PICTURES, write_picture
+from swsdist.report.pictures import write_picture
 from swsdist.report.plots.curves import (
     Axes,
     Line,
@@ -43,7 +43,7 @@ from swsdist.report.plots.curves import (
 )
 from swsdist.report.plots.maps import heat_svg
 from swsdist.report.plots.svg import side_by_side, ticks_of
-from swsdist.report.study import captioned_figures, figures, study_files, study_json, study_tables
+from swsdist.report.study import captioned_figures, study_json, study_tables
 from swsdist.report.study import text_lines as lines_of_study
 from swsdist.report.sweep import Ranking, SweepData, best_rows, plots, render_sweep, text_lines
 from swsdist.report.tables import TABLES, Table, latex, markdown, to_json, write_tables
@@ -90,26 +90,6 @@ def test_a_grid_has_curves_and_a_map() -> None:
     assert min(shades) == pytest.approx(0.06)
 
 
-def draws() -> list[dict[str, Any]]:
-    rng = np.random.default_rng(0)
-    columns = rng.uniform(0.5, 3, 60).tolist(), (10 ** rng.uniform(0, 3, 60)).tolist(), rng.random(60).tolist()
-    return [{"a": a, "b": b, "c": "xy"[k % 2], "auc": auc} for k, (a, b, auc) in enumerate(zip(*columns, strict=True))]
-
-
-def test_a_draw_is_a_dot_of_a_scatter_with_the_colour_of_its_measure() -> None:
-    """Each draw would have a cell of a map to itself."""
-    rows = draws()
-    found = plots(data(rows, ("a", "b", "c")))
-    assert list(found) == ["curve-a", "curve-b", "scatter-a-b", "scatter-a-c", "scatter-b-c"]
-    for name in ("scatter-a-b", "scatter-b-c"):
-        picture = ElementTree.fromstring(found[name][1])
-        dots = [dot for dot in picture.iter(f"{NS}circle") if dot.get("fill") != "none"]
-        assert len(dots) == 60
-        assert (dots[0].get("fill"), dots[-1].get("fill")) == ("#fde725", "#440154")  # the best on top, and darkest
-        (ring,) = (dot for dot in picture.iter(f"{NS}circle") if dot.get("fill") == "none")
-        assert (ring.get("cx"), ring.get("cy")) == (dots[-1].get("cx"), dots[-1].get("cy"))
-
-
 def test_an_axis_over_decades_is_logarithmic() -> None:
     rows = [{"a": float(x), "b": float(y), "auc": 0.1 * x} for x, y in ((1, 1), (2, 10), (3, 100), (4, 1000))]
     picture = ElementTree.fromstring(plots(data(rows, ("a", "b")))["scatter-a-b"][1])
@@ -123,15 +103,6 @@ def test_an_axis_over_decades_is_logarithmic() -> None:
     assert [spans_decades(values) for values in ([1, 100], [1, 99], [0, 100], [])] == [True, False, False, False]
 
 
-def test_what_is_not_varied_or_not_there_is_not_drawn() -> None:
-    rows = [{**row, "b": "x"} for row in grid()]
-    assert list(plots(data(rows, ("a", "b")))) == ["curve-a"]
-    assert plots(data([{"a": 1.0, "auc": None}], ("a",))) == {}
-    one = {"calibrate.steps": "[q-norm, logistic, oracle-kst]", "a": 9.0, "auc": 0.9, "oracle": True}
-    drawn = plots(data([{**row, "calibrate.steps": "[kst]"} for row in grid()] + [one], ("a", "calibrate.steps")))
-    assert list(drawn) == ["curve-a"]
-
-
 def test_a_map_of_less_is_better_and_of_what_is_not_known() -> None:
     values = [[0.1, 0.2, np.nan], [0.4, 0.3, 0.2]]
     titles = {"x_title": "a", "y_title": "b", "title": "t"}
@@ -143,25 +114,6 @@ def test_a_map_of_less_is_better_and_of_what_is_not_known() -> None:
     alike = ElementTree.fromstring(heat_svg([[1.0, 1.0, 1.0]], ["r"], ["10", "20", "30"], **titles))
     assert not list(alike.iter(f"{NS}g"))  # short labels lie below their cells
     assert len({text.get("y") for text in alike.iter(f"{NS}text") if text.text in ("10", "20", "30")}) == 1
-
-
-@pytest.mark.parametrize("count", [3, 40])
-def test_labels_of_a_map_are_whole_and_lie_in_it(count: int) -> None:
-    """Those that do not fit below their cells stand on end."""
-    rows = ["[q-norm, logistic, oracle-kst, power]", "[m-norm, logistic]"]
-    columns = [f"[q-norm, logistic, oracle-kst, {k:02d}]" for k in range(count)]
-    drawn = heat_svg(np.zeros((2, count)), rows, columns, x_title="across", y_title="down", title="t")
-    plot = ElementTree.fromstring(drawn)
-    upright = [(g, text) for g in plot.iter(f"{NS}g") for text in g.iter(f"{NS}text")]
-    assert {text.text for text in plot.iter(f"{NS}text")} >= {*rows, "across", "down"}
-    assert [text.text for _, text in upright] == columns[
-        :: 1 if count == 3 else 2
-    ]  # of many, as many as there is room for
-    title = next(text for text in plot.iter(f"{NS}text") if text.text == "across")
-    for g, text in upright:
-        x, y = map(float, re.findall(r"[\d.]+", g.get("transform") or "")[:2])
-        assert 0 < x < float(plot.get("width") or 0)
-        assert y + 6.8 * len(text.text or "") < float(title.get("y") or 0) - 10 < float(plot.get("height") or 0)
 
 
 def test_the_page_stands_alone_and_escapes() -> None:
@@ -255,20 +207,6 @@ def test_a_png_has_300_dots_an_inch_on_white(tmp_path: Path) -> None:
     assert first[1:5] == b"\xff\xff\xff\xff"  # the corner: white, and not transparent
 
 
-def test_without_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from swsdist.cli.options import written
-    from swsdist.report import pictures
-
-    monkeypatch.setattr(pictures.importlib.util, "find_spec", lambda name: None)
-    path = str(tmp_path / "p.pdf")
-    for call in (lambda: write_picture(plot(), path), lambda: written(*PICTURES).convert(path, None, None)):
-        with raises(families.NOT_INSTALLED) as caught:
-            call()
-        assert "pip install 'swsdist[figures]'" in (caught.value.remedy or "")
-        assert f"rsvg-convert -f pdf -o {path}" in (caught.value.remedy or "")
-    write_picture(plot(), tmp_path / "p.svg")
-
-
 def test_latex_takes_nothing_for_its_own() -> None:
     text = latex([Table(ODD, ("name", "value"), [(ODD, "–"), ("[x] *", "1±2")], "p < 0.05\nnext")])
     assert text.startswith("% needs \\usepackage{booktabs}\n")
@@ -281,19 +219,6 @@ def test_latex_takes_nothing_for_its_own() -> None:
     assert r"\usepackage{longtable}" in text
     assert text.count(r"\begin{longtable}{lr}") == text.count(r"\end{longtable}") == 1
     assert r"\begin{table}" not in text
-
-
-def test_negative_numbers_have_a_minus_in_latex() -> None:
-    """Hyphens of names, dates, ranges and exponents stay."""
-    row = ("q-norm, mfcc-13 of 2013-05-01", "-0.0868", "-.5 [-inf, -0.25], 3-5, 1e-05")
-    text = latex([Table("t", ("a - b", "c", "d"), [row], "from -1 to 2")])
-    assert r"q-norm, mfcc-13 of 2013-05-01 & $-$0.0868 & $-$.5 [$-$inf, $-$0.25], 3-5, 1e-05 \\" in text
-    assert r"a - b & c & d \\" in text
-    powers = latex([Table("Tests of A, p", ("pair", "p"), [("x", "1e-05"), ("y", "-2.28e-06")])])
-    assert r"x & $10^{-5}$ \\" in powers
-    assert r"y & $-2.28\times 10^{-6}$ \\" in powers
-    assert r"\label{tab:tests-of-a-p}" in powers
-    assert "t. from $-$1 to 2" in text
 
 
 @given(st.text(max_size=30), st.text(max_size=30))
@@ -365,35 +290,6 @@ def test_det_axes_are_probits_labelled_in_percent_and_all_is_named() -> None:
     np.testing.assert_allclose(pixels, slope * ndtri(percent / 100) + offset, atol=0.2)
     assert slope > 0
     assert svg == det_svg([CURVE], beta=66.66)
-
-
-def test_marks_lie_where_their_rates_say_and_ends_on_the_border() -> None:
-    svg = det_svg([Line("one", [0.01], [0.5], (Mark("here", 0.01, 0.4),))])
-    assert f'<g transform="translate({ticks(svg, "x")[1.0]:.1f} {ticks(svg, "y")[40.0] - 4:.1f})">' in svg
-    svg = det_svg([Line("all", [0.0, 0.01, 1.0], [1.0, 0.5, 0.0])], width=640, height=520)
-    (path,) = re.findall(r'class="line line0"[^>]* d="(M[^"]*L[^"]*)"', svg)
-    assert (path.startswith("M66 14L"), path.endswith("L626 468")) == (True, True)
-
-
-def test_det_of_many_systems_of_none_and_of_many_points_on_one_pixel() -> None:
-    svg = det_svg([Line(f"system {n}", PFA, PFA[::-1]) for n in range(6)])
-    assert [t for t in texts(svg) if t.startswith("system")] == [f"system {n}" for n in range(6)]
-    ElementTree.fromstring(det_svg([]))
-    assert len(det_svg([Line("long", np.full(100_000, 0.01), np.full(100_000, 0.5))])) < 10_000
-
-
-def test_histogram_shows_the_share_of_each_class() -> None:
-    counts = np.array([30, 10, 0, 0])
-    svg = histogram_svg(
-        ScoreHistogram(np.linspace(-1, 3, 5), counts, counts[::-1] * 1000), [("near", 1.5), ("far", 9.0)]
-    )
-    assert {"target (40)", "non-target (40000)", "near"} <= set(texts(svg))
-    assert "far" not in texts(svg)  # it does not reach so far
-    # Each class is drawn in percent of itself: both are as high.
-    tops = [min(float(y) for y in re.findall(r" ([\d.]+)[LZ]", d)) for d in re.findall(r' d="(M[^"]*Z)"', svg)]
-    assert tops[0] == tops[1]
-    svg = histogram_svg(ScoreHistogram(np.array([0.0, 1.0]), np.array([0]), np.array([5])), [])
-    assert "target (0)" in texts(svg)
 
 
 def test_any_text_gives_valid_xml() -> None:
@@ -474,18 +370,6 @@ def test_breakdowns_add_up(three: Study) -> None:
         assert np.diff(found.edges).tolist() == [1.0] * len(found.total)
 
 
-def test_sums_of_thousands_are_in_bins_that_double() -> None:
-    """Of phones in lattices S(w) goes to thousands; each sum is in the bin of its edges, and none is left out."""
-    first = entry("first", 0)
-    sums = np.resize([0.0, 0.5, 1.0, 2.9, 3.0, 127.0, 2500.0], len(first.sweep.sums))
-    spread = replace(first, sweep=replace(first.sweep, sums=sums))
-    by_sum = study([spread]).by_sum
-    assert by_sum.edges.tolist() == [2.0**k - 1 for k in range(13)]
-    assert by_sum.terms.tolist() == np.histogram(sums, by_sum.edges)[0].tolist()
-    figure = figures(study([spread]))["fig7"][1]
-    assert "log2(1 + S(w))" in figure
-
-
 def test_one_system_has_no_test_over_systems_and_a_given_alpha_is_taken() -> None:
     found = study([entry("one", 0)], alphas=[1.0, 2.0], alpha=1.5)
     assert (found.best, found.chosen) == ({"kst": 1.5, "sto": 1.5}, True)
@@ -504,23 +388,6 @@ def test_one_system_has_no_test_over_systems_and_a_given_alpha_is_taken() -> Non
     with raises(calibrate_codes.DUPLICATE_SYSTEM_NAME, name="list"):
         named_paths(("a/list.xml", "b/list.xml"))
     assert ALPHAS.tolist() == [round(1 + k / 10, 1) for k in range(21)]  # those of the source
-
-
-def test_figures_and_values_are_there_and_well_formed(three: Study) -> None:
-    found = figures(three)
-    panels = {name: len(list(ElementTree.fromstring(svg).iter(NS + "svg"))) for name, (_, svg) in found.items()}
-    assert panels == {"fig2": 1, "fig3": 3, "fig4": 1, "fig5": 3, "fig6": 1, "fig7": 3, "fig8": 3}
-    dots = list(ElementTree.fromstring(found["fig3"][1]).iter(NS + "circle"))
-    sweep = three.systems[0].entry.sweep
-    assert len(dots) == 30 + sum(s <= 25 and n <= 25 for s, n in zip(sweep.sums, sweep.ntrue, strict=True))
-    assert list(study_files(three)) == ["study.json", *(f"fig{k}.svg" for k in range(2, 9))]
-    values = json.loads(study_json(three))
-    assert (values["alphas"], values["atwv"]) == (three.alphas.tolist(), three.atwv)
-    assert values["atwv_by_alpha"]["sto"] == three.mean["sto"].tolist()
-    one = values["systems"][1]
-    assert one["terms"]["value"]["oracle-kst"] == three.systems[1].values["oracle-kst"].tolist()
-    assert one["over_terms"]["wilcoxon"]["p"] == three.systems[1].over_terms.wilcoxon.p
-    assert values["by_posterior_sum"]["total"] == three.by_sum.total.tolist()
 
 
 def test_the_page_of_the_sweep_shows_it_and_escapes(three: Study) -> None:

@@ -13,16 +13,13 @@ import pytest
 import soundfile
 
 from swsdist.core.codes import families
-from swsdist.features.librosa import library
 from swsdist.testing.synthesis import make_corpus
 from swsdist.testing.synthesis.signal import (
     RATE,
     STEP,
-    Voice,
     draw_voice,
     draw_words,
     speak,
-    synthesise,
 )
 from tests.support.coded import raises
 
@@ -48,26 +45,6 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("corpus")
     make_corpus(folder, seed=3, **SMALL)
     return folder
-
-
-@pytest.fixture(scope="module")
-def voice() -> Voice:
-    return draw_voice(np.random.default_rng(1), 0)
-
-
-def say(voice: Voice, word: str) -> np.ndarray:
-    rng = np.random.default_rng(5)
-    return synthesise(rng, voice, speak(rng, voice, [word], margin=0.0, pauses=set()).tracks)
-
-
-def features(path: Path) -> np.ndarray:
-    """13 MFCC with first and second differences: (frames, 39)."""
-    sound, _ = soundfile.read(path, dtype="float32")
-    cepstra = library().feature.mfcc(
-        y=sound, sr=RATE, n_mfcc=13, n_fft=512, win_length=400, hop_length=160, center=False
-    )
-    slopes = library().feature.delta(cepstra, width=5, mode="nearest")
-    return np.vstack([cepstra, slopes, library().feature.delta(slopes, width=5, mode="nearest")]).T
 
 
 def test_same_seed_same_bytes_in_another_process_and_another_seed_others(corpus: Path, tmp_path: Path) -> None:
