@@ -32,10 +32,8 @@ from swsdist.pipeline.task import Cost, Part, Receipt, Task
 
 def receipt(number: int, finished: float = 2.0, size: int = 3) -> Receipt:
     name = fingerprint(number)
-    parts = (
-        Part("a", f"tables/a/{name}.parquet", size, "0" * 64, number, (number, number + 1)),
-        Part("b", f"tables/b/{name}.json", size, "1" * 64),
-    )
+    first = Part("a", f"tables/a/{name}.parquet", size, "0" * 64, number, (number, number + 1))
+    parts = first, Part("b", f"tables/b/{name}.json", size, "1" * 64)
     told, rejected = {"number": number, "words": ["é", "\u2028"]}, [{"id": "x", "part": None}]
     cost = Cost(0.1, 0.2, 0.3, 4, 5, 6, 2**40)
     return Receipt("stage", 3, name, "eins, zwei", 1.5, parts, told, rejected, cost, "host", 7, 1.0, finished)
@@ -164,7 +162,7 @@ def test_names_that_begin_alike_are_as_named_at_once() -> None:
     assert Naming("a").listings([])() == fingerprint("a", [])
 
 
-def test_a_list_of_tasks_is_one_string() -> None:
+def test_a_list_of_tasks_is_one_string_and_where_a_name_stands_first(monkeypatch: pytest.MonkeyPatch) -> None:
     names = Names([f"{k:032x}" for k in (3, 1, 2**127)])
     assert Names.of_text(names.text()) == names
     assert Names.of_text(Names().text()) == Names()
@@ -173,13 +171,10 @@ def test_a_list_of_tasks_is_one_string() -> None:
     for wrong in (names.text()[1:], "x" * 33, "é" * 33):
         with pytest.raises(ValueError):
             Names.of_text(wrong)
-
-
-def test_where_a_name_stands_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receipts, "_COMPARED", 3)
+    monkeypatch.setattr(receipts, "_COMPARED", 3)  # equal ones are compared in different pieces, too
     for numbers in ([], [5], [1, 1, 1, 1, 1, 1, 1, 1], [4, 2, 4, 3, 2, 1, 4, 0, 0, 1, 7]):
-        names = Names([f"{k:032x}" for k in numbers]).array
-        assert first_of_each(names).tolist() == sorted({k: numbers.index(k) for k in numbers}.values())
+        names = Names([f"{k:032x}" for k in numbers])
+        assert first_of_each(names.array).tolist() == sorted({k: numbers.index(k) for k in numbers}.values())
 
 
 def test_a_driver_that_was_killed_while_packing_loses_nothing(tmp_path: Path) -> None:

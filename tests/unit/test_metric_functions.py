@@ -62,16 +62,6 @@ def test_they_are_the_numbers_of_a_scored_list() -> None:
     assert metrics.value("pair_auc", TRUE, FOUND, 500.0, **asked) == wanted["pair_auc"]
 
 
-def test_curve_and_terms() -> None:
-    curve = metrics.det(TRUE, FOUND, 1000.0)
-    assert list(curve.columns) == ["threshold", "pmiss", "pfa"]
-    at = curve[curve["threshold"] == 0.5].iloc[0]
-    assert (at["pmiss"], at["pfa"]) == (0.25, pytest.approx(0.5 / 998))
-    assert curve["threshold"].is_monotonic_increasing
-    terms = metrics.terms(TRUE, FOUND, 1000.0)
-    assert terms[["query_id", "ntrue", "ncorr", "nfa"]].to_numpy().tolist() == [["a", 2, 1, 1], ["b", 1, 1, 0]]
-
-
 @pytest.mark.parametrize("protocol", ["sws2013", "kwseval"])
 @given(scores=st.lists(st.sampled_from([-1.0, 0.25, 0.5, 0.9]), min_size=4, max_size=4), many=st.integers(0, 4))
 def test_a_point_is_what_its_threshold_accepts(protocol: str, scores: list[float], many: int) -> None:

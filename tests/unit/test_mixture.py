@@ -22,7 +22,7 @@ from swsdist.features.blocks import in_blocks
 from swsdist.features.extractors import create
 from swsdist.features.fitting.files import read_totals, summed, write_totals
 from swsdist.features.fitting.interface import Document, Model, fit, load_model
-from swsdist.features.fitting.mixture import Mixture, MixtureRounds, mixture_model, split
+from swsdist.features.fitting.mixture import Mixture, MixtureRounds, split
 from swsdist.features.interface import Extractor, for_speaker
 from swsdist.features.mfcc import Mfcc
 from swsdist.features.transforms.gmm import Gmm
@@ -139,21 +139,6 @@ def test_a_frames_posteriors_are_its_own_and_those_of_the_definition(tmp_path: P
         assert posteriors.sum(axis=1) == pytest.approx(np.ones(len(frames)), abs=1e-5)
     logits = made(values="logits").apply(frames)
     assert logits == pytest.approx(np.log(whole) - np.log(whole).mean(axis=1, keepdims=True), abs=1e-3)
-
-
-def test_from_elsewhere(tmp_path: Path) -> None:
-    """A mixture in the units of the features: of a library, or of another corpus."""
-    weights, variances = np.array([0.1, 0.2, 0.3, 0.4]), RNG.uniform(20, 90, (4, 3))
-    mixture_model(weights, CENTRES, variances).save(Folder(str(tmp_path)), "m.npz")
-    known = logarithms(FRAMES, weights, CENTRES, variances)
-    exact = np.exp(known - np.logaddexp.reduce(known, axis=1, keepdims=True))
-    made = Gmm(components=4, model=str(tmp_path / "m.npz"))
-    assert made.becomes(Shape(tuple("abc"), "features")) == Shape(("g0", "g1", "g2", "g3"), "posteriors")
-    assert np.abs(made.apply(FRAMES.astype(np.float32)) - exact).max() < 0.005
-    with raises(families.MISMATCH, expected=3, columns=2):
-        made.becomes(Shape(tuple("ab"), "features"))
-    with pytest.raises(ValueError, match="above 0"):
-        mixture_model(weights, CENTRES, -variances)
 
 
 @pytest.mark.parametrize("frames", [1, 9, 30, 300])

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-import shutil
 from collections import defaultdict
 from itertools import groupby, product
 from pathlib import Path
@@ -24,10 +22,8 @@ from swsdist.core.codes import families
 from swsdist.core.codes import features as features_codes
 from swsdist.core.codes import lattices as codes
 from swsdist.features.extractors import create
-from swsdist.features.interface import columns_of, kind_of
-from swsdist.features.phnrec.extractor import Phnrec
 from swsdist.features.phnrec.network import Net, fexp, softmax
-from swsdist.features.phnrec.weights import Weights, read_recogniser
+from swsdist.features.phnrec.weights import Weights
 from swsdist.io.frames.htk import read_mlf
 from swsdist.kernels.phone_loop import best_string
 from swsdist.lattices import decoding as phone_loop
@@ -41,7 +37,7 @@ from swsdist.lattices.decoding import (
     phone_arcs,
     read_bigrams,
 )
-from swsdist.testing.synthesis.recogniser import PHONES, make_recogniser, write_recogniser
+from swsdist.testing.synthesis.recogniser import PHONES, make_recogniser
 from tests.oracles.phone_pairs import arc_posteriors, paths
 from tests.support.coded import raises
 
@@ -226,12 +222,6 @@ def test_of_ctc_labels_cost_an_insertion_and_blanks_none(seed: int, scale: float
 command = expecting(in_this_process)
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    make_recogniser(str(tmp_path / "made-up"))
-    return tmp_path / "made-up"
-
-
 def noise(seconds: float = 2.0, rate: int = 8000) -> np.ndarray:
     return np.random.default_rng(3).normal(scale=0.1, size=round(seconds * rate)).astype(np.float32)
 
@@ -249,59 +239,6 @@ def test_hidden_units_use_its_exponential_wherever_it_goes() -> None:
     assert found[-4:] == pytest.approx([1, 0, 1, 0], abs=1e-20)
     small = softmax(np.array([[0.0, -95.0, -300.0]], np.float32))[0]
     assert (small[0], 0 < small[1] < 1e-40, small[2]) == (1, True, 0)
-
-
-def test_a_folder_is_read_back(folder: Path, tmp_path: Path) -> None:
-    one = read_recogniser(str(folder))
-    assert (one.phones, one.penalty, one.subtract_mean) == (PHONES, -1.5, True)
-    assert one.nets["band0"].first.shape == (13, 66)
-    assert one.nets["merger"].second.shape == (21, 13)
-    write_recogniser(str(tmp_path / "again"), one, one.nets)
-    for path in one.files:
-        assert (tmp_path / "again" / path.relative_to(folder)).read_bytes() == path.read_bytes()
-
-
-def test_text_weights_are_the_same(folder: Path, tmp_path: Path) -> None:
-    """QuickNet's text, as it is read where there is no .nbin."""
-    other = tmp_path / "text"
-    shutil.copytree(folder, other)
-    (other / "norms").mkdir()
-    for name, net in read_recogniser(str(folder)).nets.items():
-        (other / "weights" / f"{name}.nbin").unlink()
-        parts = zip(("weigvec", "weigvec", "biasvec", "biasvec"), net[:4], strict=True)
-        write_vectors(other / "weights" / f"{name}.weights", parts)
-        write_vectors(other / "norms" / f"{name}.norms", zip(("vec", "vec"), net[4:], strict=True))
-    frames = [Phnrec(weights=str(place)).extract(noise()) for place in (folder, other)]
-    assert np.array_equal(*frames)
-
-
-def write_vectors(path: Path, parts: zip) -> None:
-    text = [f"{word} {array.size}\n" + "".join(f"{float(x)!r}\n" for x in array.ravel()) for word, array in parts]
-    path.write_text("".join(text))
-
-
-def test_options(folder: Path) -> None:
-    sound, made = noise(), {}
-    several, non_speech = ("phones", "states"), ("keep", "merge", "drop")
-    for units, values, quiet in itertools.product(several, ("posteriors", "logits"), non_speech):
-        one = Phnrec(weights=str(folder), units=units, values=values, non_speech=quiet)
-        made[units, values, quiet] = frames = one.extract(sound)
-        assert kind_of(one) == values
-        assert frames.shape == (198, one.dimension) == (198, len(columns_of(one)))
-    phones, states = made["phones", "posteriors", "keep"], made["states", "posteriors", "keep"]
-    assert phones == pytest.approx(states.reshape(198, 6, 3).sum(axis=2), abs=1e-6)
-    merged = made["phones", "posteriors", "merge"]
-    assert merged[:, -1] == pytest.approx(phones[:, 3] + phones[:, 4], abs=1e-6)
-    speech = phones[:, [0, 1, 2, 5]]
-    assert made["phones", "posteriors", "drop"] == pytest.approx(speech / speech.sum(axis=1, keepdims=True), abs=1e-5)
-    for units, quiet in itertools.product(several, non_speech):
-        logarithms = np.log(made[units, "posteriors", quiet])
-        centred = logarithms - logarithms.mean(axis=1, keepdims=True)
-        # The approximated exponential of posteriors is up to 4 % off.
-        assert made[units, "logits", quiet] == pytest.approx(centred, abs=0.1)
-    assert columns_of(Phnrec(weights=str(folder))) == ("a", "b", "ts", "e:", "non-speech")
-    states = columns_of(Phnrec(weights=str(folder), units="states", non_speech="drop"))
-    assert states[:4] == ("a.1", "a.2", "a.3", "b.1")
 
 
 def test_damaged_folders(tmp_path: Path) -> None:
@@ -334,7 +271,9 @@ def test_damaged_folders(tmp_path: Path) -> None:
     create("phnrec", {**options, "non_speech": "keep"})
 
 
-def test_strings_in_python_and_as_files(folder: Path, tmp_path: Path) -> None:
+def test_strings_in_python_and_as_files(tmp_path: Path) -> None:
+    folder = tmp_path / "made-up"
+    make_recogniser(str(folder))
     speech = tmp_path / "speech"
     speech.mkdir()
     soundfile.write(speech / "one.wav", noise(1.5), 8000)

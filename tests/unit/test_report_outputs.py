@@ -54,9 +54,7 @@ from swsdist.report.summary import (
     print_summary,
     rejections,
     short,
-    span,
     summary_lines,
-    thresholds,
     truncated,
 )
 from tests.support.coded import raises
@@ -353,16 +351,6 @@ def test_the_summary_has_every_figure() -> None:
     assert "MTWV" not in unscored
 
 
-def test_numbers_in_words() -> None:
-    spans = {0.04: "0.0 s", 59.94: "59.9 s", 59.96: "1 min 00 s", 3599.7: "1 h 00 min", 18_240: "5 h 04 min"}
-    assert {seconds: span(seconds) for seconds in spans} == spans
-    values = {0.000231: "0.000231", 12.345: "12.35", 48213.4: "48213", 1.2e-7: "1.2e-07", None: "–"}
-    assert {value: short(value) for value in values} == values
-    several = {(): "no threshold", (None,): "no threshold", (1.5, 1.5): "threshold 1.5"}
-    several |= {(1.5, None, 0.5): "2 thresholds, 0.5 to 1.5"}
-    assert {some: thresholds(some) for some in several} == several
-
-
 def a_whole_run() -> ReportData:
     run = a_run(8)
     assert run.measures is not None
@@ -464,21 +452,6 @@ def test_a_dozen_lines_and_a_page_begin_with_the_figures(make: Callable[[], Repo
     elif make is not a_quiet_run:
         assert re.findall(r'<h2 id="(\w+)">', text) == sections
     assert re.findall(r'<a href="#(\w+)">', text) == re.findall(r'<h2 id="(\w+)">', text)
-
-
-_CPU = {"index_cpu_s": 100.0, "search_cpu_s": 50.0, "score_cpu_s": 1.0, "wall_s": 90.0}
-_SECONDS = {"query_seconds": 20.0, "searched_query_seconds": 16.0, "audio_seconds": 1000.0}
-COST = Resources(**_CPU, **_SECONDS, pmu_index_gb=2.0, pmu_search_gb=4.0)
-
-
-def test_derived_resources() -> None:
-    assert COST.isf == pytest.approx(0.1)
-    assert COST.ssf == pytest.approx(50 / (20 * 1000))
-    assert COST.ssf_hours == pytest.approx(9.0)
-    assert COST.pl == pytest.approx(0.1 * 0.1 * 2 + 0.9 * 0.0025 * 4)
-    assert COST.pl_hours == pytest.approx(0.1 * 0.1 * 2 + 0.9 * 9 * 4)
-    nothing = dataclasses.replace(COST, query_seconds=0.0, audio_seconds=0.0)
-    assert (nothing.isf, nothing.ssf, nothing.ssf_hours, nothing.pl, nothing.pl_hours) == (None,) * 5
 
 
 def test_thinning_keeps_the_ends_and_the_shape() -> None:

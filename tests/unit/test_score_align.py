@@ -71,11 +71,14 @@ def test_the_duration_column_decides_on_the_border() -> None:
     assert len(aligned(longer, true)) == 1
 
 
-def test_group_keys_are_query_document_and_channel() -> None:
-    found = detections((1.0, 1.5, 0.5))
+def test_group_keys_are_query_document_and_channel_of_any_type() -> None:
+    found, columns = detections((1.0, 1.5, 0.5)), ["query_id", "doc_id", "channel", "start", "end", "score"]
     for other in (("p", "d", 1), ("q", "e", 1), ("q", "d", 2)):
         assert len(aligned(found, references((1.0, 1.5, *other)))) == 2
     assert len(aligned(found, references((1.0, 1.5)))) == 1
+    found = found.select(columns).set_column(2, "channel", found["channel"].cast(pa.int64()))
+    true = references((1.0, 1.5)).set_column(1, "doc_id", pa.array(["d"], pa.large_string()))
+    assert align(found, true, tolerance=0.5, low=0.5, high=0.5)["decision"].to_pylist() == [None]
 
 
 def test_what_is_paired() -> None:
@@ -93,13 +96,6 @@ def test_what_is_paired() -> None:
     for found in (detections(), detections((1.0, 1.5, 0.5))):
         for true in (references(), references((7.0, 7.5))):
             assert aligned(found, true) == [(1.0, None)] * len(found) + [(None, 7.0)] * len(true)
-
-
-def test_minimal_columns_and_wider_types() -> None:
-    found = detections((1.0, 1.5, 0.5)).select(["query_id", "doc_id", "channel", "start", "end", "score"])
-    found = found.set_column(2, "channel", found["channel"].cast(pa.int64()))
-    true = references((1.0, 1.5)).set_column(1, "doc_id", pa.array(["d"], pa.large_string()))
-    assert align(found, true, tolerance=0.5, low=0.5, high=0.5)["decision"].to_pylist() == [None]
 
 
 def test_refused() -> None:
@@ -122,13 +118,10 @@ def test_refused() -> None:
             align(left, right, tolerance=0.5, low=0.0, high=1.0)
 
 
-def test_limits_start_where_the_original_starts() -> None:
+def test_limits_start_where_the_original_starts_and_decimals_are_those_of_printf() -> None:
     assert score_limits([]) == (9999.0, -9999.0)
     assert score_limits([10447.0, 10839.0]) == (9999.0, 10839.0)
     assert score_limits([3.0], *score_limits([5.0, 4.0])) == score_limits([5.0, 4.0, 3.0]) == (3.0, 5.0)
-
-
-def test_decimals_are_those_of_printf() -> None:
     values = np.array([0.00005, 0.00015, 2.00005, 0.12345, 0.86 + 1e-12, 0.0, 12345.67895, -0.00025])
     assert decimals(values, 4).tolist() == [float(f"{value:.4f}") for value in values]
 

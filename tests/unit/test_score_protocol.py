@@ -160,15 +160,23 @@ def test_a_system_that_detects_nothing() -> None:
         fit_threshold(counts, trials=10, beta=2.0)
 
 
-@pytest.mark.parametrize("rows", [[], [("a", 0.5, True, False)]])
-def test_no_reference_at_all(rows: Rows) -> None:
-    table = trials(rows)
-    counts = Counts.of(table)
-    assert counts == Counts.zero()
-    assert len(per_term(table, trials=10, beta=2.0)) == len(rows)
-    for measure in (twv_curve, atwv):
-        with raises(codes.NO_REFERENCES):
-            measure(counts, trials=10, beta=2.0)
+def test_no_reference_at_all_and_as_many_occurrences_as_trials() -> None:
+    for rows in ([], [("a", 0.5, True, False)]):
+        table = trials(rows)
+        counts = Counts.of(table)
+        assert counts == Counts.zero()
+        assert len(per_term(table, trials=10, beta=2.0)) == len(rows)
+        for measure in (twv_curve, atwv):
+            with raises(codes.NO_REFERENCES):
+                measure(counts, trials=10, beta=2.0)
+    for measure in (twv_curve, atwv, fit_threshold):
+        with raises(families.UNDEFINED, trials=2):
+            measure(Counts.of(trials(LIST)), trials=2, beta=2.0)
+    with raises(families.UNDEFINED, trials=2):
+        per_term(trials(LIST), trials=2, beta=2.0)
+    crowded = Counts.of(trials([*LIST, ("b", None, None, True), ("a", None, None, True)]))
+    with pytest.warns(UserWarning, match=r"\[negative-false-alarm-rates\]"):
+        assert (twv_curve(crowded, trials=1, beta=2.0).pfa <= 0).all()
 
 
 def test_undecided_has_no_actual_value() -> None:
@@ -178,21 +186,6 @@ def test_undecided_has_no_actual_value() -> None:
     rows = per_term(table, trials=12, beta=2.0).to_pylist()
     assert [row["twv"] is None for row in rows] == [True, False, True]
     assert rows[0]["best_threshold"] == 0.9
-
-
-def test_as_many_occurrences_as_trials() -> None:
-    table = trials(LIST)
-    for measure in (twv_curve, atwv, fit_threshold):
-        with raises(families.UNDEFINED, trials=2):
-            measure(Counts.of(table), trials=2, beta=2.0)
-    with raises(families.UNDEFINED, trials=2):
-        per_term(table, trials=2, beta=2.0)
-
-
-def test_more_occurrences_than_trials_warn() -> None:
-    counts = Counts.of(trials([*LIST, ("b", None, None, True), ("a", None, None, True)]))
-    with pytest.warns(UserWarning, match=r"up to 3 references in 1 trials.*\[negative-false-alarm-rates\]"):
-        assert (twv_curve(counts, trials=1, beta=2.0).pfa <= 0).all()
 
 
 def test_counts_are_values() -> None:

@@ -108,6 +108,42 @@ def test_further_draws_leave_the_first_as_they_are() -> None:
     assert 70 < below < 130
 
 
+_CONFIG = "config: a.yaml\n"
+_REST = "points:\n  grid:\n    search.distance: [cosine, kl]\n"
+#: Files, their codes and places.
+WRONG_FILES = [
+    ("measure: [atwv]\n" + GRID, "unknown-key", "sweep.yaml:1"),
+    (_CONFIG, "missing-key", "sweep.yaml:1"),
+    (_CONFIG + "points: {}\n", "empty-input", ""),
+    (_CONFIG + "points: {gird: {a: [1]}}\n", "unknown-key", ""),
+    ("points: {grid: {a: [1]}}\n", "conflicting-options", "sweep.yaml:1"),
+    ("measures: [awtv]\n" + GRID, "unknown-name", ""),
+    ("measures: [mtwv]\n" + GRID, "unknown-name", ""),
+    ("objective: {measure: atwv, best: most}\n" + GRID, "invalid-value", ""),
+    (_CONFIG + "points: {random: {draws: 0, keys: {}}}\n", "invalid-value", ""),
+    (_CONFIG + "points: {random: {draws: 3, keys: {}}}\n", "empty-input", ""),
+    *((text, "invalid-yaml", "") for text in ("config: [\n", "- a\n", "config: b.yaml\n" + GRID)),
+]
+#: Second lines, their codes and keys.
+WRONG_LINES = [
+    ("set: {search.distance: cosine}", "unused-option", "set.search.distance"),
+    ("measures: [mtwv, atvw]", "unknown-name", "measures[1]"),
+    ("objective: mtvw", "unknown-name", "objective"),
+    ("objective: mtwv\nmeasures: [auc]", "unknown-name", "objective"),
+    ("measures: [auc]", "unknown-name", "measures"),
+    ("objective: cnxe_gamma", "unsupported", "objective"),
+    ("lists: {tasks: {t: {systems: {x: y}}}}", "conflicting-options", "lists"),
+]
+WRONG_POINTS = [
+    ("grid:\n    a: [1]\n    b: {from: 1}", "missing-input", "5, points.grid.b"),
+    ("grid:\n    a: [1]\n    b: {from: 1, to: 2, stpe: 3}", "unknown-key", "5, points.grid.b"),
+    ("list:\n  - {a: 1}\n  - 3", "invalid-value", "5, points.list[1]"),
+    ("list:\n  - {a: 1}\n  - {run: 3}", "conflicting-options", "5, point 2 (run: 3)"),
+    ("random:\n    draws: 2\n    keys: {a: {unifrom: [1, 2]}}", "unknown-name", "5, points.random.keys.a"),
+    ("grid: {}", "empty-input", "3, points.grid"),
+]
+
+
 def test_files_that_are_wrong(tmp_path: Path) -> None:
     path = tmp_path / "sweep.yaml"
 
@@ -115,66 +151,9 @@ def test_files_that_are_wrong(tmp_path: Path) -> None:
         path.write_text(text)
         read_sweep(path)
 
-    config = "config: a.yaml\n"
-    assert (
-        codes_of(
-            read,
-            [
-                ("measure: [atwv]\n" + GRID, "unknown-key", "sweep.yaml:1"),
-                (config, "missing-key", "sweep.yaml:1"),
-                (config + "points: {}\n", "empty-input", ""),
-                (config + "points: {gird: {a: [1]}}\n", "unknown-key", ""),
-                ("points: {grid: {a: [1]}}\n", "conflicting-options", "sweep.yaml:1"),
-                ("measures: [awtv]\n" + GRID, "unknown-name", ""),
-                ("measures: [mtwv]\n" + GRID, "unknown-name", ""),
-                ("objective: {measure: atwv, best: most}\n" + GRID, "invalid-value", ""),
-                (config + "points: {random: {draws: 0, keys: {}}}\n", "invalid-value", ""),
-                (config + "points: {random: {draws: 3, keys: {}}}\n", "empty-input", ""),
-                *((text, "invalid-yaml", "") for text in ("config: [\n", "- a\n", "config: b.yaml\n" + GRID)),
-            ],
-        )
-        == []
-    )
-    rest = "points:\n  grid:\n    search.distance: [cosine, kl]\n"
-    assert (
-        codes_of(
-            read,
-            [
-                (f"{config}{line}\n{rest}", code, f"sweep.yaml:2, {key}")
-                for line, code, key in (
-                    ("set: {search.distance: cosine}", "unused-option", "set.search.distance"),
-                    ("measures: [mtwv, atvw]", "unknown-name", "measures[1]"),
-                    ("objective: mtvw", "unknown-name", "objective"),
-                    ("objective: mtwv\nmeasures: [auc]", "unknown-name", "objective"),
-                    ("measures: [auc]", "unknown-name", "measures"),
-                    ("objective: cnxe_gamma", "unsupported", "objective"),
-                    ("lists: {tasks: {t: {systems: {x: y}}}}", "conflicting-options", "lists"),
-                )
-            ],
-        )
-        == []
-    )
-    assert (
-        codes_of(
-            read,
-            [
-                (f"{config}points:\n  {points}\n", code, f"sweep.yaml:{place}")
-                for points, code, place in (
-                    ("grid:\n    a: [1]\n    b: {from: 1}", "missing-input", "5, points.grid.b"),
-                    ("grid:\n    a: [1]\n    b: {from: 1, to: 2, stpe: 3}", "unknown-key", "5, points.grid.b"),
-                    ("list:\n  - {a: 1}\n  - 3", "invalid-value", "5, points.list[1]"),
-                    ("list:\n  - {a: 1}\n  - {run: 3}", "conflicting-options", "5, point 2 (run: 3)"),
-                    (
-                        "random:\n    draws: 2\n    keys: {a: {unifrom: [1, 2]}}",
-                        "unknown-name",
-                        "5, points.random.keys.a",
-                    ),
-                    ("grid: {}", "empty-input", "3, points.grid"),
-                )
-            ],
-        )
-        == []
-    )
+    lines = [(f"{_CONFIG}{line}\n{_REST}", code, f"sweep.yaml:2, {key}") for line, code, key in WRONG_LINES]
+    points = [(f"{_CONFIG}points:\n  {some}\n", code, f"sweep.yaml:{place}") for some, code, place in WRONG_POINTS]
+    assert codes_of(read, WRONG_FILES + lines + points) == []
 
 
 def test_what_every_point_sets_itself_cannot_be_set_for_all(tmp_path: Path) -> None:

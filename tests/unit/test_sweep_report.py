@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import struct
 import zlib
 from dataclasses import replace
 from pathlib import Path
@@ -39,10 +38,8 @@ from swsdist.report.plots.curves import (
     dots_svg,
     histogram_svg,
     lines_svg,
-    spans_decades,
 )
-from swsdist.report.plots.maps import heat_svg
-from swsdist.report.plots.svg import side_by_side, ticks_of
+from swsdist.report.plots.svg import side_by_side
 from swsdist.report.study import captioned_figures, study_json, study_tables
 from swsdist.report.study import text_lines as lines_of_study
 from swsdist.report.sweep import Ranking, SweepData, best_rows, plots, render_sweep, text_lines
@@ -88,32 +85,6 @@ def test_a_grid_has_curves_and_a_map() -> None:
     shades = [float(box.get("fill-opacity") or 0) for box in cells]
     assert max(shades) == pytest.approx(0.66)
     assert min(shades) == pytest.approx(0.06)
-
-
-def test_an_axis_over_decades_is_logarithmic() -> None:
-    rows = [{"a": float(x), "b": float(y), "auc": 0.1 * x} for x, y in ((1, 1), (2, 10), (3, 100), (4, 1000))]
-    picture = ElementTree.fromstring(plots(data(rows, ("a", "b")))["scatter-a-b"][1])
-    places = sorted({float(dot.get("cy") or 0) for dot in picture.iter(f"{NS}circle")})
-    assert np.diff(places) == pytest.approx(np.diff(places)[0], abs=0.2)
-    assert {"1", "10", "100", "1000"} <= {text.text for text in picture.iter(f"{NS}text")}
-    places, labels = ticks_of(0, 2, log=True)
-    assert labels == ["1", "2", "5", "10", "20", "50", "100"]
-    assert 10.0**places == pytest.approx([1, 2, 5, 10, 20, 50, 100])
-    assert ticks_of(-8, 0, log=True)[1] == [f"{10.0**k:g}" for k in range(-8, 1)]
-    assert [spans_decades(values) for values in ([1, 100], [1, 99], [0, 100], [])] == [True, False, False, False]
-
-
-def test_a_map_of_less_is_better_and_of_what_is_not_known() -> None:
-    values = [[0.1, 0.2, np.nan], [0.4, 0.3, 0.2]]
-    titles = {"x_title": "a", "y_title": "b", "title": "t"}
-    drawn = heat_svg(values, ["r", "<s>"], ["x", "y", "z"], **titles, less_is_better=True)
-    cells = list(ElementTree.fromstring(drawn).iter(f"{NS}rect"))
-    assert [box.get("class") for box in cells] == ["cell", "cell", "grid", "cell", "cell", "cell"]
-    assert float(cells[0].get("fill-opacity") or 0) > float(cells[3].get("fill-opacity") or 0)
-    assert "nan" not in drawn
-    alike = ElementTree.fromstring(heat_svg([[1.0, 1.0, 1.0]], ["r"], ["10", "20", "30"], **titles))
-    assert not list(alike.iter(f"{NS}g"))  # short labels lie below their cells
-    assert len({text.get("y") for text in alike.iter(f"{NS}text") if text.text in ("10", "20", "30")}) == 1
 
 
 def test_the_page_stands_alone_and_escapes() -> None:
@@ -193,18 +164,6 @@ def test_a_pdf_holds_lines_and_letters(tmp_path: Path) -> None:
     for name in ("p", "p.eps", "p.svg.gz"):
         with pytest.raises(UserError):
             write_picture(plot(), tmp_path / name)
-
-
-def test_a_png_has_300_dots_an_inch_on_white(tmp_path: Path) -> None:
-    pytest.importorskip("vl_convert")
-    write_picture(side_by_side([plot(), plot()], title="Two"), tmp_path / "p.png")
-    data = (tmp_path / "p.png").read_bytes()
-    assert data[:8] == b"\x89PNG\r\n\x1a\n"
-    width, _ = struct.unpack(">II", data[16:24])
-    assert width == pytest.approx(2 * 460 * 300 / 96, abs=2)
-    chunks = b"".join(re.findall(rb"IDAT(.*?)....(?=....(?:IDAT|IEND))", data, re.DOTALL))
-    first = zlib.decompressobj().decompress(chunks, 64)
-    assert first[1:5] == b"\xff\xff\xff\xff"  # the corner: white, and not transparent
 
 
 def test_latex_takes_nothing_for_its_own() -> None:

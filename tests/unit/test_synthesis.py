@@ -16,10 +16,6 @@ from swsdist.core.codes import families
 from swsdist.testing.synthesis import make_corpus
 from swsdist.testing.synthesis.signal import (
     RATE,
-    STEP,
-    draw_voice,
-    draw_words,
-    speak,
 )
 from tests.support.coded import raises
 
@@ -71,17 +67,6 @@ def test_tables_have_their_columns_and_name_every_file(corpus: Path) -> None:
         assert 0.85 < np.abs(sound).max() < 0.95
 
 
-def test_each_query_has_two_or_three_examples_by_different_voices(corpus: Path) -> None:
-    rows = table(corpus / "queries.csv")
-    for query in ("q001", "q002", "q003"):
-        of_query = [row for row in rows if row["query_id"] == query]
-        assert [row["example"] for row in of_query] == [str(1 + place) for place in range(len(of_query))]
-        assert len({row["speaker"] for row in of_query}) == len(of_query)
-        assert len(of_query) in (2, 3)
-        assert len({row["term"] for row in of_query}) == 1
-        assert all(0.2 < float(row["duration"]) < 2.0 for row in of_query)
-
-
 def test_references_lie_in_their_documents_where_somebody_speaks(corpus: Path) -> None:
     docs = {row["doc_id"]: row for row in table(corpus / "docs.csv")}
     refs = table(corpus / "refs.csv")
@@ -93,22 +78,6 @@ def test_references_lie_in_their_documents_where_somebody_speaks(corpus: Path) -
         sound, _ = soundfile.read(corpus / docs[row["doc_id"]]["path"])
         # Before the first word are at least 0.1 s of pause.
         assert power(sound, start, end) > 10 * power(sound, 0.0, 0.08)
-
-
-def test_nothing_sounds_outside_the_words() -> None:
-    rng = np.random.default_rng(2)
-    words = draw_words(rng, 9, (1, 2, 3), avoid=["ba", "tu"])
-    assert not any(term in word for word in words for term in ("ba", "tu"))
-    speech = speak(rng, draw_voice(np.random.default_rng(1), 0), words, margin=0.2, pauses={3})
-    loud = np.max([speech.tracks.voicing, speech.tracks.breath, speech.tracks.noise], axis=0)
-    inside = np.zeros(loud.size, dtype=bool)
-    for first, last in speech.words:
-        assert loud[first:last].max() > 0.1
-        inside[first - 3 : last + 3] = True  # smoothing reaches 15 ms further
-    assert loud[~inside].max() == 0.0
-    assert len(speech.words) == len(words)
-    assert all(a[1] <= b[0] for a, b in zip(speech.words, speech.words[1:], strict=False))
-    assert 0.17 < (speech.words[4][0] - speech.words[3][1]) * STEP < 0.51
 
 
 def test_too_little_is_refused(tmp_path: Path) -> None:

@@ -43,18 +43,6 @@ def test_results_and_errors_are_in_order_whatever_takes_longest(threads: int) ->
         next(work)
 
 
-def test_chains_of_steps_share_their_threads() -> None:
-    names = set()
-
-    def step(k: int) -> int:
-        names.add(threading.current_thread().name)
-        return k + 1
-
-    first = (value for _, value in in_threads(step, range(50), 3))
-    assert [value for _, value in in_threads(step, first, 3)] == list(range(2, 52))
-    assert len(names) <= 3
-
-
 def test_after_an_early_end_nothing_is_in_progress() -> None:
     running, lock = 0, threading.Lock()
 
