@@ -179,7 +179,7 @@ def test_excerpts_are_places_in_recordings(tmp_path: Path) -> None:
     for wrong, code in (
         ([("x/a.sph", 1, 0, 1), ("y/a.sph", 1, 0, 1)], "duplicate-name"),
         ([("a.sph", 1, 0, 1), ("a.sph", 1, 0, 1)], "duplicate-name"),
-        ([("touch me |", 1, 0, 1)], "command-refused"),
+        ([("touch me |", 1, 0, 1)], "wrong-kind"),
         ([("a.sph", 1, 3, 0)], "invalid-times"),
     ):
         with pytest.raises(DataError) as caught:

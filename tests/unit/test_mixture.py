@@ -368,7 +368,7 @@ def test_the_suite_for_extractors(vtln_model: str) -> None:
 def test_what_cannot_be(vtln_model: str, tmp_path: Path) -> None:
     with raises(codes.MODEL_NOT_FITTED, name="vtln"):
         Vtln().extract(np.zeros(RATE, np.float32))
-    with raises(codes.WRONG_MODEL, wanted="a vtln vtln_model for these MFCC"):
+    with raises(codes.WRONG_MODEL, wanted="a vtln model for these MFCC"):
         Vtln(components=8, model=vtln_model, mfcc={"n_mfcc": 12}).extract(np.zeros(RATE, np.float32))
     with pytest.raises(ConfigError, match="n_fftt"):
         create("vtln", {"mfcc": {"n_fftt": 3}})

@@ -238,7 +238,7 @@ def test_columns_of_a_stream_count_from_its_track() -> None:
 def test_streams_that_do_not_fit_are_refused() -> None:
     for streams, code in (
         ([{"track": "x"}], "unknown-name"),
-        ([{"track": "phones", "columns": [0, 11]}], "mismatch"),
+        ([{"track": "phones", "columns": [0, 11]}], "unknown-name"),
         # Whether these meet only the store can tell.
         ([{"columns": [0, 40]}, {"track": "phones", "normalise": "none"}], "conflicting-options"),
     ):
