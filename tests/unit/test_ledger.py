@@ -1,7 +1,5 @@
 """What the driver keeps of many tasks: receipts as columns, packed while a stage goes on; tasks in a file; files in a list."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

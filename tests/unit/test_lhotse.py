@@ -1,7 +1,5 @@
 """Manifests of lhotse and lists of NIST as corpora; who is nobody in every kind of list."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -291,9 +289,7 @@ def of_frames(folder: Path) -> Sequence[str | None]:
 
 
 @pytest.mark.parametrize(
-    "listed",
-    [of_table, of_speakers, of_kaldi, of_lhotse, of_frames],
-    ids=lambda one: one.__name__,
+    "listed", [of_table, of_speakers, of_kaldi, of_lhotse, of_frames], ids=lambda one: one.__name__
 )
 def test_who_is_nobody(listed: Callable[[Path], Sequence[str | None]], tmp_path: Path) -> None:
     assert dict(zip(NAMES, listed(tmp_path), strict=True)) == NAMES

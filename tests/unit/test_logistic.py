@@ -1,7 +1,5 @@
 """Steps of calibration against plain computations, their edges and their files."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Marks of speech in recordings of any length, and how they are kept."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Part tables merge as streams; what comes of them is what plain definitions give."""
 
-from __future__ import annotations
-
 import json
 from itertools import pairwise, permutations
 

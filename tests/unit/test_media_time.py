@@ -1,7 +1,5 @@
 """Times are those of a player: clicks at known times of a file, in every container that ffmpeg reads."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable
 from pathlib import Path

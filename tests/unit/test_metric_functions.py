@@ -1,7 +1,5 @@
 """swsdist.metrics: plain functions that give what a list scored by hand, and by the command, has."""
 
-from __future__ import annotations
-
 import math
 import re
 import tempfile

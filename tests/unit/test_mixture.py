@@ -1,7 +1,5 @@
 """Models that are fitted: mixtures, warps, factors of speakers, and their files."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 from functools import partial

@@ -1,7 +1,5 @@
 """Which nodes are used, which tasks go elsewhere, and where files lie."""
 
-from __future__ import annotations
-
 import errno
 import math
 import os

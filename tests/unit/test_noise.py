@@ -1,7 +1,5 @@
 """Speech-to-noise ratios: mixtures of known ratio, whatever their level and however they are cut."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray

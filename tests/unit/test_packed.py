@@ -1,7 +1,5 @@
 """Lattices as they are searched, and as shards hold them."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Phones: lattices and strings against every path, bigrams, and recognisers' folders."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from itertools import groupby, product

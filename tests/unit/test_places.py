@@ -1,7 +1,5 @@
 """Documents that are places in recordings: detections become the recording's, and what lies in two is found once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

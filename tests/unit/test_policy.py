@@ -1,7 +1,5 @@
 """The policy of handing out: on cases done by hand, and the same for Ray's executor and for the simulator."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

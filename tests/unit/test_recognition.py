@@ -1,7 +1,5 @@
 """Recognisers and synthesisers: what they hear and speak depends on their input alone."""
 
-from __future__ import annotations
-
 import importlib.util
 import io
 import shutil

@@ -1,7 +1,5 @@
 """Secrets are told to nobody."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import re

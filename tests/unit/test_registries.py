@@ -1,7 +1,5 @@
 """What is registered, and the section `features`: names, options, tracks and needs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -26,14 +24,7 @@ from swsdist.features.mfcc import Mfcc
 from swsdist.features.statistics import Statistics
 from swsdist.kernels.distances.interface import create
 from swsdist.registry.entries import DistanceEntry, FirstPassEntry, Options, RecurrenceEntry, checked
-from swsdist.registry.registries import (
-    CALIBRATION,
-    DISTANCES,
-    FEATURES,
-    FIRST_PASSES,
-    RECURRENCES,
-    TRANSFORMS,
-)
+from swsdist.registry.registries import CALIBRATION, DISTANCES, FEATURES, FIRST_PASSES, RECURRENCES, TRANSFORMS
 from swsdist.registry.registry import Registry
 from swsdist.stages.index import Index
 from tests.support.coded import raises

@@ -1,7 +1,5 @@
 """S3 with faults: what comes is what was written, or an error that says why; listings, local copies, temporary files."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

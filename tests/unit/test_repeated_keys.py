@@ -1,7 +1,5 @@
 """No row vanishes in a dictionary: a second row with a key counts, or is refused or named, with its line."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """report.json, report.html and the tables of a made-up run: its figures, what is odd, its costs."""
 
-from __future__ import annotations
-
 import dataclasses
 import html
 import io
@@ -20,12 +18,7 @@ import pytest
 from rich.console import Console
 
 from swsdist.core.codes import families
-from swsdist.report.costs import (
-    factors,
-    peak_memory,
-    processing_load,
-    query_seconds,
-)
+from swsdist.report.costs import factors, peak_memory, processing_load, query_seconds
 from swsdist.report.data import (
     Counts,
     DetCurve,
@@ -369,12 +362,7 @@ def a_quiet_run() -> ReportData:
     return dataclasses.replace(a_whole_run(), rejected=())
 
 
-OPENINGS = {
-    "scored": a_whole_run,
-    "odd": an_odd_run,
-    "quiet": a_quiet_run,
-    "unscored": an_unscored_run,
-}
+OPENINGS = {"scored": a_whole_run, "odd": an_odd_run, "quiet": a_quiet_run, "unscored": an_unscored_run}
 every_opening = pytest.mark.parametrize("make", OPENINGS.values(), ids=OPENINGS.keys())
 
 

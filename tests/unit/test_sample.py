@@ -1,7 +1,5 @@
 """What a reduction keeps: samples of documents, spans in each other's place, documents that sound the same."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

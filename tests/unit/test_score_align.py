@@ -1,7 +1,5 @@
 """Alignment: rules one at a time, and what it refuses."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

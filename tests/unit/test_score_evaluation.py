@@ -1,7 +1,5 @@
 """Scoring as a whole, from tables in memory: what counts, what is refused, and what a pandas user gives."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pyarrow as pa
 import pytest

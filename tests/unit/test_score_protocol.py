@@ -1,7 +1,5 @@
 """Protocols and measures: papers' numbers, worked ones, and what has no value."""
 
-from __future__ import annotations
-
 import math
 import pickle
 
@@ -16,11 +14,7 @@ from swsdist.score.compare.paired import decided_at
 from swsdist.score.measures.curve import Counts, total
 from swsdist.score.measures.det import det, ppndf
 from swsdist.score.measures.protocol import PROTOCOLS, beta, number_of_trials, protocol
-from swsdist.score.measures.retrieval import (
-    RETRIEVAL,
-    means,
-    per_query,
-)
+from swsdist.score.measures.retrieval import RETRIEVAL, means, per_query
 from swsdist.score.measures.twv import atwv, mtwv, per_term, twv_curve
 from swsdist.score.trials import document_trials
 from tests.oracles.thresholds import fit_threshold

@@ -1,7 +1,5 @@
 """How documents are cut into shards, and queries into slots and buckets."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Many against one: the corrected p values of Westfall and Young, held against all signs there are."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

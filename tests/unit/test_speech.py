@@ -1,7 +1,5 @@
 """Where the speech of a recording is: words of the made-up language, with what people record around them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

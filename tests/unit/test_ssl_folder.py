@@ -1,7 +1,5 @@
 """What a model's folder says, told from its JSON files: neither torch nor transformers is loaded."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

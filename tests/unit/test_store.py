@@ -1,7 +1,5 @@
 """The feature store: what is written is read, by track and from a cache, and damage is found."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

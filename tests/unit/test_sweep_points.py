@@ -1,7 +1,5 @@
 """A sweep's file, its points, and which of them are ranked and tested against each other."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Plots, pages and tables of sweeps, studies and papers: right where it can be told from the text, and names do no harm."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
@@ -28,17 +26,7 @@ from swsdist.core.types import TRIALS
 from swsdist.evaluation.scoring_task import named_paths
 from swsdist.report.data import ScoreHistogram
 from swsdist.report.pictures import write_picture
-from swsdist.report.plots.curves import (
-    Axes,
-    Line,
-    Mark,
-    Series,
-    bars_svg,
-    det_svg,
-    dots_svg,
-    histogram_svg,
-    lines_svg,
-)
+from swsdist.report.plots.curves import Axes, Line, Mark, Series, bars_svg, det_svg, dots_svg, histogram_svg, lines_svg
 from swsdist.report.plots.svg import side_by_side
 from swsdist.report.study import captioned_figures, study_json, study_tables
 from swsdist.report.study import text_lines as lines_of_study

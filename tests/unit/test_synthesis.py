@@ -1,7 +1,5 @@
 """The synthetic corpus: the same seed gives the same bytes, and what the tables say is what can be heard."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import subprocess
@@ -14,9 +12,7 @@ import soundfile
 
 from swsdist.core.codes import families
 from swsdist.testing.synthesis import make_corpus
-from swsdist.testing.synthesis.signal import (
-    RATE,
-)
+from swsdist.testing.synthesis.signal import RATE
 from tests.support.coded import raises
 
 SMALL = {"documents": 8, "queries": 3, "voices": 3}

@@ -1,7 +1,5 @@
 """Queries: groups, features of places, averaged templates, distances looked up."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import replace
 from itertools import islice, pairwise

@@ -1,7 +1,5 @@
 """Written terms become sequences of labels: spelling, dictionaries, rules, and words that sound near."""
 
-from __future__ import annotations
-
 import math
 import re
 import unicodedata

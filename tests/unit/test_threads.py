@@ -1,7 +1,5 @@
 """Work in threads, passes that questions share, and bytes that are counted."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """KST and STO by hand, and their edges."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

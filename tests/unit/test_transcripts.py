@@ -1,7 +1,5 @@
 """Readers of CTM, subtitles, ELAN, Praat and recognisers' JSON: each word with its times, and what is wrong with its place."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import random

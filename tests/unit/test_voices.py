@@ -1,7 +1,5 @@
 """Voices: groups of speech by nobody named; and scores normalised by speaker."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
