@@ -1,7 +1,5 @@
 """What the driver keeps of many tasks: receipts as columns, packed while a stage goes on; tasks in a file; files in a list."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,17 +30,14 @@ from swsdist.pipeline.task import Cost, Part, Receipt, Task
 
 def receipt(number: int, finished: float = 2.0, size: int = 3) -> Receipt:
     name = fingerprint(number)
-    parts = (
-        Part("a", f"tables/a/{name}.parquet", size, "0" * 64, number, (number, number + 1)),
-        Part("b", f"tables/b/{name}.json", size, "1" * 64),
-    )
+    first = Part("a", f"tables/a/{name}.parquet", size, "0" * 64, number, (number, number + 1))
+    parts = first, Part("b", f"tables/b/{name}.json", size, "1" * 64)
     told, rejected = {"number": number, "words": ["é", "\u2028"]}, [{"id": "x", "part": None}]
     cost = Cost(0.1, 0.2, 0.3, 4, 5, 6, 2**40)
     return Receipt("stage", 3, name, "eins, zwei", 1.5, parts, told, rejected, cost, "host", 7, 1.0, finished)
 
 
 def done(folder: Folder, number: int) -> tuple[Task, Receipt]:
-    """As a worker leaves it: outputs, then the receipt."""
     made = receipt(number)
     for part in made.outputs:
         folder.write_bytes(part.name, b"abc")
@@ -50,16 +45,12 @@ def done(folder: Folder, number: int) -> tuple[Task, Receipt]:
     return Task("stage", made.fingerprint, "", 1, {}), made
 
 
-def test_receipts_come_back_as_they_were() -> None:
-    some = [receipt(number) for number in range(5)]
+def test_receipts_come_back_and_the_last_of_a_task_counts() -> None:
+    some = [receipt(number) for number in range(100)]
     assert list(decoded(encoded(some))) == some
     found = Receipts([encoded(some)])
     assert dict(found) == {one.fingerprint: one for one in some}
     assert fingerprint("other") not in found
-
-
-def test_the_last_receipt_of_a_task_counts() -> None:
-    found = Receipts([encoded([receipt(number) for number in range(100)])])
     rows = [found.add(receipt(number, finished=9.0)) for number in (3, 5, 3)]
     assert rows == [100, 101, 102]
     assert found[fingerprint(3)].finished == found[fingerprint(5)].finished == 9.0
@@ -81,8 +72,7 @@ def test_many_are_folded_in_and_keep_their_rows(monkeypatch: pytest.MonkeyPatch)
     assert chosen[-1].result["number"] == 50
     assert [part.rows for part in chosen.parts("a")] == [39, 0, 50]
     assert [part.name for part in chosen.parts("a").meeting(range(40, 51))] == [
-        chosen[0].outputs[0].name,
-        chosen[2].outputs[0].name,
+        chosen[k].outputs[0].name for k in (0, 2)
     ]
     assert list(Names(chosen.fingerprints)) == [fingerprint(number) for number in (39, 0, 50)]
 
@@ -162,17 +152,15 @@ def test_names_that_begin_alike_are_as_named_at_once() -> None:
     naming = Naming("stage", 2, {"b": 1, "a": [None, 0.5]})
     assert naming("x", 3) == fingerprint("stage", 2, {"a": [None, 0.5], "b": 1}, "x", 3)
     assert naming() == fingerprint("stage", 2, {"a": [None, 0.5], "b": 1})
-    assert naming.listing([["é", '"'], [], ["z"]])(7) == fingerprint(
-        "stage", 2, {"a": [None, 0.5], "b": 1}, ["é", '"', "z"], 7
-    )
-    assert naming.listing([])() == fingerprint("stage", 2, {"a": [None, 0.5], "b": 1}, [])
+    assert naming.listing([["é", '"'], [], ["z"]])(7) == naming(["é", '"', "z"], 7)
+    assert naming.listing([])() == naming([])
     several = [[[["é", 1]], [["z", 2], ["y", None]]], [], [[]]]
     whole = [[["é", 1], ["z", 2], ["y", None]], [], []]
     assert Naming("a").listings(several)(0) == fingerprint("a", whole, 0)
     assert Naming("a").listings([])() == fingerprint("a", [])
 
 
-def test_a_list_of_tasks_is_one_string() -> None:
+def test_a_list_of_tasks_is_one_string_and_where_a_name_stands_first(monkeypatch: pytest.MonkeyPatch) -> None:
     names = Names([f"{k:032x}" for k in (3, 1, 2**127)])
     assert Names.of_text(names.text()) == names
     assert Names.of_text(Names().text()) == Names()
@@ -181,14 +169,10 @@ def test_a_list_of_tasks_is_one_string() -> None:
     for wrong in (names.text()[1:], "x" * 33, "é" * 33):
         with pytest.raises(ValueError):
             Names.of_text(wrong)
-
-
-def test_where_a_name_stands_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where equal ones are compared in different pieces."""
-    monkeypatch.setattr(receipts, "_COMPARED", 3)
+    monkeypatch.setattr(receipts, "_COMPARED", 3)  # equal ones are compared in different pieces, too
     for numbers in ([], [5], [1, 1, 1, 1, 1, 1, 1, 1], [4, 2, 4, 3, 2, 1, 4, 0, 0, 1, 7]):
-        names = Names([f"{k:032x}" for k in numbers]).array
-        assert first_of_each(names).tolist() == sorted({k: numbers.index(k) for k in numbers}.values())
+        names = Names([f"{k:032x}" for k in numbers])
+        assert first_of_each(names.array).tolist() == sorted({k: numbers.index(k) for k in numbers}.values())
 
 
 def test_a_driver_that_was_killed_while_packing_loses_nothing(tmp_path: Path) -> None:
@@ -206,20 +190,18 @@ def test_a_driver_that_was_killed_while_packing_loses_nothing(tmp_path: Path) ->
     assert sorted(pq.read_table(tmp_path / pack_name("stage"))["finished"].to_pylist()) == [2.0, 2.0, 8.0]
 
 
-@pytest.mark.parametrize("text", [b"\xff\xfe", b"[]", b"1", b"null", b'"x"', b"{}", b"[" * 100_000, b""])
-def test_a_receipt_that_is_none(tmp_path: Path, text: bytes) -> None:
-    """Its task is done again; those of others stand."""
+def test_a_receipt_that_is_none_leaves_those_of_others(tmp_path: Path) -> None:
     folder = Folder(str(tmp_path))
     whole, _ = done(folder, 1)
     broken, _ = done(folder, 2)
-    folder.write_bytes(receipt_name("stage", broken.fingerprint), text)
-    ledger = Ledger(folder)
-    assert ledger.receipt(whole) is not None
-    assert ledger.receipt(broken) is None
+    for text in (b"\xff\xfe", b"[]", b"1", b"null", b'"x"', b"{}", b"[" * 100_000, b""):
+        folder.write_bytes(receipt_name("stage", broken.fingerprint), text)
+        ledger = Ledger(folder)
+        assert ledger.receipt(whole) is not None
+        assert ledger.receipt(broken) is None, text
 
 
 def test_a_second_attempt_that_ended_later_counts_no_more_than_the_first(tmp_path: Path) -> None:
-    """What is done again, since its output was gone or since somebody asked for it, does."""
     folder = Folder(str(tmp_path))
     pairs = [done(folder, number) for number in range(3)]
     ledger = Ledger(folder)

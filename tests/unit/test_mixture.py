@@ -1,11 +1,12 @@
-"""Expectation and maximisation in whole numbers: as plain floating-point EM has it, and the same on any cut."""
-
-from __future__ import annotations
+"""Models that are fitted: mixtures, warps, factors of speakers, and their files."""
 
 import hashlib
 import io
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,12 +15,21 @@ from hypothesis import strategies as st
 
 from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
+from swsdist.core.errors import ConfigError
+from swsdist.features.blocks import in_blocks
+from swsdist.features.extractors import create
 from swsdist.features.fitting.files import read_totals, summed, write_totals
-from swsdist.features.fitting.interface import Document, fit
-from swsdist.features.fitting.mixture import Mixture, MixtureRounds, mixture_model, split
+from swsdist.features.fitting.interface import Document, Model, fit, load_model
+from swsdist.features.fitting.mixture import Mixture, MixtureRounds, split
+from swsdist.features.interface import Extractor, for_speaker
+from swsdist.features.mfcc import Mfcc
 from swsdist.features.transforms.gmm import Gmm
 from swsdist.features.transforms.interface import Shape
+from swsdist.features.transforms.mean_variance import Warp
+from swsdist.features.vtln import Vtln, WarpedMfcc
+from swsdist.features.vtln import warped as warped_hertz
 from swsdist.io.filesystem import Folder
+from swsdist.testing.conformance import check_extractor
 from tests.support.coded import raises
 
 RNG = np.random.default_rng(7)
@@ -80,13 +90,6 @@ def test_as_plain_expectation_and_maximisation(components: int) -> None:
     assert model.arrays["weights"].sum() == pytest.approx(1)
 
 
-def test_four_centres_are_found() -> None:
-    model = fit(MixtureRounds(4, 15, 0.001), DOCUMENTS)
-    found = model.arrays["means"] * model.arrays["deviation"] + model.arrays["mean"]
-    nearest = [min(np.abs(found - centre).max(axis=1)) for centre in CENTRES]
-    assert max(nearest) < 4
-
-
 @settings(max_examples=15, deadline=None)
 @given(st.permutations(range(5)), st.lists(st.integers(1, 150), max_size=6), st.integers(1, 40))
 def test_any_cut_gives_the_same_model(order: list[int], borders: list[int], rows: int) -> None:
@@ -117,39 +120,23 @@ def through_a_file(totals: dict) -> dict:
     return read_totals(out)
 
 
-def test_a_frames_posteriors_are_its_own(tmp_path: Path) -> None:
-    fit(MixtureRounds(8, 2, 0.01), DOCUMENTS).save(Folder(str(tmp_path)), "m.npz")
-    made = Gmm(components=8, model=str(tmp_path / "m.npz"))
-    frames = FRAMES.astype(np.float32)
-    whole = made.apply(frames)
+def test_a_frames_posteriors_are_its_own_and_those_of_the_definition(tmp_path: Path) -> None:
+    fitted = fit(MixtureRounds(8, 2, 0.01), DOCUMENTS)
+    fitted.save(Folder(str(tmp_path)), "m.npz")
+    made, frames = partial(Gmm, components=8, model=str(tmp_path / "m.npz")), FRAMES.astype(np.float32)
+    whole = made().apply(frames)
     for first, last in ((0, 1), (5, 9), (100, 331)):
-        assert made.apply(frames[first:last]).tobytes() == whole[first:last].tobytes()
-    # They are those of the definition.
-    model = Mixture.of(fit(MixtureRounds(8, 2, 0.01), DOCUMENTS))
+        assert made().apply(frames[first:last]).tobytes() == whole[first:last].tobytes()
+    model = Mixture.of(fitted)
     known = logarithms((FRAMES - model.mean) / model.deviation, model.weights, model.means, model.variances)
     exact = np.exp(known - np.logaddexp.reduce(known, axis=1, keepdims=True))
     assert np.abs(whole - exact).max() < 0.005
-    assert whole.sum(axis=1) == pytest.approx(np.ones(len(frames)), abs=1e-5)
-    kept = Gmm(components=8, model=str(tmp_path / "m.npz"), keep=2, floor=0).apply(frames)
+    kept = made(keep=2, floor=0).apply(frames)
     assert ((kept > 0).sum(axis=1) <= 2).all()
-    assert kept.sum(axis=1) == pytest.approx(np.ones(len(frames)), abs=1e-5)
-    logits = Gmm(components=8, model=str(tmp_path / "m.npz"), values="logits").apply(frames)
+    for posteriors in (whole, kept):
+        assert posteriors.sum(axis=1) == pytest.approx(np.ones(len(frames)), abs=1e-5)
+    logits = made(values="logits").apply(frames)
     assert logits == pytest.approx(np.log(whole) - np.log(whole).mean(axis=1, keepdims=True), abs=1e-3)
-
-
-def test_from_elsewhere(tmp_path: Path) -> None:
-    """A mixture in the units of the features: of a library, or of another corpus."""
-    weights, variances = np.array([0.1, 0.2, 0.3, 0.4]), RNG.uniform(20, 90, (4, 3))
-    mixture_model(weights, CENTRES, variances).save(Folder(str(tmp_path)), "m.npz")
-    known = logarithms(FRAMES, weights, CENTRES, variances)
-    exact = np.exp(known - np.logaddexp.reduce(known, axis=1, keepdims=True))
-    made = Gmm(components=4, model=str(tmp_path / "m.npz"))
-    assert made.becomes(Shape(tuple("abc"), "features")) == Shape(("g0", "g1", "g2", "g3"), "posteriors")
-    assert np.abs(made.apply(FRAMES.astype(np.float32)) - exact).max() < 0.005
-    with raises(families.MISMATCH, expected=3, columns=2):
-        made.becomes(Shape(tuple("ab"), "features"))
-    with pytest.raises(ValueError, match="above 0"):
-        mixture_model(weights, CENTRES, -variances)
 
 
 @pytest.mark.parametrize("frames", [1, 9, 30, 300])
@@ -163,11 +150,6 @@ def test_a_number_that_nobody_chose_is_as_many_as_frames_allow(tmp_path: Path, f
     assert held.apply(document.blocks[0]).shape == (frames, count)
     with raises(families.NOTHING_TO_FIT, components=128):
         fit(Gmm(components=128).rounds(), [document])
-
-
-def test_what_cannot_be(tmp_path: Path) -> None:
-    with raises(families.NOTHING_TO_FIT, components=500):
-        fit(MixtureRounds(500, 2, 0.01), DOCUMENTS)
     with raises(families.NOTHING_TO_FIT):
         fit(MixtureRounds(5, 2, 0.01), [])
     with raises(codes.MODEL_NOT_FITTED):
@@ -183,3 +165,210 @@ def test_one_component_and_splits_of_some() -> None:
     three = split(split(Mixture.of(model), 2), 3)
     assert three.weights.tolist() == [0.25, 0.5, 0.25]
     assert (three.weights[:, None] * three.means).sum(axis=0) == pytest.approx(np.zeros(3), abs=1e-12)
+
+
+def model(**changed: object) -> Model:
+    values = {"name": "codebook", "version": 1, "settings": {"k": 4}, "arrays": {"means": np.arange(6.0).reshape(2, 3)}}
+    return Model(**{**values, **changed})  # type: ignore[arg-type]
+
+
+def test_what_is_saved_is_read(tmp_path: Path) -> None:
+    folder = Folder(str(tmp_path))
+    model(arrays={"b": np.array([True]), "a": np.arange(3, dtype=">i4")}).save(folder, "models/m.npz")
+    found = load_model(folder, "models/m.npz")
+    assert (found.name, found.version, found.settings) == ("codebook", 1, {"k": 4})
+    assert found.arrays["a"].tolist() == [0, 1, 2]
+    assert found.arrays["a"].dtype == np.dtype("<i4")
+    first = (tmp_path / "models/m.npz").read_bytes()
+    found.save(folder, "again.npz")
+    assert (tmp_path / "again.npz").read_bytes() == first
+    assert load_model(folder, "again.npz", found.fingerprint).fingerprint == found.fingerprint
+
+
+def test_the_fingerprint_is_of_all_it_holds() -> None:
+    others = [
+        model(),
+        model(name="x"),
+        model(version=2),
+        model(settings={"k": 5}),
+        model(arrays={"means": np.arange(6.0).reshape(3, 2)}),
+        model(arrays={"means": np.arange(6).reshape(2, 3)}),
+        model(arrays={"means": np.arange(6.0).reshape(2, 3) + 1e-12}),
+        model(arrays={"other": np.arange(6.0).reshape(2, 3)}),
+    ]
+    assert len({each.fingerprint for each in others}) == len(others)
+    turned = np.asfortranarray(np.arange(6.0).reshape(2, 3))
+    assert model(arrays={"means": turned}).fingerprint == model().fingerprint
+
+
+def test_damaged_files_and_what_would_be_unpickled(tmp_path: Path) -> None:
+    folder, out = Folder(str(tmp_path)), io.BytesIO()
+    np.savez(out, settings=np.frombuffer(b"{}", np.uint8), evil=np.array([{}], dtype=object))
+    for data in (b"", b"PK\x03\x04 cut off", b"nonsense", out.getvalue()):
+        (tmp_path / "m.npz").write_bytes(data)
+        with raises(codes.NOT_A_MODEL):
+            load_model(folder, "m.npz")
+    with raises(codes.MISSING_MODEL):
+        load_model(folder, "no.npz")
+    model().save(folder, "m.npz")
+    with raises(families.CHANGED_INPUT):
+        load_model(folder, "m.npz", "0" * 32)
+    with pytest.raises(ValueError, match="use numbers or booleans"):
+        model(arrays={"x": np.array(["text"])})
+
+
+NORMAL = NormalDist()
+
+
+def fitted(place: Path, mean: list[float], deviation: list[float], **options: Any) -> Warp:
+    Model("warp", 1, {"mean": np.array(mean), "deviation": np.array(deviation)}).save(Folder(str(place)), "warp.npz")
+    return Warp(model=str(place / "warp.npz"), **options)
+
+
+def column(warp: Warp, values: list[float]) -> list[float]:
+    found: list[float] = warp.apply(np.array(values, np.float32)[:, None])[:, 0].tolist()
+    return found
+
+
+@settings(max_examples=40, deadline=None)
+@given(values=st.lists(st.integers(-3, 3), min_size=1, max_size=40), half=st.integers(1, 9))
+def test_is_its_definition(tmp_path_factory: pytest.TempPathFactory, values: list[int], half: int) -> None:
+    """By ranks in the window (equal ones have their mean), filled up with the corpus where a window lacks frames."""
+    warp = fitted(tmp_path_factory.mktemp("warp"), [0.5], [2.0], frames=2 * half + 1)
+    expected = []
+    for t, x in enumerate(values):
+        window = values[max(0, t - half) : t + half + 1]
+        below = sum(u < x for u in window) + sum(u == x for u in window) / 2
+        corpus = (warp.frames - len(window)) * NORMAL.cdf((x - 0.5) / 2)
+        expected.append(NORMAL.inv_cdf((below + corpus) / warp.frames))
+    assert column(warp, [float(x) for x in values]) == pytest.approx(expected, abs=1e-5)
+    assert np.isfinite(column(warp, [1e30, -1e30])).all()
+
+
+def test_what_is_wrong_is_told(tmp_path: Path) -> None:
+    model = fit(Warp().rounds(), [Document([np.array([[-1, 2], [3, 2]], np.float32)])])
+    assert {name: model.arrays[name].tolist() for name in ("mean", "deviation")} == {
+        "mean": [1, 2],
+        "deviation": [2, 1],
+    }
+    with raises(codes.MODEL_NOT_FITTED):
+        Warp().apply(np.zeros((1, 1), np.float32))
+    with raises(families.MISMATCH, expected=2, columns=3):
+        fitted(tmp_path, [0, 0], [1, 1]).becomes(Shape(("a", "b", "c"), "features"))
+    with raises(codes.WRONG_MODEL, wanted="a mean and deviation of columns"):
+        fitted(tmp_path, [0, 0], [1, 0]).becomes(Shape(("a", "b"), "features"))
+    with raises(families.INVALID_VALUE):
+        create("mfcc", {}, transforms=[("warp", {"frames": 300})])
+
+
+@pytest.fixture
+def warped(tmp_path: Path) -> Extractor:
+    """MFCC, warped."""
+    path = fitted(tmp_path, [0.0] * 39, [20.0] * 39).model
+    made = create("mfcc", {}, transforms=[("warp", {"model": path})])
+    assert isinstance(made, Extractor)
+    return made
+
+
+RATE = 16000
+
+
+def voice(seed: int, factor: float, seconds: float = 6.0) -> np.ndarray:
+    """Vowels by three resonances of noise, all frequencies times a factor."""
+    from scipy.signal import lfilter
+
+    vowels = [(300, 2300, 3000), (700, 1200, 2600), (350, 800, 2500), (500, 1500, 2500), (450, 1900, 2700)]
+    rng, parts = np.random.default_rng(seed), []
+    for _ in range(int(seconds / 0.15)):
+        sound = rng.normal(size=int(0.15 * RATE))
+        for formant in vowels[rng.integers(0, len(vowels))]:
+            radius, angle = np.exp(-np.pi * 90 / RATE), 2 * np.pi * formant * factor / RATE
+            sound = lfilter([1.0], [1.0, -2 * radius * np.cos(angle), radius**2], sound)
+        parts.append(sound / np.abs(sound).max())
+    return (0.3 * np.concatenate(parts)).astype(np.float32)
+
+
+def test_without_a_warp_it_is_mfcc() -> None:
+    samples = voice(1, 1.0, 1.0)
+    assert WarpedMfcc().extract(samples) == pytest.approx(Mfcc().extract(samples), abs=1e-3)
+    options = {"sample_rate": 8000, "n_fft": 256, "win_length": 200, "hop_length": 80, "n_mels": 20, "fmax": 3800.0}
+    assert WarpedMfcc(**options).extract(samples) == pytest.approx(Mfcc(**options).extract(samples), abs=1e-3)
+
+
+def test_frequencies_are_warped_and_the_ends_stay() -> None:
+    hertz = np.array([0.0, 1000, 4000, 8000])
+    assert warped_hertz(hertz, 1.0, 8000) == pytest.approx(hertz)
+    for factor in (0.88, 1.12):
+        made = warped_hertz(np.linspace(0, 8000, 801), factor, 8000)
+        assert made[[0, 100, -1]] == pytest.approx([0, 1000 * factor, 8000])
+        assert (np.diff(made) > 0).all()
+
+
+@pytest.fixture(scope="module")
+def vtln_model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Fitted on speakers of three lengths, in the order long, middle, short of their vocal tracts."""
+    one = Vtln(components=8)
+    learned = create("vtln", one.learns_from())
+    lengths = {"long": 0.9, "middle": 1.0, "short": 1.1}
+    documents = [
+        Document([learned.extract(voice(10 * k + n, lengths[name]))], name)  # type: ignore[union-attr]
+        for n, name in enumerate(lengths)
+        for k in range(2 if name != "middle" else 4)
+    ]
+    documents.append(Document([learned.extract(voice(99, 1.0))], None))  # type: ignore[union-attr]
+    made = fit(one.rounds(), documents)
+    assert fit(one.rounds(), documents[::-1]).fingerprint == made.fingerprint
+    place = tmp_path_factory.mktemp("vtln")
+    made.save(Folder(str(place)), "m.npz")
+    return str(place / "m.npz")
+
+
+def test_speakers_have_factors(vtln_model: str) -> None:
+    made = Vtln(components=8, model=vtln_model)
+    _, factors = made._fitted
+    assert set(factors) == {"long", "middle", "short"}
+    # Low resonances become those of all: times a factor above 1.
+    assert factors["long"] > factors["middle"] > factors["short"]
+    assert factors["middle"] == pytest.approx(1.0, abs=0.041)
+    samples = voice(5, 1.1, 2.0)
+    of_short = for_speaker(made, "short").extract(samples)
+    assert np.array_equal(of_short, made.under(factors["short"]).extract(samples))
+    assert made._bound == []
+    behind = create("vtln", {"components": 8, "model": vtln_model}, transforms=[("columns", {"keep": [1, 2]})])
+    found = for_speaker(behind, "short").extract(samples)  # type: ignore[arg-type]
+    assert np.array_equal(found, of_short[:, 1:3])
+    # One who is not known has the factor of the recording.
+    assert np.array_equal(for_speaker(made, "who").extract(samples), made.extract(samples))
+    assert any(np.array_equal(made.extract(samples), made.under(factor).extract(samples)) for factor in (0.88, 0.92))
+
+
+def test_a_recording_has_one_factor(vtln_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that is computed in chunks, whose later ones would have others by themselves: the first tells it."""
+    for name, frames in {"whole_frames": 500, "chunk_frames": 500, "overlap_frames": 100}.items():
+        monkeypatch.setattr(Vtln, name, frames)
+    made = Vtln(components=8, model=vtln_model)
+    parts = [voice(5, 0.9, 6.0), voice(6, 1.1, 12.0)]
+    first, later = (for_speaker(made, None)._best([one.extract(part) for one in made._all]) for part in parts)  # type: ignore[attr-defined]
+    assert first != later
+    found = np.concatenate(list(in_blocks(for_speaker(made, None), parts)))
+    assert np.array_equal(found, made.under(made.factors[first]).extract(np.concatenate(parts)))
+    assert made._bound == []
+    known = np.concatenate(list(in_blocks(for_speaker(made, "short"), parts)))
+    assert np.array_equal(known, made.under(made._fitted[1]["short"]).extract(np.concatenate(parts)))
+
+
+@pytest.mark.slow
+def test_the_suite_for_extractors(vtln_model: str) -> None:
+    options = {"sample_rate": 8000, "n_fft": 256, "win_length": 200, "hop_length": 80, "n_mels": 20}
+    check_extractor(Vtln(components=8, model=vtln_model, step=0.12, mfcc=options))
+
+
+def test_what_cannot_be(vtln_model: str, tmp_path: Path) -> None:
+    with raises(codes.MODEL_NOT_FITTED, name="vtln"):
+        Vtln().extract(np.zeros(RATE, np.float32))
+    with raises(codes.WRONG_MODEL, wanted="a vtln model for these MFCC"):
+        Vtln(components=8, model=vtln_model, mfcc={"n_mfcc": 12}).extract(np.zeros(RATE, np.float32))
+    with pytest.raises(ConfigError, match="n_fftt"):
+        create("vtln", {"mfcc": {"n_fftt": 3}})
+    assert Vtln(step=0.02).factors == [round(0.88 + 0.02 * k, 2) for k in range(13)]
+    assert Vtln(lowest=1.0, step=0.05).factors == [1.0, 1.05, 1.1]

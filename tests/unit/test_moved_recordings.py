@@ -1,7 +1,5 @@
 """Recordings that were moved are found whichever of them are there."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

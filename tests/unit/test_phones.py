@@ -1,22 +1,28 @@
-"""Lattices and strings of phones, with and without weights of pairs, against every path; bigrams; columns of tracks."""
-
-from __future__ import annotations
+"""Phones: lattices and strings against every path, bigrams, and recognisers' folders."""
 
 import math
-import tracemalloc
 from collections import defaultdict
 from itertools import groupby, product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import soundfile
+from commands import expecting, in_this_process
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+import swsdist
 from swsdist.core.codes import families
+from swsdist.core.codes import features as features_codes
 from swsdist.core.codes import lattices as codes
+from swsdist.features.extractors import create
+from swsdist.features.phnrec.network import Net, fexp, softmax
+from swsdist.features.phnrec.weights import Weights
+from swsdist.io.frames.htk import read_mlf
 from swsdist.kernels.phone_loop import best_string
 from swsdist.lattices import decoding as phone_loop
 from swsdist.lattices.decoding import (
@@ -29,6 +35,7 @@ from swsdist.lattices.decoding import (
     phone_arcs,
     read_bigrams,
 )
+from swsdist.testing.synthesis.recogniser import PHONES, make_recogniser
 from tests.oracles.phone_pairs import arc_posteriors, paths
 from tests.support.coded import raises
 
@@ -118,35 +125,10 @@ def test_the_best_string(case: tuple[Floats, Decoder]) -> None:
         assert dict(every)[string] == pytest.approx(best)
 
 
-def test_no_path() -> None:
-    for frames in (0, 2):  # a phone of three states takes three frames
-        values = np.zeros((frames, 2, 3))
-        arcs = arcs_of(values, Decoder(1.0))
-        assert (arcs.total, len(arcs.starts)) == (-math.inf, 0)
-        packed = packed_arcs(arcs, ["a", "b"], 0.01)
-        assert (len(packed.steps), packed.ticks) == (0, 10 * frames)
-        assert best_string([values], (2, 3), 0.0) == []
-
-
-ARPA = """\\data\\
-ngram 1=4
-ngram 2=2
-
-\\1-grams:
--1.0 <s> -0.5
--0.5 a -0.25
--0.75 b
--9 </s>
-
-\\2-grams:
--0.1 <s> a
--0.2 a b
-
-\\3-grams:
--0.3 <s> a b
-
-\\end\\
-"""
+ARPA = (
+    "\\data\\\nngram 1=4\nngram 2=2\n\n\\1-grams:\n-1.0 <s> -0.5\n-0.5 a -0.25\n-0.75 b\n-9 </s>\n\n"
+    "\\2-grams:\n-0.1 <s> a\n-0.2 a b\n\n\\3-grams:\n-0.3 <s> a b\n\n\\end\\\n"
+)
 
 
 def test_bigrams(tmp_path: Path) -> None:
@@ -160,26 +142,22 @@ def test_bigrams(tmp_path: Path) -> None:
         read_bigrams(str(tmp_path / "lm"), ["a", "b"])
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "line", "fault"),
-    [
-        (ARPA, "a b c\n", None, "no \\data\\"),
-        ("\\end\\\n", "", 17, "cut off"),
-        ("-0.5 a", "0.5 a", 7, "probability of 0.5, above 0"),
-        ("ngram 1=4", "ngram 1=5", 2, "4 1-grams, and its header says 5"),
-        ("ngram 2=2\n", "", None, "2 2-grams, and its header says 0"),
-        ("-0.2 a b", "-0.2 a c", 13, "bigram of c"),
-        ("-0.2 a b", "-0.2 <s> a", 13, "<s> a twice"),
-        ("-0.75 b", "-0.75 a", 8, "a twice"),
-    ],
-)
-def test_no_whole_language_model(tmp_path: Path, old: str, new: str, line: int | None, fault: str) -> None:
+def test_no_whole_language_model(tmp_path: Path) -> None:
     path = tmp_path / "lm"
-    path.write_text(ARPA.replace(old, new))
-    with raises(codes.MALFORMED_ARPA) as caught:
-        read_bigrams(str(path), ["a", "b"])
-    assert caught.value.where == (str(path) if line is None else f"{path}:{line}")
-    assert fault in caught.value.message
+    for old, new, line in (
+        (ARPA, "a b c\n", None),
+        ("\\end\\\n", "", 17),
+        ("-0.5 a", "0.5 a", 7),
+        ("ngram 1=4", "ngram 1=5", 2),
+        ("ngram 2=2\n", "", None),
+        ("-0.2 a b", "-0.2 a c", 13),
+        ("-0.2 a b", "-0.2 <s> a", 13),
+        ("-0.75 b", "-0.75 a", 8),
+    ):
+        path.write_text(ARPA.replace(old, new))
+        with raises(codes.MALFORMED_ARPA) as caught:
+            read_bigrams(str(path), ["a", "b"])
+        assert caught.value.where == (str(path) if line is None else f"{path}:{line}"), new
 
 
 @given(st.lists(st.sampled_from(["a", "pau", "sil", "noise", "a.1"]), unique=True))
@@ -199,10 +177,8 @@ def test_columns() -> None:
     assert states.log_posteriors(np.zeros((3, 4), np.float32)) == pytest.approx(np.full((3, 2, 2), math.log(0.25)))
     phones = FrameDecoder(Decoding(), Columns(["a", "b.1"], "posteriors"))
     assert phones.phones == ["a", "b.1"]
-    assert phones.log_posteriors(np.array([[0.5, 0.0]], np.float32))[0, :, 0].tolist() == [
-        pytest.approx(math.log(0.5)),
-        pytest.approx(math.log(1e-30)),
-    ]
+    found = phones.log_posteriors(np.array([[0.5, 0.0]], np.float32))[0, :, 0]
+    assert found == pytest.approx([math.log(0.5), math.log(1e-30)])
     with raises(families.UNSUPPORTED, kind="features"):
         FrameDecoder(Decoding(), Columns(["c0"], "features"))
     with raises(families.UNKNOWN_NAME, blank="<pad>", columns="a, b"):
@@ -211,21 +187,21 @@ def test_columns() -> None:
         FrameDecoder(Decoding(topology="ctc", blank="a"), Columns(["a.1", "a.2"], "logits"))
     with pytest.raises(ValidationError, match=codes.BIGRAMS_OF_CTC.message):
         Decoding(topology="ctc", bigrams="lm")
+    for frames in (0, 2):  # a phone of three states takes three frames
+        values = np.zeros((frames, 2, 3))
+        arcs = arcs_of(values, Decoder(1.0))
+        assert (arcs.total, len(arcs.starts)) == (-math.inf, 0)
+        packed = packed_arcs(arcs, ["a", "b"], 0.01)
+        assert (len(packed.steps), packed.ticks) == (0, 10 * frames)
+        assert best_string([values], (2, 3), 0.0) == []
 
 
 @given(st.integers(0, 1 << 20), st.sampled_from([0.3, 1.0]), st.sampled_from([-3.0, 0.0, 2.0]))
 def test_of_ctc_labels_cost_an_insertion_and_blanks_none(seed: int, scale: float, insertion: float) -> None:
     """Against the labels of all frames, one by one."""
     frames = np.random.default_rng(seed).normal(0.0, 2.0, (5, 3)).astype(np.float32)
-    decoding = Decoding(
-        topology="ctc",
-        blank="_",
-        scale=scale,
-        insertion=insertion,
-        string_scale=scale,
-        string_insertion=insertion,
-        least=1e-30,
-    )
+    same = {"scale": scale, "insertion": insertion, "string_scale": scale, "string_insertion": insertion}
+    decoding = Decoding(topology="ctc", blank="_", least=1e-30, **same)
     decoder = FrameDecoder(decoding, Columns(["_", "a", "b"], "logits"))
     values = decoder.log_posteriors(frames)[:, :, 0]
     weights: dict[tuple[str, ...], float] = defaultdict(float)
@@ -241,34 +217,77 @@ def test_of_ctc_labels_cost_an_insertion_and_blanks_none(seed: int, scale: float
     assert packed.expected()[packed.labels > 0].sum() == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("pairs", [None, np.zeros((21, 20))])
-def test_memory_does_not_grow_with_frames(monkeypatch: pytest.MonkeyPatch, pairs: Floats | None) -> None:
-    """But by a factor for each, and the arcs."""
-    monkeypatch.setattr(phone_loop, "_BLOCK", 64)
-
-    def read(first: int, stop: int) -> Floats:
-        values = np.full((stop - first, 20, 1), -60.0)
-        values[np.arange(stop - first), np.arange(first, stop) // 8 % 20] = 0.0
-        return values
-
-    def peak(frames: int) -> int:
-        phone_arcs(read, frames, Decoder(1.0, -9.0, pairs))
-        tracemalloc.start()
-        phone_arcs(read, frames, Decoder(1.0, -9.0, pairs))
-        _, most = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        return most
-
-    assert (peak(8192) - peak(1024)) / (8192 - 1024) < 60  # bytes; a row of sums has 168
+command = expecting(in_this_process)
 
 
-def test_ctc_collapses_as_ctc_does() -> None:
-    """The string is the frames' best labels, without repetition and then without blanks."""
-    decoder = FrameDecoder(Decoding(topology="ctc", blank="_"), Columns(["_", "a", "b"], "logits"))
-    best = [1, 1, 0, 1, 2, 2, 0, 0, 1]
-    frames = np.full((len(best), 3), -5.0, np.float32)
-    frames[np.arange(len(best)), best] = 5.0
-    assert decoder.string(frames) == ["a", "a", "b", "a"]
-    packed = decoder.lattice(lambda first, stop: frames[first:stop], len(frames), 0.02)
-    assert packed.texts == ("", "a", "b")
-    assert packed.ticks == 180
+def noise(seconds: float = 2.0, rate: int = 8000) -> np.ndarray:
+    return np.random.default_rng(3).normal(scale=0.1, size=round(seconds * rate)).astype(np.float32)
+
+
+def test_hidden_units_use_its_exponential_wherever_it_goes() -> None:
+    """Also where its 32 bits run over: there a sigmoid of 1 comes out as 0."""
+    known = [0.9710078239440918, 2.769420623779297, 0.3748302459716797, 0.0067521147429943085]
+    assert fexp(np.array([0.0, 1.0, -1.0, -5.0])).tolist() == known
+    weights = Weights(*(np.array(one, np.float32) for one in ([[1.0]], [[1.0]], [0.0], [0.0], [0.0], [1.0])))
+    exponents = np.concatenate([np.linspace(-60, 60, 1001), [-900.0, -100.0, 100.0, 815.0]]).astype(np.float32)
+    found = Net(weights).logits(np.stack([exponents, np.ones_like(exponents)], axis=1))[:, 0]
+    with np.errstate(over="ignore"):
+        wanted = 1 / (1 + fexp(-exponents))
+    assert found[:-4] == pytest.approx(wanted[:-4], rel=1e-5, abs=1e-30)
+    assert found[-4:] == pytest.approx([1, 0, 1, 0], abs=1e-20)
+    small = softmax(np.array([[0.0, -95.0, -300.0]], np.float32))[0]
+    assert (small[0], 0 < small[1] < 1e-40, small[2]) == (1, True, 0)
+
+
+def test_damaged_folders(tmp_path: Path) -> None:
+    wrong = families.UNUSABLE_MODEL
+    cases: list[tuple[str, str | None, Any, dict[str, Any]]] = [
+        ("config", None, features_codes.RECOGNISER_FILE_UNREADABLE, {}),
+        ("config", "[melbanks]\nnbanks=15\n", features_codes.BAD_RECOGNISER_CONFIG, {}),
+        (
+            "config",
+            "[posteriors]\nsystem=FCRC\n",
+            features_codes.OTHER_RECOGNISER,
+            {"value": "FCRC", "supported": "LCRC"},
+        ),
+        ("dicts/phonemes", "a\na\n", wrong, {"count": 2, "distinct": 1}),
+        ("dicts/phonemes", "a\nb\npau\n", wrong, {"inputs": 66, "outputs": 21, "phones": 3, "expected_outputs": 12}),
+        ("weights/merger.nbin", None, features_codes.RECOGNISER_FILE_MISSING, {}),
+        ("weights/band1.nbin", "short", wrong, {"detail": "5 bytes"}),
+        ("windows/band0.window", "1 2 3", wrong, {"detail": "3 numbers, not 16"}),
+    ]
+    for k, (name, content, code, values) in enumerate(cases):
+        folder = tmp_path / str(k)
+        make_recogniser(str(folder))
+        (folder / name).unlink() if content is None else (folder / name).write_text(content)
+        with raises(code, where=str(folder), **values):
+            create("phnrec", {"weights": str(folder)}).extract(noise())
+    make_recogniser(str(tmp_path / "whole"))
+    options = {"weights": str(tmp_path / "whole"), "non_speech_phones": ["sil"]}
+    with raises(wrong, phones="none"):
+        create("phnrec", options)
+    create("phnrec", {**options, "non_speech": "keep"})
+
+
+def test_strings_in_python_and_as_files(tmp_path: Path) -> None:
+    folder = tmp_path / "made-up"
+    make_recogniser(str(folder))
+    speech = tmp_path / "speech"
+    speech.mkdir()
+    soundfile.write(speech / "one.wav", noise(1.5), 8000)
+    soundfile.write(speech / "two.wav", noise(0.7, 16000), 16000)
+    table = swsdist.phones(str(folder), str(speech))
+    assert set(table["doc_id"]) == {"one", "two"}
+    assert set(table["phone"]) <= set(PHONES)
+    assert table.groupby("doc_id")["end"].max().to_dict() == pytest.approx({"one": 1.48, "two": 0.68})
+    command("phones", folder, speech, "--out", tmp_path / "phones.mlf")
+    lines = read_mlf(tmp_path / "phones.mlf")
+    assert list(lines) == ["*/one.rec", "*/two.rec"]
+    assert [one.label for one in lines["*/one.rec"]] == table[table["doc_id"] == "one"]["phone"].tolist()
+    command("phones", folder, speech, "--out", tmp_path / "phones.ctm", "--penalty", "20")
+    more = (tmp_path / "phones.ctm").read_text().splitlines()
+    assert len(more) > len(table) > 0
+    (speech / "three.wav").write_text("no sound")
+    told = command("phones", folder, speech, "--out", tmp_path / "rest.ctm", code=4)
+    assert "three" in told.err
+    assert "of 2 of 3 documents" in told.out

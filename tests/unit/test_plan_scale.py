@@ -1,7 +1,5 @@
 """Planning, resuming, `--dry-run` and `status` grow with the tasks and not faster: shown in calls, not in seconds."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The policy of handing out: on cases done by hand, and the same for Ray's executor and for the simulator."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,9 +7,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from swsdist.accounts.hardware import versions
+from swsdist.config.model import Executor as Settings
+from swsdist.core.needs import LEAST
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Context
+from swsdist.pipeline.execution import ray_executor, ray_instance
 from swsdist.pipeline.execution.policy import NEAREST, Policy
+from swsdist.pipeline.execution.ray_instance import Ready
+from swsdist.pipeline.forecast.costs import Cluster, Job, Kind, Load
+from swsdist.pipeline.forecast.forecast import Simulator
 from swsdist.pipeline.task import Task
 
 
@@ -39,15 +44,12 @@ def test_the_largest_first_one_to_each_before_a_second() -> None:
     assert names(mine.hand_out(0.0)) == [(2, "a")]
     assert mine.left == 4
     assert mine.hand_out(0.0) == []
-
-
-def test_a_worker_that_comes_later_is_used() -> None:
-    mine = policy(workers=1, in_flight=1)
-    mine.add(2)
-    mine.begin([task("a", 2), task("b", 1)])
-    assert names(mine.hand_out(0.0)) == [(1, "a")]
-    mine.ready(2)
-    assert names(mine.hand_out(0.0)) == [(2, "b")]
+    later = policy(workers=1, in_flight=1)
+    later.add(2)
+    later.begin([task("a", 2), task("b", 1)])
+    assert names(later.hand_out(0.0)) == [(1, "a")]
+    later.ready(2)
+    assert names(later.hand_out(0.0)) == [(2, "b")]
 
 
 def test_what_may_pass_comes_back_after_a_pause() -> None:
@@ -67,20 +69,13 @@ def test_who_was_at_work_is_tried_alone_and_the_others_are_innocent() -> None:
     mine.hand_out(0.0)
     death = mine.died(1)
     assert [one.fingerprint for one in death.lost] == ["a", "b"]
-    assert death.replace
-    assert not death.failed
+    assert (death.replace, death.failed) == (True, [])
     mine.add(2)
     mine.ready(2)
     assert names(mine.hand_out(0.0)) == [(2, "a")]  # nothing beside it
     mine.done(2, task("a"), 1.0, 1.0)
     assert names(mine.hand_out(0.0)) == [(2, "b"), (2, "c")]  # at the front, in its order
-
-
-def test_a_task_whose_receipt_is_there_is_not_lost() -> None:
-    mine = policy(workers=1)
-    mine.begin([task("a", 3), task("b", 2)])
-    mine.hand_out(0.0)
-    assert [one.fingerprint for one in mine.died(1, {"a"}).lost] == ["b"]
+    assert [one.fingerprint for one in mine.died(2, {"b"}).lost] == ["c"], "the receipt of b is there"
 
 
 def test_a_task_that_kills_fails() -> None:
@@ -162,12 +157,9 @@ def test_what_waits_behind_a_late_task_is_tried_again_too() -> None:
     assert mine.done(other, task("t1", 1.9), 125.0, 1.0)
     assert names(mine.hand_out(125.0)) == [(other, "t2")]
     assert mine.lagging(holds)
-
-
-def test_short_tasks_are_left_alone() -> None:
-    mine = in_the_tail(0.001, workers=2)
-    assert mine.hand_out(104.9) == []
-    assert len(mine.hand_out(105.1)) == 1
+    short = in_the_tail(0.001, workers=2)
+    assert short.hand_out(104.9) == [], "short tasks are left alone"
+    assert len(short.hand_out(105.1)) == 1
 
 
 def test_of_two_attempts_one_may_fail_or_die() -> None:
@@ -204,42 +196,29 @@ class FakeRay:
     """What the executor needs of Ray, on a clock of its own: each actor works through its calls, one after the other."""
 
     def __init__(self, workers: int, seconds: dict[str, float]) -> None:
-        self.cpus, self.seconds, self.now = workers, seconds, 0.0
-        self.actors = 0
+        self.cpus, self.seconds, self.now, self.actors, self.calls = workers, seconds, 0.0, 0, 0
         self.ends: dict[int, tuple[float, Any]] = {}
-        self.calls = 0
         self.begun: list[tuple[int, str]] = []
 
     def remote(self, kind: Any) -> Any:
         return self
 
     def options(self, **asked: Any) -> Any:
-        outer = self
+        return SimpleNamespace(remote=self.made)
 
-        class Calls:
-            def __init__(self, number: int) -> None:
-                self.number, self.free = number, 0.0
-                self.ready = type("Ready", (), {"remote": lambda _: outer.call(self, 0.0, self.up())})()
-                self.run = type("Run", (), {"remote": lambda _, one: self.work(one)})()
+    def made(self, *arguments: Any) -> Any:
+        self.actors += 1
+        number = self.actors
+        actor = SimpleNamespace(free=0.0)
+        up = Ready(f"node-{number}", number, "", "1", versions(), [])
+        actor.ready = SimpleNamespace(remote=lambda: self.call(actor, 0.0, up))
+        actor.run = SimpleNamespace(remote=lambda one: self.work(actor, number, one))
+        return actor
 
-            def up(self) -> Any:
-                from swsdist.accounts.hardware import versions
-                from swsdist.pipeline.execution.ray_instance import Ready
-
-                return Ready(f"node-{self.number}", self.number, "", "1", versions(), [])
-
-            def work(self, one: Task) -> int:
-                outer.begun.append((self.number, one.fingerprint))
-                seconds = outer.seconds[one.fingerprint]
-                return outer.call(self, seconds, SimpleNamespace(cost=SimpleNamespace(wall=seconds)))
-
-        class Made:
-            @staticmethod
-            def remote(*arguments: Any) -> Calls:
-                outer.actors += 1
-                return Calls(outer.actors)
-
-        return Made
+    def work(self, actor: Any, number: int, one: Task) -> int:
+        self.begun.append((number, one.fingerprint))
+        seconds = self.seconds[one.fingerprint]
+        return self.call(actor, seconds, SimpleNamespace(cost=SimpleNamespace(wall=seconds)))
 
     def call(self, actor: Any, seconds: float, answer: Any) -> int:
         actor.free = max(actor.free, self.now) + seconds
@@ -285,18 +264,12 @@ def test_ray_s_executor_and_the_simulator_hand_out_alike(
 
     Seconds are made to differ by powers of two, so that no two tasks end at one moment.
     """
-    from swsdist.config.model import Executor as Settings
-    from swsdist.core.needs import LEAST
-    from swsdist.pipeline.execution import ray_executor, ray_instance
-    from swsdist.pipeline.forecast.costs import Cluster, Job, Kind, Load
-    from swsdist.pipeline.forecast.forecast import Simulator
-
     seconds = {f"t{k}": length + 2.0 ** -(k + 5) for k, (_, length) in enumerate(works)}
     tasks = [task(f"t{k}", float(work)) for k, (work, _) in enumerate(works)]
     fake = FakeRay(workers, seconds)
     executor = ray_executor.RayExecutor(
         Context(Folder("/nowhere"), {"s": SimpleNamespace(any_device=False)}),  # type: ignore[dict-item]
-        _Journal(),
+        _JOURNAL,  # type: ignore[arg-type]
         Settings(in_flight=in_flight, memory_per_worker_gb=0.001),
         lambda said: None,
     )
@@ -325,12 +298,7 @@ def test_ray_s_executor_and_the_simulator_hand_out_alike(
     assert found.wall == pytest.approx(fake.now)
 
 
-class _Journal:
-    host = "here"
-    others: set[int] = set()
-
-    def write(self, *given: Any, **values: Any) -> None:
-        del given, values
+_JOURNAL = SimpleNamespace(host="here", others=set(), write=lambda *given, **values: None)
 
 
 def test_a_worker_gets_what_lies_near_it_among_tasks_of_much_its_size() -> None:
@@ -349,9 +317,7 @@ def test_a_worker_gets_what_lies_near_it_among_tasks_of_much_its_size() -> None:
     mine.done(2, task("b"), 2.0, 1.0)
     assert names(mine.hand_out(2.0, near=near)) == [(2, "d")]  # it lies elsewhere; nobody waits
     assert mine.left == 2
-
-
-def test_what_a_worker_may_not_have_stays_for_others_however_near() -> None:
+    # What a worker may not have stays for others, however near.
     mine = policy(workers=2, in_flight=1)
     mine.begin([task("a", 2), task("b", 2)])
     given = mine.hand_out(0.0, may=lambda worker, one: (worker, one.fingerprint) != (1, "a"), near=lambda *_: NEAREST)
@@ -371,14 +337,3 @@ def test_only_the_head_of_the_queue_is_looked_through() -> None:
     assert len(looked) == 256
     mine.done(1, task("t0000"), 1.0, 1.0)
     assert names(mine.hand_out(1.0, near=near)) == [(1, "t0001")], "what was looked at keeps its order"
-
-
-def test_what_a_worker_of_an_older_version_tells_can_be_read() -> None:
-    """It had no cache to tell of: its node is told not to be used, and is not taken for broken."""
-    from swsdist.accounts.hardware import versions
-    from swsdist.pipeline.execution.policy import version_mismatches
-    from swsdist.pipeline.execution.ray_instance import Ready
-
-    older = Ready("node", 1, "", "1", {"swsdist": "0.0.9"})
-    assert version_mismatches(older.versions, versions())
-    assert list(older.cached) == []

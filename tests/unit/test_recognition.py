@@ -1,30 +1,35 @@
-"""Recordings are cut where they are quiet; a recognition depends on its recording alone; what cannot be used is refused."""
-
-from __future__ import annotations
+"""Recognisers and synthesisers: what they hear and speak depends on their input alone."""
 
 import importlib.util
+import io
+import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from swsdist.audio import synthesis
 from swsdist.audio.reader import read_blocks
-from swsdist.core.codes import Code, families
+from swsdist.audio.synthesis import LONGEST, demand_voice, speak
+from swsdist.core.codes import Code, families, searcher
+from swsdist.core.codes import audio as audio
 from swsdist.core.codes import lattices as codes
+from swsdist.core.errors import SwsdistError, TermError
 from swsdist.core.needs import LEAST
 from swsdist.lattices import pocketsphinx, recognition
 from swsdist.lattices.lattice import Lattice
 from swsdist.lattices.pocketsphinx import RATE, Pocketsphinx
 from swsdist.lattices.recognition import Recognition, Text, stretches
-from swsdist.testing.conformance import check_recogniser
 from tests.support.coded import raises
 from tests.support.english.words import small_corpus, small_recogniser
 
@@ -59,36 +64,30 @@ def test_a_recording_is_cut_where_it_is_quiet() -> None:
     assert cuts[2] - cuts[1] <= 4.0
     assert np.array_equal(np.concatenate(whole), samples)
     for size in (160, 1001, 50_000):
-        assert [part.tobytes() for part in stretches(blocks(samples, size), 4.0, RATE)] == [
-            part.tobytes() for part in whole
-        ]
-
-
-def test_what_is_short_is_not_cut() -> None:
+        parts = stretches(blocks(samples, size), 4.0, RATE)
+        assert [part.tobytes() for part in parts] == [part.tobytes() for part in whole]
+    # What is short is not cut.
     samples = noise(4.0)
     assert [len(part) for part in stretches(blocks(samples, 999), 4.0, RATE)] == [len(samples)]
     assert list(stretches([], 4.0, RATE)) == []
 
 
 @needs_pocketsphinx
-@pytest.mark.parametrize(
-    ("options", "code", "key"),
-    [
-        ({"parameters": {"beem": 1e-20}}, families.INVALID_VALUE, "parameters"),
-        ({"parameters": {"lw": "much"}}, families.INVALID_VALUE, "parameters"),
+def test_what_cannot_be_used_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    cases: list[tuple[dict[str, Any], Code[Any], str]] = [
+        *(({"parameters": given}, families.INVALID_VALUE, "parameters") for given in ({"beem": 1e-20}, {"lw": "much"})),
         ({"parameters": {"ascale": 10.0}}, families.INVALID_VALUE, "parameters"),
         ({**OTHERS, "model": "s3://bucket/model"}, families.UNSUPPORTED, "model"),
         ({**OTHERS, "model": "no/model"}, families.MISSING_MODEL, "model"),
         ({"lm": "no.lm"}, families.MISSING_MODEL, "lm"),
         ({"dictionary": "no.dict"}, families.MISSING_MODEL, "dictionary"),
-    ],
-)
-def test_what_cannot_be_used_is_refused(options: dict[str, Any], code: Code[Any], key: str) -> None:
-    with raises(code, where=f"options.recogniser.options.{key}"):
-        Recognition(options=options).identities()
-
-
-def test_without_pocketsphinx(monkeypatch: pytest.MonkeyPatch) -> None:
+    ]
+    for options, code, key in cases:
+        with raises(code, where=f"options.recogniser.options.{key}"):
+            Recognition(options=options).identities()
+    for others, missing in (({"lm": "x"}, "dictionary"), ({}, "dictionary and lm")):
+        with pytest.raises(ValidationError, match=codes.MODEL_ALONE.text(missing=missing)[0]):
+            Pocketsphinx(model="spanish", **others)
     monkeypatch.setattr(recognition, "find_spec", lambda name: None)
     with raises(families.NOT_INSTALLED, where="options.recogniser", extra="pocketsphinx"):
         Recognition().identities()
@@ -120,13 +119,6 @@ def test_lines_that_pocketsphinx_would_ignore_are_refused(lines: list[str]) -> N
             options.loaded(LEAST[0])
 
 
-@pytest.mark.parametrize(("others", "missing"), [({"lm": "x"}, "dictionary"), ({}, "dictionary and lm")])
-def test_a_model_has_words_of_its_own(others: dict[str, str], missing: str) -> None:
-    message, _ = codes.MODEL_ALONE.text(missing=missing)
-    with pytest.raises(ValidationError, match=message):
-        Pocketsphinx(model="spanish", **others)
-
-
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return small_corpus(tmp_path_factory.mktemp("english"))
@@ -153,14 +145,10 @@ def connected(lattice: Lattice) -> float:
     """The likelihood of all paths: 1 where each state's chances sum to 1."""
     reached = np.zeros(lattice.states)
     reached[lattice.start] = 1.0
-    order = np.argsort(lattice.times[lattice.source], kind="stable")
-    pending = {
-        int(state): int(count) for state, count in enumerate(np.bincount(lattice.target, minlength=lattice.states))
-    }
-    ready = [lattice.start]
+    pending, ready = np.bincount(lattice.target, minlength=lattice.states), [lattice.start]
     while ready:
         state = ready.pop()
-        for arc in order[lattice.source[order] == state]:
+        for arc in np.flatnonzero(lattice.source == state):
             target = int(lattice.target[arc])
             reached[target] += reached[state] * np.exp(-lattice.graph[arc])
             pending[target] -= 1
@@ -202,7 +190,66 @@ def test_silence_has_no_words(corpus: Path) -> None:
         assert recogniser.texts([samples]) == []
 
 
-@needs_pocketsphinx
-def test_pocketsphinx_conforms(corpus: Path) -> None:
-    path = str(min((corpus / "audio").iterdir()))
-    check_recogniser("pocketsphinx", next(read_blocks(path, rate=RATE))[: 4 * RATE], small_recogniser(corpus))
+needs_espeak = pytest.mark.skipif(shutil.which("espeak-ng") is None, reason="espeak-ng is not installed")
+VOICE = "espeak-ng:en-us"
+
+
+@needs_espeak
+@given(st.sampled_from(["", "-", "--", "-f/", "-w ", "[[", "<", "|", "$("]), st.text(max_size=LONGEST + 20))
+def test_any_text_is_spoken_or_refused(start: str, text: str) -> None:
+    ran: list[list[str]] = []
+    run = subprocess.run
+
+    def noted(arguments: list[str], **keywords: object) -> object:
+        ran.append(arguments)
+        return run(arguments, **keywords)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(synthesis.subprocess, "run", noted)
+        with suppress(TermError):
+            assert soundfile.info(io.BytesIO(speak(start + text, VOICE))).frames > 0
+    ours = {"--stdin", "-z", "-q", "-x", "-b", "1", "-v", "-w", "en-us", "--voices", "--voices=variant"}
+    rest = {word for arguments in ran for word in arguments[1:]} - ours
+    assert all(Path(word).name == "word.wav" and Path(word).is_absolute() for word in rest)
+
+
+@needs_espeak
+def test_refused_and_read() -> None:
+    voices = ("espeak:en-us", "en-us", "espeak-ng:en-uss", "espeak-ng:", "espeak-ng:en-us+nobody", "espeak-ng:--help")
+    cases: list[tuple[str, str, Code[SwsdistError]]] = [
+        *(("hello", voice, families.UNKNOWN_NAME) for voice in (*voices, "espeak-ng:../../etc/passwd")),
+        *((text, VOICE, audio.UNREADABLE_SCRIPT) for text in ("привет", "good こんにちは")),
+        *((text, VOICE, audio.SOUNDLESS_TEXT) for text in ("...", "")),
+        ("a" * (LONGEST + 1), VOICE, audio.SPOKEN_TEXT_TOO_LONG),
+        ("\ud800", VOICE, searcher.QUERY_TEXT_NOT_UTF8),
+    ]
+    for text, voice, code in cases:
+        with raises(code):
+            speak(text, voice)
+    of_others = [("привет", "espeak-ng:ru"), ("안녕하세요", "espeak-ng:ko+f3"), ("СССР", "espeak-ng:ru")]
+    of_ours = [("élève", VOICE), ("BBC", VOICE), ("hello", f"{VOICE}+f3"), ("hello", "espeak-ng:gmw/en-US")]
+    for text, voice in of_others + of_ours:
+        assert soundfile.info(io.BytesIO(speak(text, voice))).duration > 0.2, text
+    assert speak("[[h@l'oU]]", VOICE) == speak("hello", VOICE) == speak(" hello\n", VOICE)
+
+
+@pytest.mark.skipif(shutil.which("flite") is None, reason="flite is not installed")
+def test_flite() -> None:
+    assert soundfile.info(io.BytesIO(speak("--help", "flite:slt"))).duration > 0.2
+    with raises(audio.UNREADABLE_SCRIPT):
+        speak("élève", "flite:slt")
+
+
+def test_a_program_that_is_not_there_fails_or_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(synthesis, "TIMEOUT", 1.0)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    synthesis._voices.cache_clear()
+    with raises(families.NOT_INSTALLED, program="flite"):
+        demand_voice("flite:slt")
+    program = tmp_path / "flite"
+    for body, ending in (("echo no >&2; exit 3", "exit status 3"), ("exec /bin/sleep 60", "more than 1 s")):
+        program.write_text(f'#!/bin/sh\nif [ "$1" = -lv ]; then echo "Voices available: slt "; exit; fi\n{body}\n')
+        program.chmod(0o755)
+        with raises(audio.SYNTHESISER_FAILED, ending=ending):
+            speak("hello", "flite:slt")
+    synthesis._voices.cache_clear()

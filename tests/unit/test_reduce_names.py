@@ -1,7 +1,5 @@
 """Ids as codes: of queries in all files, of documents in one; and the order that names have."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 from hypothesis import given

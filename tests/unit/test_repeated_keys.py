@@ -1,10 +1,9 @@
 """No row vanishes in a dictionary: a second row with a key counts, or is refused or named, with its line."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,48 +47,41 @@ _EXCERPT = '<excerpt audio_filename="a.wav" channel="1" tbeg="0" dur="1" source_
 _RECORDING = '{"id": "r", "sources": [{"type": "file", "source": "a.wav", "channels": [0]}], "duration": 1}\n'
 
 
+def _queries(path: str) -> Any:
+    return read_queries(path, DOCUMENTS, notices=NOTICES)
+
+
+def _speakers(path: str) -> Any:
+    return read_documents(path.replace("s.csv", "d.csv"), speakers=path)
+
+
+def _elan(path: str) -> Any:
+    return elan.annotated(Origin(path), LeftOut())
+
+
+_TIERS = "<TIER TIER_ID='a'/>\n<TIER TIER_ID='a'/>"
+_INFO = "\n".join(["<kwinfo>", *2 * ["<attr><name>n</name><value>v</value></attr>"], "</kwinfo>"])
+_TWICE = "<kw kwid='a'><kwtext>y</kwtext></kw>\n"
+_REFS = "query_id,doc_id,start,end"
+_BINS = "times", "bins"
+_ROW = "q,d,1,2\n"
 #: Name of the file, its content with a second row of a key, the line of that, and what reads it.
 CASES: dict[str, tuple[str, str, int | str, Callable[[str], Any]]] = {
     "documents": ("d.csv", "doc_id,path\na,x\na,y\n", 3, read_documents),
     "wav.scp": ("wav.scp", "a x.wav\na y.wav\n", 2, read_documents),
-    "speakers": (
-        "s.csv",
-        "doc_id,speaker\nd,x\nd,y\n",
-        3,
-        lambda path: read_documents(path.replace("s.csv", "d.csv"), speakers=path),
-    ),
+    "speakers": ("s.csv", "doc_id,speaker\nd,x\nd,y\n", 3, _speakers),
     "recordings": ("recordings.jsonl", 2 * _RECORDING, 2, read_documents),
     "supervised": ("recordings.jsonl", 2 * _RECORDING, 2, read_documents),
     "ecf": ("e.xml", f"<ecf>\n{2 * _EXCERPT}</ecf>", "excerpt 2", lambda path: ecf_documents(path, frozenset(["wav"]))),
-    "queries": ("q.csv", "query_id,example,text\na,1,x\na,1,y\n", 3, lambda path: read_queries(path, DOCUMENTS)),
-    "texts": ("q.csv", "query_id,text\na,x\na,y\n", 3, lambda path: read_queries(path, DOCUMENTS, notices=NOTICES)),
-    "references": (
-        "r.csv",
-        "query_id,doc_id,start,end\n" + 2 * "q,d,1,2\n",
-        3,
-        lambda path: read_references(path, DOCUMENTS, ASKED),
-    ),
-    "verdicts": ("v.csv", "query_id,doc_id,start,end,verdict\nq,d,1,2,yes\nq,d,1,2,no\n", 3, read_verdicts),
-    "per term": (
-        "t.csv",
-        "query_id,ntrue,ncorrect,nfalse_alarm\na,1,1,0\na,1,0,0\n",
-        3,
-        lambda path: from_table("s", path),
-    ),
-    "stdlist": ("s.xml", _LIST.format(_TERM, _TERM), "xml: a", lambda path: read_systemlist(path, notices=NOTICES)),
-    "kwlist": (
-        "k.xml",
-        _KW.format("x", "", "<kw kwid='a'><kwtext>y</kwtext></kw>\n"),
-        3,
-        lambda path: read_termlist(path, notices=NOTICES),
-    ),
+    "queries": ("q.csv", "query_id,example,text\na,1,x\na,1,y\n", 3, _queries),
+    "texts": ("q.csv", "query_id,text\na,x\na,y\n", 3, _queries),
+    "references": ("r.csv", f"{_REFS}\n{2 * _ROW}", 3, lambda path: read_references(path, DOCUMENTS, ASKED)),
+    "verdicts": ("v.csv", f"{_REFS},verdict\nq,d,1,2,yes\nq,d,1,2,no\n", 3, read_verdicts),
+    "per term": ("t.csv", "query_id,ntrue,ncorrect,nfalse_alarm\na,1,1,0\na,1,0,0\n", 3, partial(from_table, "s")),
+    "stdlist": ("s.xml", _LIST.format(_TERM, _TERM), "xml: a", partial(read_systemlist, notices=NOTICES)),
+    "kwlist": ("k.xml", _KW.format("x", "", _TWICE), 3, partial(read_termlist, notices=NOTICES)),
     "kwtext": ("k.xml", _KW.format("x", "\n<kwtext>y</kwtext>", ""), 3, read_termlist),
-    "kwinfo": (
-        "k.xml",
-        _KW.format("x", "\n".join(["<kwinfo>", *2 * ["<attr><name>n</name><value>v</value></attr>"], "</kwinfo>"]), ""),
-        4,
-        read_termlist,
-    ),
+    "kwinfo": ("k.xml", _KW.format("x", _INFO, ""), 4, read_termlist),
     "segments": ("segments", "a r 0 1\na r 1 2\n", 2, lambda path: read_utterances(segments=path)),
     "reco2file": ("reco2file_and_channel", "a r 1\na s 1\n", 2, lambda path: read_utterances(recordings=path)),
     "utter_id": ("utter_id", "a 1\nb 1\n", 2, lambda path: read_utterances(utter_id=path)),
@@ -101,17 +93,12 @@ CASES: dict[str, tuple[str, str, int | str, Callable[[str], Any]]] = {
     "mlf": ("l.mlf", '#!MLF!#\n"x.lab"\n0 1 a\n.\n"x.lab"\n0 1 b\n.\n', 5, lambda path: read_labels(path, "1")),
     "talkers": ("t.txt", "a x\na y\n", 2, read_talkers),
     "classes": ("c.txt", "Class a\nd 0 1\n\nClass a\nd 1 2\n\n", 4, lambda path: read_classes(path, {})),
-    "times": ("c.times", "a 0 1\na 0 2\n", 2, lambda path: list(confusion.read(Origin(path.replace("times", "bins"))))),
+    "times": ("c.times", "a 0 1\na 0 2\n", 2, lambda path: list(confusion.read(Origin(path.replace(*_BINS))))),
     "links": ("l.slf", _SLF.format("W=b ", ""), 5, lambda path: htk.parse(Origin(path))),
     "header": ("l.slf", _SLF.format("", "N=2\n"), 6, lambda path: htk.parse(Origin(path))),
     "json": ("t.json", '{"segments": [],\n"segments": []}', 1, lambda path: list(recognisers.read(Origin(path)))),
-    "slots": ("e.eaf", _EAF.format(_SLOT, ""), 3, lambda path: elan.annotated(Origin(path), LeftOut())),
-    "tiers": (
-        "e.eaf",
-        _EAF.format("", "<TIER TIER_ID='a'/>\n<TIER TIER_ID='a'/>"),
-        5,
-        lambda path: elan.annotated(Origin(path), LeftOut()),
-    ),
+    "slots": ("e.eaf", _EAF.format(_SLOT, ""), 3, _elan),
+    "tiers": ("e.eaf", _EAF.format("", _TIERS), 5, _elan),
     "config": ("c.yaml", "run: a\nrun: b\ncorpus: {documents: d}\n", 2, load_config),
 }
 
@@ -144,27 +131,18 @@ def test_rows_of_a_key_that_count(tmp_path: Path) -> None:
     assert len(read_dictionary(str(path), None, "folded")["read"]) == 2
     path.write_text(2 * "LEXEME d 1 1.0 0.5 a lex s 0.5\n")
     assert read_rttm(str(path)).lexemes.num_rows == 2
-
-
-def test_two_files_of_frames_with_one_key(tmp_path: Path) -> None:
-    for folder in ("a", "b"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / f"{folder}.scp").write_text("x a.ark:0\n")
+    # Labels of two folders, and two files of frames with one key, are of one name.
+    path.with_suffix(".mlf").write_text('#!MLF!#\n"a/x.lab"\n0 1 a\n.\n"b/x.lab"\n0 1 b\n.\n')
+    with pytest.raises(SwsdistError, match="x"):
+        read_labels(str(path.with_suffix(".mlf")), "2")
+    for name in "ab":
+        (tmp_path / f"{name}.scp").write_text("x a.ark:0\n")
     with pytest.raises(SwsdistError, match="x"):
         find_items(str(tmp_path), "kaldi")
 
 
-def test_labels_of_two_folders(tmp_path: Path) -> None:
-    path = tmp_path / "l.mlf"
-    path.write_text('#!MLF!#\n"a/x.lab"\n0 1 a\n.\n"b/x.lab"\n0 1 b\n.\n')
-    with pytest.raises(SwsdistError, match="x"):
-        read_labels(str(path), "2")
-
-
-@pytest.mark.parametrize(
-    "text", ['{"a": 1, "a": 2}', '[{"b": {"a": 1, "a": 1}}]', "[" * 100_000, '["\\ud800"]', '{"\\udc00": 1}']
-)
-def test_json(text: str) -> None:
-    with pytest.raises(ValueError):
-        parse_json(text)
+def test_json() -> None:
+    for text in ('{"a": 1, "a": 2}', '[{"b": {"a": 1, "a": 1}}]', "[" * 100_000, '["\\ud800"]', '{"\\udc00": 1}'):
+        with pytest.raises(ValueError):
+            parse_json(text)
     assert parse_json(json.dumps({"a": {"a": 1}})) == {"a": {"a": 1}}

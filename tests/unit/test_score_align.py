@@ -1,13 +1,10 @@
 """Alignment: rules one at a time, and what it refuses."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pytest
 
 from swsdist.core.codes import families
 from swsdist.core.codes import score as codes
@@ -56,12 +53,10 @@ def test_hits_false_alarms_and_misses_in_order() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("middle", "hit"), [(9.5, True), (9.5 - 2**-10, False), (12.5, True), (12.5 + 2**-10, False), (11.0, True)]
-)
-def test_borders_belong_to_the_tolerance(middle: float, hit: bool) -> None:
-    rows = aligned(detections((middle - 0.25, middle + 0.25, 0.5)), references((10.0, 12.0)))
-    assert len(rows) == (1 if hit else 2)
+def test_borders_belong_to_the_tolerance() -> None:
+    for middle, hit in ((9.5, True), (9.5 - 2**-10, False), (12.5, True), (12.5 + 2**-10, False), (11.0, True)):
+        rows = aligned(detections((middle - 0.25, middle + 0.25, 0.5)), references((10.0, 12.0)))
+        assert len(rows) == (1 if hit else 2), middle
 
 
 def test_the_duration_column_decides_on_the_border() -> None:
@@ -74,84 +69,57 @@ def test_the_duration_column_decides_on_the_border() -> None:
     assert len(aligned(longer, true)) == 1
 
 
-def test_group_keys_are_query_document_and_channel() -> None:
-    found = detections((1.0, 1.5, 0.5))
+def test_group_keys_are_query_document_and_channel_of_any_type() -> None:
+    found, columns = detections((1.0, 1.5, 0.5)), ["query_id", "doc_id", "channel", "start", "end", "score"]
     for other in (("p", "d", 1), ("q", "e", 1), ("q", "d", 2)):
         assert len(aligned(found, references((1.0, 1.5, *other)))) == 2
     assert len(aligned(found, references((1.0, 1.5)))) == 1
-
-
-def test_more_pairs_before_better_scores() -> None:
-    # The good detection could have either reference, the poor one only the first.
-    found = detections((0.0, 0.2, 0.1), (1.0, 1.2, 0.9))
-    true = references((0.5, 0.9), (1.5, 1.9))
-    assert aligned(found, true) == [(0.0, 0.5), (1.0, 1.5)]
-
-
-def test_score_before_overlap_and_no_may_win() -> None:
-    true = references((35.75, 36.25))
-    assert aligned(detections((35.75, 36.25, 0.6), (36.25, 36.75, 0.8, False)), true) == [(35.75, None), (36.25, 35.75)]
-
-
-def test_overlap_where_scores_are_equal() -> None:
-    rows = aligned(detections((55.75, 56.25, 0.7), (55.625, 56.125, 0.7)), references((55.5, 56.0)))
-    assert rows == [(55.625, 55.5), (55.75, None)]
-
-
-def test_duplicates_pair_once() -> None:
-    assert aligned(detections(*[(1.0, 1.5, 0.5)] * 3), references((1.0, 1.5))) == [(1.0, 1.0), (1.0, None), (1.0, None)]
-
-
-@pytest.mark.parametrize("found", [detections(), detections((1.0, 1.5, 0.5))])
-@pytest.mark.parametrize("true", [references(), references((7.0, 7.5))])
-def test_empty_sides(found: pa.Table, true: pa.Table) -> None:
-    rows = aligned(found, true)
-    assert rows == [(1.0, None)] * len(found) + [(None, 7.0)] * len(true)
-
-
-def test_minimal_columns_and_wider_types() -> None:
-    found = detections((1.0, 1.5, 0.5)).select(["query_id", "doc_id", "channel", "start", "end", "score"])
-    found = found.set_column(2, "channel", found["channel"].cast(pa.int64()))
+    found = found.select(columns).set_column(2, "channel", found["channel"].cast(pa.int64()))
     true = references((1.0, 1.5)).set_column(1, "doc_id", pa.array(["d"], pa.large_string()))
     assert align(found, true, tolerance=0.5, low=0.5, high=0.5)["decision"].to_pylist() == [None]
 
 
-@pytest.mark.parametrize(
-    ("found", "true", "code", "where", "values"),
-    [
-        (
-            detections((1.0, 1.5, math.nan)),
-            references(),
-            codes.NOT_FINITE_NUMBER,
-            "row 1 (query_id q, doc_id d, channel 1)",
-            {"column": "score"},
-        ),
-        (
-            detections((1.0, 1.5, 0.5), (1.0, math.inf, 0.5)),
-            references(),
-            codes.NOT_FINITE_NUMBER,
-            "detections, row 2",
-            {"column": "end"},
-        ),
-        (detections((1.0, 0.9, 0.5)), references(), families.INVALID_TIMES, "detections, row 1", {}),
-        (detections(), references((1.0, 0.9)), families.INVALID_TIMES, "references, row 1", {}),
-        (detections().drop_columns(["score"]), references(), codes.ABSENT_COLUMN, "detections", {"column": "score"}),
-        (detections(), references().drop_columns(["doc_id"]), codes.ABSENT_COLUMN, "references", {"column": "doc_id"}),
-        (detections(), references((1.0, 2.0, None)), families.BAD_CELL, "references, row 1", {"column": "query_id"}),
-    ],
-)
-def test_refused(found: pa.Table, true: pa.Table, code: Any, where: str, values: dict[str, Any]) -> None:
-    with raises(code, where=where, **values):
-        align(found, true, tolerance=0.5, low=0.0, high=1.0)
+def test_what_is_paired() -> None:
+    """More pairs before better scores, scores (also of a NO) before overlap, overlap where they are equal; each once."""
+    # The good detection could have either reference, the poor one only the first.
+    more = aligned(detections((0.0, 0.2, 0.1), (1.0, 1.2, 0.9)), references((0.5, 0.9), (1.5, 1.9)))
+    assert more == [(0.0, 0.5), (1.0, 1.5)]
+    true = references((35.75, 36.25))
+    better = aligned(detections((35.75, 36.25, 0.6), (36.25, 36.75, 0.8, False)), true)
+    assert better == [(35.75, None), (36.25, 35.75)]
+    rows = aligned(detections((55.75, 56.25, 0.7), (55.625, 56.125, 0.7)), references((55.5, 56.0)))
+    assert rows == [(55.625, 55.5), (55.75, None)]
+    once = [(1.0, 1.0), (1.0, None), (1.0, None)]
+    assert aligned(detections(*[(1.0, 1.5, 0.5)] * 3), references((1.0, 1.5))) == once
+    for found in (detections(), detections((1.0, 1.5, 0.5))):
+        for true in (references(), references((7.0, 7.5))):
+            assert aligned(found, true) == [(1.0, None)] * len(found) + [(None, 7.0)] * len(true)
 
 
-def test_limits_start_where_the_original_starts() -> None:
+def test_refused() -> None:
+    found, true = detections(), references()
+    row = "row 1 (query_id q, doc_id d, channel 1)"
+    cases: list[tuple[pa.Table, pa.Table, Any, str, dict[str, Any]]] = [
+        (detections((1.0, 1.5, math.nan)), true, codes.NOT_FINITE_NUMBER, row, {"column": "score"}),
+        (
+            *(detections((1.0, 1.5, 0.5), (1.0, math.inf, 0.5)), true, codes.NOT_FINITE_NUMBER),
+            *("detections, row 2", {"column": "end"}),
+        ),
+        (detections((1.0, 0.9, 0.5)), true, families.INVALID_TIMES, "detections, row 1", {}),
+        (found, references((1.0, 0.9)), families.INVALID_TIMES, "references, row 1", {}),
+        (found.drop_columns(["score"]), true, codes.ABSENT_COLUMN, "detections", {"column": "score"}),
+        (found, true.drop_columns(["doc_id"]), codes.ABSENT_COLUMN, "references", {"column": "doc_id"}),
+        (found, references((1.0, 2.0, None)), families.BAD_CELL, "references, row 1", {"column": "query_id"}),
+    ]
+    for left, right, code, where, values in cases:
+        with raises(code, where=where, **values):
+            align(left, right, tolerance=0.5, low=0.0, high=1.0)
+
+
+def test_limits_start_where_the_original_starts_and_decimals_are_those_of_printf() -> None:
     assert score_limits([]) == (9999.0, -9999.0)
     assert score_limits([10447.0, 10839.0]) == (9999.0, 10839.0)
     assert score_limits([3.0], *score_limits([5.0, 4.0])) == score_limits([5.0, 4.0, 3.0]) == (3.0, 5.0)
-
-
-def test_decimals_are_those_of_printf() -> None:
     values = np.array([0.00005, 0.00015, 2.00005, 0.12345, 0.86 + 1e-12, 0.0, 12345.67895, -0.00025])
     assert decimals(values, 4).tolist() == [float(f"{value:.4f}") for value in values]
 

@@ -1,12 +1,23 @@
-"""Protocols, trials and beta against the papers' numbers and C's rounding."""
+"""Protocols and measures: papers' numbers, worked ones, and what has no value."""
 
 import math
+import pickle
 
+import pyarrow as pa
 import pytest
 
-from swsdist.config.model import Score
 from swsdist.core.codes import families
+from swsdist.core.codes import score as codes
+from swsdist.core.errors import UserError
+from swsdist.core.types import TRIALS
+from swsdist.score.compare.paired import decided_at
+from swsdist.score.measures.curve import Counts, total
+from swsdist.score.measures.det import det, ppndf
 from swsdist.score.measures.protocol import PROTOCOLS, beta, number_of_trials, protocol
+from swsdist.score.measures.retrieval import RETRIEVAL, means, per_query
+from swsdist.score.measures.twv import atwv, mtwv, per_term, twv_curve
+from swsdist.score.trials import document_trials
+from tests.oracles.thresholds import fit_threshold
 from tests.support.coded import raises
 
 #: Documents and queries, in the order of the tables.
@@ -16,18 +27,20 @@ SETS = ("dev-dev", "dev-eval", "eval-dev", "eval-eval")
 def test_operating_points() -> None:
     assert beta(protocol("nist-std06"), 1e5, 3) == pytest.approx(999.9, abs=1e-9)
     assert beta(protocol("sws2013"), 1e5, 3) == pytest.approx(66.66, abs=1e-2)
-    assert {name: (p.tolerance, p.word_gap) for name, p in PROTOCOLS.items()} == {
-        "kwseval": (0.5, 0.5),
-        "nist-std06": (0.5, 0.5),
-        "openkws13": (0.5, 0.5),
-        "quesst": (math.inf, 0.5),
-        "stdeval": (0.5, 0.5),
-        "sws2011": (20.0, 20.0),
-        "sws2012": (0.5, 1.0),
-        "sws2013": (0.5, 0.5),
-        **dict.fromkeys((f"sws2012-indian-{sets}" for sets in SETS), (20.0, 20.0)),
-        **dict.fromkeys((f"sws2012-african-{sets}" for sets in SETS), (0.5, 1.0)),
-    }
+    spans = dict.fromkeys(("kwseval", "nist-std06", "openkws13", "stdeval", "sws2013"), (0.5, 0.5))
+    spans |= {"quesst": (math.inf, 0.5), "sws2011": (20.0, 20.0), "sws2012": (0.5, 1.0)}
+    spans |= dict.fromkeys((f"sws2012-indian-{sets}" for sets in SETS), (20.0, 20.0))
+    spans |= dict.fromkeys((f"sws2012-african-{sets}" for sets in SETS), (0.5, 1.0))
+    assert {name: (p.tolerance, p.word_gap) for name, p in PROTOCOLS.items()} == spans
+    rules, known = protocol("sws2013", tolerance=0.0, trials_per_second=2.0), PROTOCOLS["sws2013"]
+    assert (rules.tolerance, rules.trials_per_second) == (0.0, 2.0)
+    assert (rules.beta, rules.word_gap) == (known.beta, known.word_gap)
+    wrong = [("beta", 0.0), ("beta", math.nan), ("tolerance", -0.1), ("tolerance", math.inf), ("trials_per_second", 0)]
+    for name, value in wrong:
+        with raises(families.INVALID_VALUE, part=name):
+            protocol("sws2013", **{name: value})
+    with raises(families.UNKNOWN_NAME, name="sws2031"):
+        protocol("sws2031")
 
 
 @pytest.mark.parametrize(
@@ -42,59 +55,25 @@ def test_the_values_of_k_of_sws2012(data: str, k: tuple[float, ...]) -> None:
     assert [rules.beta for rules in named] == given
 
 
-def test_the_config_allows_what_is_registered() -> None:
-    timed = {name for name, known in PROTOCOLS.items() if known.trials == "time"}
-    assert {Score(protocol=name).protocol for name in timed} == timed  # type: ignore[arg-type]
-
-
 def test_beta_from_the_data() -> None:
     rules = protocol("sws2012")
     assert beta(rules, 1000.5, 50) == (1000.5 - 50) / 50
     assert beta(protocol("sws2012", trials_per_second=2), 1000, 50) == 39
     assert beta(protocol("sws2012", beta=15.32), 1000, 50) == 15.32
+    for total_true in (0, 1000, 1001):
+        with raises(families.UNDEFINED):
+            beta(rules, 1000.0, total_true)
 
 
-@pytest.mark.parametrize("total_true", [0, 1000, 1001])
-def test_beta_that_the_data_cannot_give(total_true: int) -> None:
-    with raises(families.UNDEFINED):
-        beta(protocol("sws2012"), 1000.0, total_true)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "trials"), [(100.5, 100), (101.5, 102), (99.49999, 99), (0.50001, 1), (1e6 + 0.5, 1_000_000)]
-)
-def test_trials_round_as_c_does(seconds: float, trials: int) -> None:
-    assert number_of_trials(protocol("sws2013"), seconds) == trials
-
-
-def test_trials_are_multiplied_by_their_rate() -> None:
+def test_trials_round_as_c_does() -> None:
+    rules = protocol("sws2013")
+    trials = {100.5: 100, 101.5: 102, 99.49999: 99, 0.50001: 1, 1e6 + 0.5: 1_000_000}
+    assert {seconds: number_of_trials(rules, seconds) for seconds in trials} == trials
     assert number_of_trials(protocol("sws2013", trials_per_second=3.7), 1000) == 3700
-
-
-@pytest.mark.parametrize("seconds", [0.0, 0.5, -3.0, math.nan, math.inf])
-def test_no_trials(seconds: float) -> None:
-    with raises(families.INVALID_VALUE):
-        number_of_trials(protocol("sws2013"), seconds)
-
-
-def test_overrides_keep_the_rest() -> None:
-    rules = protocol("sws2013", tolerance=0.0, trials_per_second=2.0)
-    assert (rules.tolerance, rules.trials_per_second) == (0.0, 2.0)
-    assert (rules.beta, rules.word_gap) == (PROTOCOLS["sws2013"].beta, PROTOCOLS["sws2013"].word_gap)
-
-
-@pytest.mark.parametrize(
-    "part", [{"beta": 0.0}, {"beta": math.nan}, {"tolerance": -0.1}, {"tolerance": math.inf}, {"trials_per_second": 0}]
-)
-def test_parts_out_of_range(part: dict[str, float]) -> None:
-    with raises(families.INVALID_VALUE, part=next(iter(part))):
-        protocol("sws2013", **part)
-
-
-def test_unknown_name() -> None:
-    with raises(families.UNKNOWN_NAME, name="sws2031") as error:
-        protocol("sws2031")
-    assert "sws2013" in (error.value.remedy or "")
+    assert number_of_trials(protocol("kwseval", trials_per_second=2.0), 1000) == 500
+    for seconds in (0.0, 0.5, -3.0, math.nan, math.inf):
+        with raises(families.INVALID_VALUE):
+            number_of_trials(rules, seconds)
 
 
 def test_costs_and_prior_make_beta() -> None:
@@ -117,5 +96,196 @@ def test_sws2012_as_it_was_run() -> None:
         protocol("sws2013", as_run=True)
 
 
-def test_kwseval_divides_by_the_rate() -> None:
-    assert number_of_trials(protocol("kwseval", trials_per_second=2.0), 1000) == 500
+Rows = list[tuple[str, float | None, bool | None, bool]]
+
+
+def trials(rows: Rows) -> pa.Table:
+    """Rows (query_id, score, decision, is it true)."""
+    return pa.Table.from_pylist(
+        [
+            {"query_id": query, "doc_id": "d", "channel": 1, "score": score, "decision": decision}
+            | {"start": None if score is None else 1.0, "ref_start": 1.0 if true else None}
+            for query, score, decision, true in rows
+        ],
+        TRIALS,
+    )
+
+
+# a: 2 true, one found at 0.9, one missed; b: 1 true, found at 0.5 under a false alarm; c: none true.
+LIST: Rows = [
+    ("a", 0.9, True, True),
+    ("a", None, None, True),
+    ("a", 0.5, True, False),
+    ("b", 0.5, False, True),
+    ("b", 0.7, True, False),
+    ("c", 0.95, True, False),
+]
+
+
+def test_the_lowest_threshold_of_equal_maxima() -> None:
+    rows: Rows = [("a", 0.9, True, True), ("a", 0.8, True, False), ("a", 0.7, True, True), ("a", None, None, True)]
+    # beta / (N - 3) = 1 / 3: what the false alarm costs, the second hit brings.
+    counts = Counts.of(trials(rows))
+    best = mtwv(twv_curve(counts, trials=13, beta=10 / 3))
+    assert (best.twv, best.threshold) == (pytest.approx(1 / 3), 0.7)
+    assert fit_threshold(counts, trials=13, beta=10 / 3) == 0.7
+    assert per_term(trials(rows), trials=13, beta=10 / 3)["best_threshold"].to_pylist() == [0.7]
+
+
+def test_rejecting_everything_is_labelled_with_the_highest_score_but_fitted_above_it() -> None:
+    rows: Rows = [("a", 0.9, True, False), ("a", 0.8, True, True), ("b", None, None, True)]
+    counts = Counts.of(trials(rows))
+    assert mtwv(twv_curve(counts, trials=10, beta=100.0)) == (0.0, 1.0, 0.0, 0.9)
+    fitted = fit_threshold(counts, trials=10, beta=100.0)
+    assert 0.9 < fitted < 0.9 + 1e-12
+    assert per_term(trials(rows), trials=10, beta=100.0)["best_threshold"].to_pylist() == [None, None]
+
+
+def test_a_system_that_detects_nothing() -> None:
+    nothing = trials([("a", None, None, True), ("b", None, None, True)])
+    counts = Counts.of(nothing)
+    curve = twv_curve(counts, trials=10, beta=2.0)
+    assert math.isnan(curve.threshold[0])
+    assert mtwv(curve) == (0.0, 1.0, 0.0, None)
+    assert atwv(counts, trials=10, beta=2.0) == (0.0, 1.0, 0.0, None)
+    assert det(curve).pmiss.tolist() == [1.0]
+    assert per_term(nothing, trials=10, beta=2.0)["twv"].to_pylist() == [0.0, 0.0]
+    with pytest.raises(UserError, match="no query with references has a detection"):
+        fit_threshold(counts, trials=10, beta=2.0)
+
+
+def test_no_reference_at_all_and_as_many_occurrences_as_trials() -> None:
+    for rows in ([], [("a", 0.5, True, False)]):
+        table = trials(rows)
+        counts = Counts.of(table)
+        assert counts == Counts.zero()
+        assert len(per_term(table, trials=10, beta=2.0)) == len(rows)
+        for measure in (twv_curve, atwv):
+            with raises(codes.NO_REFERENCES):
+                measure(counts, trials=10, beta=2.0)
+    for measure in (twv_curve, atwv, fit_threshold):
+        with raises(families.UNDEFINED, trials=2):
+            measure(Counts.of(trials(LIST)), trials=2, beta=2.0)
+    with raises(families.UNDEFINED, trials=2):
+        per_term(trials(LIST), trials=2, beta=2.0)
+    crowded = Counts.of(trials([*LIST, ("b", None, None, True), ("a", None, None, True)]))
+    with pytest.warns(UserWarning, match=r"\[negative-false-alarm-rates\]"):
+        assert (twv_curve(crowded, trials=1, beta=2.0).pfa <= 0).all()
+
+
+def test_undecided_has_no_actual_value() -> None:
+    table = trials([*LIST, ("a", 0.1, None, False)])
+    with raises(codes.UNDECIDED_DETECTIONS, count=1):
+        atwv(Counts.of(table), trials=12, beta=2.0)
+    rows = per_term(table, trials=12, beta=2.0).to_pylist()
+    assert [row["twv"] is None for row in rows] == [True, False, True]
+    assert rows[0]["best_threshold"] == 0.9
+
+
+def test_counts_are_values() -> None:
+    counts = Counts.of(trials(LIST))
+    assert counts + Counts.zero() == counts == Counts.zero() + counts == pickle.loads(pickle.dumps(counts))
+    assert counts != Counts.zero()
+    assert counts != 3
+    assert total([]) == Counts.zero()
+    doubled = total([counts, counts])
+    assert (doubled.terms == 2 * counts.terms).all()
+    assert (doubled.hits == 2 * counts.hits).all()
+    assert Counts.of(trials([*LIST, ("c", 0.1, None, False)])) == counts, "undecided without references do not matter"
+    zero = Counts.of(trials([("a", -0.0, True, True), ("b", 0.0, True, True)])).score
+    assert (zero.tolist(), math.copysign(1, zero[0])) == ([0.0], 1)
+
+
+def test_det_keeps_the_ends_and_thins() -> None:
+    rows: Rows = [("a", score / 1000, True, score % 3 == 0) for score in range(1000)]
+    curve = twv_curve(Counts.of(trials(rows)), trials=100_000, beta=66.66)
+    drawn = det(curve, step=0.1)
+    assert len(drawn.x) < len(curve.twv) / 2
+    for ends, of in ((drawn.threshold, curve.threshold), (drawn.pmiss, curve.pmiss), (drawn.pfa, curve.pfa)):
+        assert (ends[0], ends[-1]) == (of[0], of[-1])
+    assert (abs(drawn.x) <= 4.76).all()
+    assert ppndf([0.5, 0.975, 0.0, 1.0]) == pytest.approx([0.0, 1.959963984540054, -4.753424308822899, 4.7534243088])
+    # No point left out lies farther from a kept one than the square's diagonal.
+    x, y = ppndf(curve.pfa), ppndf(curve.pmiss)
+    apart = ((x[:, None] - drawn.x) ** 2 + (y[:, None] - drawn.y) ** 2).min(axis=1)
+    assert apart.max() <= 2 * 0.1**2
+
+
+# b: hits at ranks 1 and 3 of 4, one missed; a: a hit and a false alarm tie at rank 1; c: none true.
+RANKED: Rows = [
+    ("b", 0.9, True, True),
+    ("b", 0.8, True, False),
+    ("b", 0.7, False, True),
+    ("b", 0.6, False, False),
+    ("b", None, None, True),
+    ("a", 0.5, True, False),
+    ("a", 0.5, True, True),
+    ("c", 0.99, True, False),
+]
+
+
+def test_per_query_by_hand() -> None:
+    table = per_query(trials(RANKED), n=2, trials=6)
+    assert table.schema == RETRIEVAL
+    a, b = table.to_pylist()
+    assert (a["query_id"], a["ntrue"], a["accepted"], a["precision"], a["recall"]) == ("a", 1, 2, 0.5, 1.0)
+    assert a["f"] == pytest.approx(2 / 3)
+    assert (b["accepted"], b["precision"], b["recall"], b["f"]) == (2, 0.5, 1 / 3, 0.4)
+    assert (a["p_at_n"], b["p_at_n"]) == (0.5, 0.5)
+    assert (a["p_at_ntrue"], b["p_at_ntrue"]) == (0.5, pytest.approx(2 / 3))
+    # Of a the hit is first or second, each as often.
+    assert (a["average_precision"], b["average_precision"]) == (pytest.approx(3 / 4), pytest.approx((1 + 2 / 3) / 3))
+    # a: 5 non-targets, of which one ties and four are below; b: 3: the hits beat 3 and 2, the missed one ties with one.
+    assert (a["auc"], b["auc"]) == (pytest.approx(4.5 / 5), pytest.approx((3 + 2 + 0.5) / 9))
+    found = means(table)
+    assert (found["mean_precision"], found["mean_recall"]) == (0.5, pytest.approx(2 / 3))
+    assert found["map"] == pytest.approx((3 / 4 + 5 / 9) / 2)
+    assert found["auc"] == pytest.approx((0.9 + 5.5 / 9) / 2)
+    # More false alarms than trials leave no area; a short list leaves ranks empty.
+    crowded = per_query(trials(RANKED), trials=4)
+    assert (crowded["auc"].to_pylist(), means(crowded)["auc"]) == ([pytest.approx(2.5 / 3), None], None)
+    assert per_query(trials([("a", 0.5, True, True)]), n=10)["p_at_n"].to_pylist() == [0.1]
+    with raises(families.INVALID_VALUE, rank=0):
+        per_query(trials(RANKED), n=0)
+    # A threshold in place of the decisions.
+    a, b = per_query(decided_at(trials(RANKED), 0.7)).to_pylist()
+    assert (a["accepted"], a["precision"], a["recall"], a["f"]) == (0, 0.0, 0.0, 0.0)
+    assert (b["accepted"], b["precision"], b["recall"]) == (3, pytest.approx(2 / 3), pytest.approx(2 / 3))
+    for rows in ([], [("a", 0.5, True, False)]):
+        assert per_query(trials(rows), trials=3).num_rows == 0
+        assert means(per_query(trials(rows))) == {}
+
+
+def test_undecided_detections() -> None:
+    table = trials([*RANKED, ("a", 0.1, None, False)])
+    a, b = per_query(table).to_pylist()
+    assert (a["accepted"], a["precision"], a["f"]) == (None, None, None)
+    assert b["precision"] == 0.5
+    assert means(per_query(table))["mean_precision"] is None
+    assert means(per_query(table))["auc"] is None
+    assert means(per_query(decided_at(table, 0.5)))["mean_precision"] is not None
+    # Of a query without references it does not matter.
+    assert means(per_query(trials([*RANKED, ("c", 0.1, None, False)])))["mean_precision"] == 0.5
+
+
+_COLUMNS = {"query_id": ["q", "q", "q", "p"], "doc_id": ["d", "d", "e", "d"], "channel": pa.array([1] * 4, pa.int32())}
+SPANS = pa.table({**_COLUMNS, "start": [5.0, 1.0, 2.0, 3.0], "end": [6.0, 2.0, 3.0, 4.0]})
+
+
+def test_a_yes_wins_among_equal_scores() -> None:
+    detections = SPANS.slice(0, 2).append_column("score", pa.array([0.5, 0.5]))
+    decided = detections.append_column("decision", pa.array([True, False]))
+    row = document_trials(decided, SPANS.slice(0, 0)).to_pylist()
+    assert (len(row), row[0]["decision"], row[0]["start"]) == (1, True, 5.0)
+    assert document_trials(detections, SPANS.slice(0, 0))["start"].to_pylist() == [1.0]
+
+
+def test_document_trials_of_nothing_and_of_what_is_no_number() -> None:
+    nothing = SPANS.slice(0, 0).append_column("score", pa.array([], pa.float64()))
+    assert document_trials(nothing, SPANS.slice(0, 0)).equals(TRIALS.empty_table())
+    assert document_trials(nothing, SPANS)["query_id"].to_pylist() == ["p", "q", "q"]
+    for score in (math.nan, math.inf, None):
+        with raises(codes.NOT_FINITE_NUMBER):
+            document_trials(SPANS.append_column("score", pa.array([0.5, 0.75, score, 0.5])), SPANS)
+    with raises(codes.ABSENT_COLUMN, column="score"):
+        document_trials(SPANS, SPANS)

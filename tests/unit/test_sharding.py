@@ -1,33 +1,31 @@
-"""How documents are cut into shards."""
+"""How documents are cut into shards, and queries into slots and buckets."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swsdist.config import config_from_dict
+from swsdist.config.model import Reduce
+from swsdist.core.errors import ConfigError
+from swsdist.core.fingerprint import SLOTS, bucket_of, slot_of, slots_of
 from swsdist.store.statistics import MOST_DOCUMENTS, cut
 
 SECONDS = st.lists(st.floats(0, 1000, allow_subnormal=False), max_size=40)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "target", "expected"),
-    [
+def test_by_length_and_by_number() -> None:
+    for seconds, target, expected in (
         ([], 10, []),
-        ([5], 10, [[0]]),
-        ([50], 10, [[0]]),
-        ([4, 4, 4, 4], 8, [[0, 1], [2, 3]]),
-        ([4, 4, 5, 4], 10, [[0, 1, 2], [3]]),
-        ([1, 20, 1], 10, [[0, 1], [2]]),
-        ([0.1] * 10, 0.3, [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]),  # sums that miss 0.3 by a last bit
-    ],
-)
-def test_by_length(seconds: list[float], target: float, expected: list[list[int]]) -> None:
-    assert [list(one) for one in cut(seconds, target)] == expected
-
-
-@pytest.mark.parametrize(
-    ("seconds", "shards", "expected"),
-    [
+        ([5], 10, [1]),
+        ([50], 10, [1]),
+        ([4, 4, 4, 4], 8, [2, 2]),
+        ([4, 4, 5, 4], 10, [3, 1]),
+        ([1, 20, 1], 10, [2, 1]),
+        ([0.1] * 10, 0.3, [3, 3, 3, 1]),  # sums that miss 0.3 by a last bit
+        ([0.1] * (2 * MOST_DOCUMENTS + 5), 3600.0, [MOST_DOCUMENTS, MOST_DOCUMENTS, 5]),
+    ):
+        assert [len(one) for one in cut(seconds, target)] == expected
+    for seconds, shards, expected in (
         ([1] * 6, 3, [2, 2, 2]),
         ([1] * 7, 2, [4, 3]),
         ([1] * 7, 7, [1] * 7),
@@ -38,10 +36,8 @@ def test_by_length(seconds: list[float], target: float, expected: list[list[int]
         ([0] * 5, 2, [1, 4]),  # lengths that nobody could tell
         ([0.1] * 9, 3, [3, 3, 3]),
         ([], 4, []),
-    ],
-)
-def test_by_number(seconds: list[float], shards: int, expected: list[int]) -> None:
-    assert [len(one) for one in cut(seconds, 3600, shards)] == expected
+    ):
+        assert [len(one) for one in cut(seconds, 3600, shards)] == expected
 
 
 @given(seconds=SECONDS, target=st.floats(0.1, 2000), shards=st.none() | st.integers(1, 64))
@@ -61,6 +57,27 @@ def test_a_shard_passes_its_target_by_one_document(seconds: list[float], target:
         assert sum(lengths[:-1]) < target
 
 
-def test_a_shard_holds_so_many_documents_at_most_however_short() -> None:
-    ranges = cut([0.1] * (2 * MOST_DOCUMENTS + 5), 3600.0)
-    assert [len(one) for one in ranges] == [MOST_DOCUMENTS, MOST_DOCUMENTS, 5]
+def test_slots_are_fixed() -> None:
+    """Tables of old runs hold them: they never change."""
+    assert [slot_of(key) for key in ("", "q1", "ɔ", "a long name of a query")] == [692, 104, 3630, 1332]
+
+
+def test_buckets_are_ranges_of_slots() -> None:
+    for buckets in (1, 2, 3, 16, 1000, 4095, 4096):
+        ranges = [slots_of(bucket, buckets) for bucket in range(buckets)]
+        assert [slot for some in ranges for slot in some] == list(range(SLOTS))
+        assert all(slot * buckets // SLOTS == k for k, some in enumerate(ranges) for slot in some)
+        assert all(slot_of(key) in ranges[bucket_of(key, buckets)] for key in (f"q{k}" for k in range(200)))
+
+
+def test_there_are_as_many_buckets_as_rows_ask_for() -> None:
+    rows = {0: 16, 1 << 24: 16, (1 << 24) + 1: 32, 39_000_000: 64, 1 << 40: SLOTS}
+    assert {count: Reduce().buckets_for(count) for count in rows} == rows
+    assert Reduce(buckets=5).buckets_for(1 << 40) == 5
+
+
+def test_there_are_no_more_buckets_than_slots() -> None:
+    least = {"run": "r", "corpus": {"documents": "d.csv"}}
+    assert config_from_dict({**least, "reduce": {"buckets": SLOTS}}, ".").reduce.buckets == SLOTS
+    with pytest.raises(ConfigError, match=r"integer >= 1 and <= 4096"):
+        config_from_dict({**least, "reduce": {"buckets": SLOTS + 1}}, ".")

@@ -1,8 +1,7 @@
 """Where the speech of a recording is: words of the made-up language, with what people record around them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -52,12 +51,10 @@ def hum(seconds: float) -> np.ndarray:
 
 def breath(seconds: float) -> np.ndarray:
     """Noise of a mouth, which swells and falls, in a quiet room."""
-    puff = (
-        np.convolve(RNG.normal(size=round(0.25 * RATE)), np.ones(4) / 4, "same") * np.hanning(round(0.25 * RATE)) * 0.05
-    )
+    size = round(0.25 * RATE)
     out = noise(seconds, -65)
-    middle = len(out) // 2
-    out[middle - len(puff) // 2 : middle - len(puff) // 2 + len(puff)] += puff
+    first = len(out) // 2 - size // 2
+    out[first : first + size] += np.convolve(RNG.normal(size=size), np.ones(4) / 4, "same") * np.hanning(size) * 0.05
     return out
 
 
@@ -76,14 +73,8 @@ def music(seconds: float) -> np.ndarray:
     return sum(0.004 * np.sin(2 * np.pi * f * time) for f in (262, 330, 392, 523)) + noise(seconds, -70)
 
 
-AROUND: dict[str, Callable[[float], np.ndarray]] = {
-    "faint noise": noise,
-    "digital silence": silence,
-    "hum": hum,
-    "breath": breath,
-    "clicks": clicks,
-    "music": music,
-}
+AROUND: dict[str, Callable[[float], np.ndarray]] = {"faint noise": noise, "digital silence": silence, "hum": hum}
+AROUND |= {"breath": breath, "clicks": clicks, "music": music}
 
 
 def found(*parts: np.ndarray, rate: int = RATE) -> Place | None:
@@ -101,35 +92,27 @@ def test_what_is_around_a_word_is_cut_off(around: str, words: list[np.ndarray]) 
         # Of the word's ends, weak sounds may be lost; of what is around it next to nothing is left.
         assert -0.06 <= place.start - true[0] <= 0.16
         assert -0.16 <= place.end - true[1] <= 0.06
-
-
-def test_a_cut_word_stays_whole(words: list[np.ndarray]) -> None:
-    for word in words:
-        place = found(word)
-        assert place is not None
-        assert place.start <= 0.16
-        assert place.duration - place.end <= 0.16
+        for gap, loud in (
+            (0.0, word),
+            (0.5, np.clip(word * 8, -1, 1)),
+        ):  # a word alone stays whole; one that is clipped
+            place = found(noise(gap), loud, noise(gap))
+            assert place is not None
+            assert abs(place.start - gap) <= 0.16
+            assert abs(place.duration - place.end - gap) <= 0.16
 
 
 @pytest.mark.parametrize("level", [-80, -50])
-@pytest.mark.parametrize("rate", [8000, 11025, 16000, 22050, 44100, 48000])
+@pytest.mark.parametrize("rate", [8000, 11025, 16000, 44100])
 def test_long_rests(rate: int, level: float, words: list[np.ndarray]) -> None:
     """A word of a second in 28 s of noise, inaudible or audible: the same place at all rates."""
-    word = soxr.resample(words[0][: round(0.6 * RATE)], RATE, rate) if rate != RATE else words[0][: round(0.6 * RATE)]
-    samples = np.concatenate([np.zeros(20 * rate), word, np.zeros(8 * rate)])
-    place = found(samples + RNG.normal(scale=10 ** (level / 20), size=len(samples)), rate=rate)
+    word = soxr.resample(words[0][: round(0.6 * RATE)], RATE, rate)
+    rest = RNG.normal(scale=10 ** (level / 20), size=28 * rate + len(word))
+    place = found(rest + np.concatenate([np.zeros(20 * rate), word, np.zeros(8 * rate)]), rate=rate)
     assert place is not None
     assert abs(place.start - 20) <= 0.03
     assert -0.16 <= place.end - 20.6 <= 0.06
-    assert found(RNG.normal(scale=10 ** (level / 20), size=28 * rate), rate=rate) is None
-
-
-def test_clipping(words: list[np.ndarray]) -> None:
-    for word in words:
-        place = found(noise(0.5), np.clip(word * 8, -1, 1), noise(0.5))
-        assert place is not None
-        assert abs(place.start - 0.5) <= 0.16
-        assert abs(place.duration - place.end - 0.5) <= 0.16
+    assert found(rest, rate=rate) is None
 
 
 @pytest.mark.parametrize(("gap", "together"), [(0.2, True), (0.4, True), (1.2, False)])
@@ -142,33 +125,15 @@ def test_bursts_of_one_phrase_stay_together(gap: float, together: bool, words: l
     assert abs(place.end - borders[3]) <= 0.16
 
 
-SPEECHLESS: dict[str, Callable[[float], np.ndarray]] = {
-    **{name: AROUND[name] for name in ("digital silence", "hum", "clicks", "breath")},
-    "loud noise": lambda seconds: noise(seconds, -30),
-    "faint noise": lambda seconds: noise(seconds, -90),
-}
+SPEECHLESS = {name: AROUND[name] for name in ("digital silence", "hum", "clicks", "breath")}
+SPEECHLESS |= {"loud noise": partial(noise, level=-30), "faint noise": partial(noise, level=-90)}
 
 
-@pytest.mark.parametrize("sound", SPEECHLESS)
-def test_no_speech(sound: str) -> None:
-    assert found(SPEECHLESS[sound](1.5)) is None
-
-
-def test_too_short_to_tell() -> None:
+def test_no_speech_and_too_short_to_tell() -> None:
+    assert {name: found(sound(1.5)) for name, sound in SPEECHLESS.items()} == dict.fromkeys(SPEECHLESS)
     assert found(noise(0.02)) == Place(0.0, 0.02, 0.02)
     for rate in (1, 100, 1999):
         assert found(noise(1.0)[: 2 * rate], rate=rate) == Place(0.0, 2.0, 2.0)
-
-
-def test_other_rates(words: list[np.ndarray]) -> None:
-    """Every second sample of a word that holds nothing above 4 kHz."""
-    for word in words[:3]:
-        whole = np.concatenate([noise(0.5), np.convolve(word, np.ones(2) / 2, "same"), noise(0.5)])
-        places = [found(whole), found(whole[::2], rate=RATE // 2)]
-        assert places[0] is not None
-        assert places[1] is not None
-        assert abs(places[0].start - places[1].start) <= 0.05
-        assert abs(places[0].end - places[1].end) <= 0.05
 
 
 @pytest.mark.parametrize("hz", [(440,), (1000,), (770, 1336), (350, 440)])

@@ -1,9 +1,6 @@
 """What a model's folder says, told from its JSON files: neither torch nor transformers is loaded."""
 
-from __future__ import annotations
-
 import json
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,22 +16,10 @@ from swsdist.features.ssl.folder import read_encoder, read_head
 from swsdist.io.local import folder_of
 from tests.support.coded import raises
 
-CONFIG: dict[str, Any] = {
-    "model_type": "wav2vec2",
-    "hidden_size": 16,
-    "num_hidden_layers": 3,
-    "conv_kernel": [10, 3, 3, 3, 3, 2, 2],
-    "conv_stride": [5, 2, 2, 2, 2, 2, 2],
-}
-WHISPER: dict[str, Any] = {
-    "model_type": "whisper",
-    "d_model": 8,
-    "encoder_layers": 2,
-    "max_source_positions": 1500,
-    "num_mel_bins": 80,
-    "encoder_attention_heads": 2,
-    "encoder_ffn_dim": 32,
-}
+CONFIG: dict[str, Any] = {"model_type": "wav2vec2", "hidden_size": 16, "num_hidden_layers": 3}
+CONFIG |= {"conv_kernel": [10, 3, 3, 3, 3, 2, 2], "conv_stride": [5, 2, 2, 2, 2, 2, 2]}
+WHISPER: dict[str, Any] = {"model_type": "whisper", "d_model": 8, "encoder_layers": 2, "max_source_positions": 1500}
+WHISPER |= {"num_mel_bins": 80, "encoder_attention_heads": 2, "encoder_ffn_dim": 32}
 CTC: dict[str, Any] = {**CONFIG, "architectures": ["Wav2Vec2ForCTC"], "vocab_size": 4}
 TOKENS = {"a": 2, "|": 1, "<pad>": 0, "tʃ": 3}
 FRONT: dict[str, Any] = {"sampling_rate": 16000, "do_normalize": True}
@@ -47,21 +32,17 @@ def write(folder: Path, config: object = CONFIG, front: object = FRONT) -> str:
     return str(folder)
 
 
-def test_a_folder_of_convolutions(tmp_path: Path) -> None:
+def test_folders_of_convolutions_and_of_spectra(tmp_path: Path) -> None:
     known = {"torch", "transformers"} & sys.modules.keys()
     one = read_encoder(write(tmp_path))
     assert (one.sample_rate, one.frame_length, one.hop) == (16000, 400, 320)
     assert (one.layers, one.width, one.most, one.samples, one.bytes) == (3, 16, None, True, 3)
     assert [path.name for path in one.files] == ["config.json", "preprocessor_config.json", "model.safetensors"]
     assert {"torch", "transformers"} & sys.modules.keys() == known  # who loaded one, it was not this
-
-
-def test_spectra(tmp_path: Path) -> None:
     one = read_encoder(write(tmp_path, {**WHISPER, "is_encoder_decoder": True}, {**FRONT, "hop_length": 160}))
     assert (one.frame_length, one.hop, one.layers, one.width, one.most) == (320, 320, 2, 8, 1500)
     assert (one.mels, one.heads, one.inner) == (80, 2, 32)
-    stacked = {**CONFIG, "model_type": "wav2vec2-bert"}
-    one = read_encoder(write(tmp_path, stacked, {**FRONT, "stride": 2}))
+    one = read_encoder(write(tmp_path, {**CONFIG, "model_type": "wav2vec2-bert"}, {**FRONT, "stride": 2}))
     assert (one.frame_length, one.hop, one.most, one.samples) == (560, 320, None, False)
 
 
@@ -79,65 +60,42 @@ def test_weights_in_several_files(tmp_path: Path) -> None:
         read_encoder(folder)
 
 
-@pytest.mark.parametrize(
-    ("config", "front", "code", "values"),
-    [
-        (
-            {**CONFIG, "model_type": "bert", "conv_kernel": None},
-            FRONT,
-            families.UNUSABLE_MODEL,
-            {"keys": "conv_kernel"},
-        ),
-        ({"model_type": "bert", "hidden_size": 3}, FRONT, families.UNUSABLE_MODEL, {"kind": "bert"}),
-        ({**CONFIG, "model_type": "sew", "squeeze_factor": 2}, FRONT, families.UNUSABLE_MODEL, {"kind": "sew"}),
-        (
-            {**CONFIG, "model_type": "speecht5", "is_encoder_decoder": True},
-            FRONT,
-            families.UNUSABLE_MODEL,
-            {"kind": "speecht5"},
-        ),
-        (
-            {**CONFIG, "num_hidden_layers": "3"},
-            FRONT,
-            families.UNUSABLE_MODEL,
-            {"keys": "num_hidden_layers or encoder_layers"},
-        ),
-        (CONFIG, {}, families.UNUSABLE_MODEL, {"keys": "sampling_rate"}),
-        ([], FRONT, codes.MODEL_FILE_NOT_JSON, {"detail": "it holds a list"}),
-    ],
-)
-def test_folders_of_something_else(tmp_path: Path, config: object, front: object, code: Any, values: Any) -> None:
-    with raises(code, where=".json", **values) as caught:
-        read_encoder(write(tmp_path, config, front))
-    assert caught.value.remedy
+def test_folders_of_something_else(tmp_path: Path) -> None:
+    wrong = families.UNUSABLE_MODEL
+    cases: list[tuple[object, object, Any, dict[str, object]]] = [
+        ({**CONFIG, "model_type": "bert", "conv_kernel": None}, FRONT, wrong, {"keys": "conv_kernel"}),
+        ({"model_type": "bert", "hidden_size": 3}, FRONT, wrong, {"kind": "bert"}),
+        ({**CONFIG, "model_type": "sew", "squeeze_factor": 2}, FRONT, wrong, {"kind": "sew"}),
+        ({**CONFIG, "model_type": "speecht5", "is_encoder_decoder": True}, FRONT, wrong, {"kind": "speecht5"}),
+        ({**CONFIG, "num_hidden_layers": "3"}, FRONT, wrong, {"keys": "num_hidden_layers or encoder_layers"}),
+        (CONFIG, {}, wrong, {"keys": "sampling_rate"}),
+        ([], FRONT, codes.MODEL_FILE_NOT_JSON, {}),
+    ]
+    for config, front, code, values in cases:
+        with raises(code, where=".json", **values):
+            read_encoder(write(tmp_path, config, front))
 
 
 def test_what_is_not_there(tmp_path: Path) -> None:
-    for model, way in (("facebook/nothing", "hf download facebook/nothing "), ("/no/such", "check the path")):
-        with raises(codes.NO_MODEL_FOLDER) as caught:
+    for model in ("facebook/nothing", "/no/such"):
+        with raises(codes.NO_MODEL_FOLDER):
             read_encoder(model)
-        assert way in str(caught.value.remedy)
     with raises(codes.MODEL_FILE_MISSING, file="config.json"):
         read_encoder(str(tmp_path))
     folder = write(tmp_path)
     (tmp_path / "preprocessor_config.json").unlink()
     with raises(codes.MODEL_FILE_MISSING, file="preprocessor_config.json"):
         read_encoder(folder)
+    # What makes the input may stand beside a tokenizer.
+    (tmp_path / "processor_config.json").write_text(json.dumps({"feature_extractor": {**FRONT, "sampling_rate": 8000}}))
+    one = read_encoder(folder)
+    assert (one.sample_rate, one.files[1].name) == (8000, "processor_config.json")
+    (tmp_path / "processor_config.json").write_text("{}")
+    with raises(codes.MODEL_FILE_MISSING, file="preprocessor_config.json"):
+        read_encoder(folder)
     write(tmp_path)
     (tmp_path / "config.json").write_text("{")
     with raises(codes.MODEL_FILE_NOT_JSON):
-        read_encoder(folder)
-
-
-def test_what_makes_the_input_may_stand_beside_a_tokenizer(tmp_path: Path) -> None:
-    folder = write(tmp_path)
-    (tmp_path / "preprocessor_config.json").unlink()
-    (tmp_path / "processor_config.json").write_text(json.dumps({"feature_extractor": {**FRONT, "sampling_rate": 8000}}))
-    one = read_encoder(folder)
-    assert one.sample_rate == 8000
-    assert one.files[1].name == "processor_config.json"
-    (tmp_path / "processor_config.json").write_text("{}")
-    with raises(codes.MODEL_FILE_MISSING, file="preprocessor_config.json"):
         read_encoder(folder)
 
 
@@ -147,9 +105,8 @@ def test_pickled_weights_are_not_read(tmp_path: Path) -> None:
     with raises(codes.MODEL_FILE_MISSING, file="model.safetensors"):
         read_encoder(folder)
     (tmp_path / "pytorch_model.bin").write_bytes(b"")
-    with raises(families.UNUSABLE_MODEL, file="pytorch_model.bin") as caught:
+    with raises(families.UNUSABLE_MODEL, file="pytorch_model.bin"):
         read_encoder(folder)
-    assert "AutoModel.from_pretrained" in str(caught.value.remedy)
     write(tmp_path, CTC)
     (tmp_path / "model.safetensors").unlink()
     with raises(families.UNUSABLE_MODEL, auto="AutoModelForCTC"):  # AutoModel would lose the head
@@ -159,9 +116,8 @@ def test_pickled_weights_are_not_read(tmp_path: Path) -> None:
 def test_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write(tmp_path)
     monkeypatch.setattr(extractor, "find_spec", lambda name: None)
-    with raises(codes.SSL_NOT_INSTALLED, library="torch") as caught:
+    with raises(codes.SSL_NOT_INSTALLED, library="torch"):
         Ssl(model=folder, layer=1)
-    assert caught.value.remedy == "pip install 'swsdist[ssl]'"
     monkeypatch.setattr(extractor, "find_spec", lambda name: True)
     one = Ssl(model=folder, layers="all")
     assert one.tracks == tuple((f"layer{k}", 16) for k in range(4))
@@ -177,16 +133,15 @@ def test_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert one.needs[0].gpus == 0
 
 
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        ({}, "exactly one of layer, layers and head must be set; the layers are 0 to 3"),
-        ({"layer": 1, "layers": [2]}, "exactly one of layer, layers and head"),
+def test_options_that_do_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extractor, "find_spec", lambda name: True)
+    folder = write(tmp_path)
+    cases: list[tuple[dict[str, Any], str]] = [
+        *((given, "exactly one of layer, layers and head") for given in ({}, {"layer": 1, "layers": [2]})),
         ({"layer": 1, "head": "logits"}, "exactly one of layer, layers and head"),
         ({"layer": 1, "language": "ces"}, codes.LANGUAGE_WITHOUT_CHOICE.name),
         ({"head": "logits"}, codes.NO_CTC_HEAD.name),
-        ({"layer": 4}, "no layer 4; name layers from 0 to 3"),
-        ({"layers": [1, 4]}, "no layer 4"),
+        *((given, "no layer 4") for given in ({"layer": 4}, {"layers": [1, 4]})),
         ({"layers": [1, 1]}, codes.DUPLICATE_LAYER.name),
         ({"layer": 1, "weights": [1.0]}, "1 weights for no layers"),
         ({"layers": [1, 2], "weights": [1.0]}, "1 weights for 2 layers"),
@@ -194,16 +149,10 @@ def test_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ({"layer": 1, "short_seconds": 11}, codes.SHORT_TOO_LONG.name),
         ({"layer": 1, "weights": "no.json"}, codes.UNREADABLE_LAYER_WEIGHTS.name),
         ({"layer": 1, "dtype": "float64"}, "dtype"),
-    ],
-    ids=str,
-)
-def test_options_that_do_not_fit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], complaint: str
-) -> None:
-    monkeypatch.setattr(extractor, "find_spec", lambda name: True)
-    folder = write(tmp_path)
-    with pytest.raises((ConfigError, ValueError), match=re.escape(complaint)):
-        Ssl(model=folder, **options)
+    ]
+    for options, complaint in cases:
+        with pytest.raises((ConfigError, ValueError), match=complaint):
+            Ssl(model=folder, **options)
 
 
 def test_whisper_takes_no_more_than_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,34 +211,26 @@ def test_options_of_a_head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     # Layers are described as before there were heads and gains: they are not computed again.
     layer = Ssl(model=str(tmp_path), layer=1)
     assert (layer.kind, layer.columns, layer.ctc) == ("features", None, None)
-    assert set(layer.describe()) == set(Ssl.model_fields) - {
-        "head",
-        "language",
-        "gain",
-        "short_seconds",
-        "window_seconds",
-    }
+    later = {"head", "language", "gain", "short_seconds", "window_seconds"}
+    assert set(layer.describe()) == set(Ssl.model_fields) - later
     assert tmp_path / "vocab.json" not in layer.files()
 
 
-@pytest.mark.parametrize(
-    ("tokens", "added", "problem"),
-    [
-        ({**TOKENS, "x": 4}, None, "'x' is column 4"),
-        ({**TOKENS, "x": -1}, None, "'x' is column -1"),
-        ({**TOKENS, "x": "3"}, None, "'x' is column '3'"),
+def test_vocabularies_of_another_head(tmp_path: Path) -> None:
+    least = {"<pad>": 0, "|": 1}
+    cases: list[tuple[dict[str, object], object, str]] = [
+        *(({**TOKENS, "x": column}, None, f"'x' is column {column!r}") for column in (4, -1, "3")),
         ({**TOKENS, "x": 3}, None, "'tʃ' and 'x' are both column 3"),
-        ({"<pad>": 0, "|": 1, "a": 2}, None, "column 3 has no name"),
+        ({**least, "a": 2}, None, "column 3 has no name"),
         ({}, None, "column 0 has no name"),
-        ({"<pad>": 0, "|": 1, "": 2, "b": 3}, None, "column 2 has no name"),
-        ({"<pad>": 0, "|": 1, "a": 2}, {"a": 3}, "columns 2 and 3 are both 'a'"),
-        ({"<pad>": 0, "|": 1, "a": 2}, {"x": None}, "'x' is column None"),
-    ],
-    ids=str,
-)
-def test_vocabularies_of_another_head(tmp_path: Path, tokens: object, added: object, problem: str) -> None:
-    with raises(families.UNUSABLE_MODEL, where=str(tmp_path), columns=4, problem=problem):
-        read_head(write_head(tmp_path, tokens, added), None)
+        ({**least, "": 2, "b": 3}, None, "column 2 has no name"),
+        ({**least, "a": 2}, {"a": 3}, "columns 2 and 3 are both 'a'"),
+        ({**least, "a": 2}, {"x": None}, "'x' is column None"),
+    ]
+    for tokens, added, problem in cases:
+        (tmp_path / "added_tokens.json").unlink(missing_ok=True)
+        with raises(families.UNUSABLE_MODEL, where=str(tmp_path), columns=4, problem=problem):
+            read_head(write_head(tmp_path, tokens, added), None)
 
 
 def test_heads_that_are_not_there(tmp_path: Path) -> None:
@@ -328,10 +269,6 @@ def test_a_head_for_each_language(tmp_path: Path) -> None:
     # Without adapters the weights have one head, of the language whose columns it has.
     head = read_head(write_head(tmp_path, languages), "ces")
     assert (head.columns, head.adapted) == (("<pad>", "|", "a", "tʃ"), False)
-    many = {f"l{k:02}": TOKENS for k in range(30)}
-    with raises(families.UNKNOWN_NAME, count=30) as caught:
-        read_head(write_head(tmp_path, many), None)
-    assert str(caught.value.values["languages"]).endswith("l19, ...")
 
 
 def test_a_name_is_of_a_model_in_the_cache_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,34 +1,42 @@
-"""The feature store: what is written is read, memory is bounded, and damage is found."""
+"""The feature store: what is written is read, by track and from a cache, and damage is found."""
 
-from __future__ import annotations
-
-import gc
+import hashlib
 import json
-import tracemalloc
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import soundfile
 
+from swsdist.config import config_from_dict
+from swsdist.config.search import Search
 from swsdist.core.codes import families
 from swsdist.core.codes import storage as store_codes
-from swsdist.core.errors import AudioError, StoreError
-from swsdist.core.types import DOCUMENTS, FRAMES, STATISTICS
+from swsdist.core.errors import StoreError
+from swsdist.core.types import CANDIDATES, DOCUMENTS, FRAMES
 from swsdist.features.blocks import BLOCK_FRAMES
-from swsdist.features.interface import frame_count
+from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
+from swsdist.kernels.halves import single
+from swsdist.methods.dtw import shard
+from swsdist.methods.dtw.shard import offset_and_scale
+from swsdist.methods.method import tracks_read
 from swsdist.pipeline.operation.cleaning import clean
+from swsdist.stages.inputs.corpus_documents import stored
 from swsdist.store import manifest as manifests
 from swsdist.store import parquet, writing
-from swsdist.store.maintaining import check, compact
-from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, NewTrack, Shard, commit
-from swsdist.store.reading import Store
-from swsdist.store.writing import ShardWriter, rejection, shard_name, write_tracks
+from swsdist.store.maintaining import check, compact, refit
+from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, NewTrack, Shard, commit, load
+from swsdist.store.memory import Cache, Memory
+from swsdist.store.reading import Store, Tracks
+from swsdist.store.writing import ShardWriter, write_tracks
 from tests.support.coded import raises
 
 RATE = 1000
@@ -96,9 +104,6 @@ def same_frames(found: np.ndarray, samples: np.ndarray) -> bool:
     return found.dtype == np.float32 and np.array_equal(found, np.stack([samples, -samples], axis=1))
 
 
-# -- writing and reading ----------------------------------------------------------------------------------------------
-
-
 def test_what_is_written_is_read(store: Store, sounds: dict[str, np.ndarray]) -> None:
     assert store.documents()["doc_id"].to_pylist() == ["d0", "d1", "d2", "d3", "d4"]
     for name, samples in sounds.items():
@@ -107,89 +112,29 @@ def test_what_is_written_is_read(store: Store, sounds: dict[str, np.ndarray]) ->
     assert (row["frames"], row["rows"], row["duration"], row["speaker"]) == (400, 1, 0.4, None)
     assert np.allclose(row["mean"], [sounds["d3"].mean(), -sounds["d3"].mean()], atol=1e-9)
     assert np.allclose(row["variance"], sounds["d3"].astype(float).var(), rtol=1e-9)
-    assert store.manifest.counts == {
-        "documents": 5,
-        "frames": 1500,
-        "seconds": 1.5,
-        "heard_seconds": 15.0,
-        "speech_seconds": 15.0,  # of so low a rate all is taken for speech
-        "rejected": 0,
-        "cut_off": 0,
-        "fitted_to": 5.0,
-        "statistics_gone": 0,
-    }
+    # Of so low a rate all is taken for speech.
+    seconds = {"seconds": 1.5, "heard_seconds": 15.0, "speech_seconds": 15.0}
+    counts = {"documents": 5, "frames": 1500, "fitted_to": 5.0, "rejected": 0, "cut_off": 0, "statistics_gone": 0}
+    assert store.manifest.counts == {**counts, **seconds}
     assert list(check(store)) == []
+    assert store.documents().schema.equals(DOCUMENTS)
+    assert store.rejected().schema.equals(REJECTED_DOCUMENTS)
 
 
 def test_documents_of_a_shard_are_a_row_group_of_their_own(store: Store) -> None:
     """Else each task of a search would read the table of the whole collection."""
     with parquet.reader(store.folder, store.manifest.tracks[0].documents) as file:
         groups = [parquet.row_groups_with(file, "shard", shard.name) for shard in store.manifest.shards]
-    assert groups == [[k] for k in range(len(groups))]
-    assert len(groups) > 1
-
-
-def test_documents_of_one_shard(store: Store) -> None:
+    assert groups == [[0], [1]]
     first, second = (shard.name for shard in store.manifest.shards)
     assert store.documents(first)["doc_id"].to_pylist() == ["d0", "d1"]
     assert store.documents(second, ["doc_id"]).to_pydict()["doc_id"] == ["d2", "d3", "d4"]
     assert store.documents("shards/other.parquet").num_rows == 0
     assert {block.doc_id for block in store.blocks(second)} == {"d2", "d3", "d4"}
     assert {block.doc_id for block in store.blocks(second, {("d3", 1)})} == {"d3"}
-
-
-def test_channels_are_documents_of_their_own(tmp_path: Path) -> None:
-    path = tmp_path / "two.wav"
-    left, right = noise(1, 1), noise(2, 1)
-    soundfile.write(path, np.stack([left, right], axis=1), RATE, subtype="FLOAT")
-    store = make_store(tmp_path / "store", [[corpus_row("d", str(path)), corpus_row("d", str(path), channel=2)]])
-    assert same_frames(store.features("d"), left)
-    assert same_frames(store.features("d", 2), right)
-    assert list(check(store)) == []
-
-
-def test_statistics_of_speakers_and_collection(store: Store, sounds: dict[str, np.ndarray]) -> None:
-    found = store.statistics()
-    assert set(found) == {("collection", ""), ("speaker", "even")}
-    everything = np.concatenate(list(sounds.values())).astype(float)
-    even = np.concatenate([sounds["d0"], sounds["d2"], sounds["d4"]]).astype(float)
-    for scope, values in ((("collection", ""), everything), (("speaker", "even"), even)):
-        assert found[scope].frames == len(values)
-        assert np.allclose(found[scope].mean, [values.mean(), -values.mean()], atol=1e-9)
-        assert np.allclose(found[scope].variance, values.var(), rtol=1e-9)
-
-
-def test_statistics_are_frozen(store: Store) -> None:
-    """A state that follows keeps what is known, and adds new speakers only."""
-    before = store.statistics()
-    rows = [{**row, "speaker": row["speaker"] or "odd"} for row in store.documents().to_pylist()][1:]
-    state = store.manifest
-    frozen = parquet.read(store.folder, state.models["statistics.counter"])
-    table = pa.Table.from_pylist(rows, DOCUMENTS)
-    commit(store.folder, made(table, frozen), 0.01, state.shards, store.rejected())
-    after = Store(store.folder).statistics()
-    assert set(after) - set(before) == {("speaker", "odd")}
-    for scope, value in before.items():
-        assert after[scope].mean.tobytes() == value.mean.tobytes()
-    assert after["speaker", "odd"].frames == 200 + 400
-
-
-def test_a_reader_keeps_its_state(store: Store) -> None:
-    rows = store.documents().to_pylist()[:1]
-    state = store.manifest
-    table = pa.Table.from_pylist(rows, DOCUMENTS)
-    commit(store.folder, made(table), 0.01, state.shards[:1], store.rejected())
-    assert store.documents().num_rows == 5
-    assert Store(store.folder).documents().num_rows == 1
-    assert Store(store.folder, state).documents().num_rows == 5
-
-
-def test_the_same_documents_give_the_same_bytes(tmp_path: Path, store: Store) -> None:
-    rows = [corpus_row(f"d{k}", str(tmp_path / f"d{k}.wav"), "even" if k % 2 == 0 else None) for k in range(5)]
-    other = make_store(tmp_path / "other", [rows[:2], rows[2:]])
-    assert other.manifest == store.manifest
-    for name in store.folder.listing():
-        assert other.folder.read_bytes(name) == store.folder.read_bytes(name)
+    again = manifests.require(store.folder)
+    assert again == store.manifest
+    assert again.shard(second) == again.shards[1]
 
 
 def test_rows_and_row_groups_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,27 +148,11 @@ def test_rows_and_row_groups_are_bounded(tmp_path: Path, monkeypatch: pytest.Mon
     for k in range(file.num_row_groups):
         features = file.read_row_group(k, columns=["features"])["features"]
         assert sum(len(blob) for blob in features.to_pylist()) < 40_000 + BLOCK_FRAMES * 8
-    assert store.documents(columns=["rows", "frames"]).to_pydict() == {
-        "rows": [3, 1, 2, 1],
-        "frames": [10_000, 100, 5_000, 200],
-    }
+    counts = {"rows": [3, 1, 2, 1], "frames": [10_000, 100, 5_000, 200]}
+    assert store.documents(columns=["rows", "frames"]).to_pydict() == counts
     assert [block.first_frame for block in store.blocks(store.manifest.shards[0].name, {("d0", 1)})] == [0, 4096, 8192]
     assert same_frames(store.features("d0"), noise(0, 100))
     assert list(check(store)) == []
-
-
-def test_a_plain_reader_needs_only_pyarrow(store: Store, sounds: dict[str, np.ndarray]) -> None:
-    """As docs/ tells it: manifest, documents table, rows of the shard, bytes."""
-    root = Path(store.folder.root)
-    manifest = json.loads((root / "manifest.json").read_text())
-    documents = pq.read_table(root / manifest["tracks"][0]["documents"]).to_pylist()
-    row = next(row for row in documents if row["doc_id"] == "d3")
-    frames = [r for r in pq.read_table(root / row["shard"]).to_pylist() if (r["doc_id"], r["channel"]) == ("d3", 1)]
-    blob = b"".join(r["features"] for r in frames)
-    assert same_frames(np.frombuffer(blob, "<f4").reshape(-1, manifest["tracks"][0]["dimension"]), sounds["d3"])
-
-
-# -- documents that cannot be used ------------------------------------------------------------------------------------
 
 
 def test_a_document_that_is_rejected_midway(tmp_path: Path) -> None:
@@ -244,10 +173,8 @@ def test_a_document_that_is_rejected_midway(tmp_path: Path) -> None:
     assert same_frames(store.features("good"), noise(1, 50))
     assert same_frames(store.features("last"), noise(2, 1))
     refused = store.rejected().to_pylist()
-    assert [(row["id"], row["part"], row["reason"]) for row in refused] == [
-        ("bad", 1, "not-finite"),
-        ("gone", 1, "missing-recording"),
-    ]
+    reasons = [(row["id"], row["part"], row["reason"]) for row in refused]
+    assert reasons == [("bad", 1, "not-finite"), ("gone", 1, "missing-recording")]
     assert "66.000 s" in refused[0]["message"]
     assert refused[0]["identity"] == "1:2"
     assert store.manifest.counts["rejected"] == 2
@@ -256,63 +183,20 @@ def test_a_document_that_is_rejected_midway(tmp_path: Path) -> None:
         store.features("bad")
 
 
-def test_rejection_tells_reason_and_remedy() -> None:
-    row = rejection(corpus_row("d", "d.wav"), AudioError("no", code="too-short", remedy="record more"))
-    assert (row["reason"], row["message"], row["remedy"]) == ("too-short", "no", "record more")
-    row = rejection(corpus_row("d", "d.wav"), StoreError("no"))
-    assert (row["reason"], row["remedy"]) == ("unreadable", None)
-
-
-def test_frames_are_counted_as_the_extractor_counts(store: Store, sounds: dict[str, np.ndarray]) -> None:
-    frames = store.documents(columns=["frames"])["frames"].to_pylist()
-    assert frames == [frame_count(Counter(), len(samples)) for samples in sounds.values()]
-
-
-# -- the manifest -----------------------------------------------------------------------------------------------------
-
-
-def test_no_store(tmp_path: Path) -> None:
-    assert manifests.load(Folder(str(tmp_path))) is None
-    with raises(store_codes.NO_STORE) as caught:
-        Store(Folder(str(tmp_path)))
-    assert "swsdist index" in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        b"",
-        b"{",
-        b"\xff\xfe",
-        b"[]",
-        b"null",
-        b"{}",
-        b'{"schema": "swsdist-store/7"}',
-        b'{"schema": "swsdist-store/7", "shards": 3}',
-    ],
-)
-def test_a_damaged_manifest(tmp_path: Path, text: bytes) -> None:
-    (tmp_path / "manifest.json").write_bytes(text)
-    with raises(families.DAMAGED_FILE) as caught:
-        manifests.load(Folder(str(tmp_path)))
-    assert str(tmp_path / "manifest.json") in str(caught.value)
-
-
-def test_a_manifest_of_another_version(store: Store) -> None:
+def test_a_damaged_manifest(tmp_path: Path, store: Store) -> None:
+    seven = b'{"schema": "swsdist-store/7"'
+    for text in (b"", b"{", b"\xff\xfe", b"[]", b"null", b"{}", seven + b"}", seven + b', "shards": 3}'):
+        (tmp_path / "manifest.json").write_bytes(text)
+        with raises(families.DAMAGED_FILE, where=str(tmp_path / "manifest.json")):
+            manifests.load(Folder(str(tmp_path)))
     values = json.loads(store.folder.read_bytes("manifest.json"))
     store.folder.write_bytes("manifest.json", json.dumps({**values, "schema": "swsdist-store/2"}).encode())
     with raises(families.MISMATCH, schema="swsdist-store/2", known="swsdist-store/7"):
         Store(store.folder)
-
-
-def test_the_manifest_comes_back(store: Store) -> None:
-    again = manifests.require(store.folder)
-    assert isinstance(again, Manifest)
-    assert again == store.manifest
-    assert again.shard(again.shards[1].name) == again.shards[1]
-
-
-# -- damage -----------------------------------------------------------------------------------------------------------
+    empty = Folder(str(tmp_path / "empty"))
+    assert manifests.load(empty) is None
+    with raises(store_codes.NO_STORE):
+        Store(empty)
 
 
 def flip(path: Path, place: int) -> None:
@@ -321,60 +205,33 @@ def flip(path: Path, place: int) -> None:
     path.write_bytes(bytes(data))
 
 
-def damaged(store: Store, how: Callable[[Path], Any], which: str | None = None) -> list[str]:
-    """What check says of a store after something happened to a file of it (its second shard)."""
-    path = Path(store.folder.path(which or store.manifest.shards[1].name))
-    how(path)
-    found = list(check(Store(store.folder)))
-    assert all(problem.startswith(f"{path}: ") for problem in found), found
-    return found
-
-
-def test_check_finds_a_flipped_bit(store: Store) -> None:
-    found = damaged(store, lambda path: flip(path, 200))
-    assert any("SHA-256 differs" in problem for problem in found)
-
-
-def test_check_finds_flips_anywhere(store: Store) -> None:
-    path = Path(store.folder.path(store.manifest.shards[1].name))
+def damaged(store: Store, name: str, change: Callable[[Path], Any]) -> str:
+    """What check says of a store after something happened to a file of it; it is whole again afterwards."""
+    path = Path(store.folder.path(name))
     whole = path.read_bytes()
-    for place in range(0, len(whole), len(whole) // 40):
-        flip(path, place)
-        assert any("SHA-256 differs" in problem for problem in check(store)), place
-        path.write_bytes(whole)
+    change(path)
+    found = list(check(Store(store.folder)))
+    path.write_bytes(whole)
+    assert all(problem.startswith(f"{path}: ") for problem in found), found
+    return "\n".join(found)
+
+
+def test_check_finds_damage_anywhere(store: Store) -> None:
+    state = store.manifest
+    first, second = (shard.name for shard in state.shards)
+    size = state.shards[1].files["counter"].size
+    for place in range(0, size, size // 40):
+        assert "SHA-256 differs" in damaged(store, second, lambda path, place=place: flip(path, place)), place
+    found = damaged(store, second, lambda path: path.write_bytes(path.read_bytes()[:-100]))
+    assert "the manifest tells" in found
+    assert "the file is damaged" in found
+    assert "the file is damaged" in damaged(store, second, lambda path: path.write_text("not Parquet"))
+    for name in (second, state.tracks[0].documents, state.models["statistics.counter"], state.rejected):
+        assert damaged(store, name, Path.unlink) == f"{store.folder.path(name)}: the file is missing"
     assert list(check(store)) == []
-
-
-def test_check_finds_a_truncated_shard(store: Store) -> None:
-    found = damaged(store, lambda path: path.write_bytes(path.read_bytes()[:-100]))
-    assert any("the manifest tells" in problem for problem in found)
-    assert any("the file is damaged" in problem for problem in found)
-
-
-def test_check_finds_a_dropped_shard(store: Store) -> None:
-    assert damaged(store, Path.unlink) == [f"{store.folder.path(store.manifest.shards[1].name)}: the file is missing"]
-
-
-def test_check_finds_what_is_no_shard(store: Store) -> None:
-    found = damaged(store, lambda path: path.write_text("not Parquet"))
-    assert any("the file is damaged" in problem for problem in found)
-
-
-def test_check_goes_on_after_damage(store: Store) -> None:
-    for shard in store.manifest.shards:
-        Path(store.folder.path(shard.name)).unlink()
-    assert len(list(check(store))) == 2
-
-
-@pytest.mark.parametrize("table", ["documents", "statistics", "rejected"])
-def test_check_finds_damaged_tables(store: Store, table: str) -> None:
-    found = store.manifest
-    name = {
-        "documents": found.tracks[0].documents,
-        "statistics": found.models["statistics.counter"],
-        "rejected": found.rejected,
-    }[table]
-    assert damaged(store, Path.unlink, name) == [f"{store.folder.path(name)}: the file is missing"]
+    for name in (first, second):
+        Path(store.folder.path(name)).unlink()
+    assert len(list(check(store))) == 2, "it goes on after damage"
 
 
 def test_no_page_is_read_that_is_not_what_was_written(store: Store) -> None:
@@ -410,41 +267,29 @@ def rewritten(store: Store, change: Callable[[list[dict[str, Any]]], list[dict[s
     return [problem.split(": ", 1)[1] for problem in check(Store(store.folder))]
 
 
-def test_check_finds_a_missing_document(store: Store) -> None:
-    found = rewritten(store, lambda rows: [row for row in rows if row["doc_id"] != "d3"])
-    assert found == ["document ('d3', 1): 400 frames are missing"]
-
-
-def test_check_finds_a_gap(store: Store) -> None:
-    found = rewritten(
-        store, lambda rows: [{**row, "first_frame": row["first_frame"] + (row["doc_id"] == "d3")} for row in rows]
-    )
-    assert found == ["document ('d3', 1): frame 0 is missing"]
-
-
-def test_check_finds_rows_apart(store: Store) -> None:
+def test_check_finds_rows_that_are_missing_apart_or_wrong(store: Store) -> None:
     def split(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        half = len(rows[0]["features"]) // 2
-        frames = rows[0]["frames"] // 2
-        first = {**rows[0], "features": rows[0]["features"][:half], "frames": frames}
-        rest = {
-            **rows[0],
-            "features": rows[0]["features"][half:],
-            "frames": rows[0]["frames"] - frames,
-            "first_frame": frames,
-        }
-        return [first, rows[1], rest, *rows[2:]]
+        row, half, frames = rows[0], len(rows[0]["features"]) // 2, rows[0]["frames"] // 2
+        rest = {"features": row["features"][half:], "frames": row["frames"] - frames, "first_frame": frames}
+        return [{**row, "features": row["features"][:half], "frames": frames}, rows[1], {**row, **rest}, *rows[2:]]
 
-    found = rewritten(store, split)
-    assert "document ('d2', 1): its rows do not stand together" in found
-
-
-def test_check_finds_nan(store: Store) -> None:
-    def spoil(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        nan = np.full(2, np.nan, "<f4").tobytes()
-        return [{**rows[0], "features": nan + rows[0]["features"][8:]}, *rows[1:]]
-
-    assert rewritten(store, spoil) == ["document ('d2', 1): a feature is not finite"]
+    nan = np.full(2, np.nan, "<f4").tobytes()
+    path = Path(store.folder.path(store.manifest.shards[1].name))
+    whole = path.read_bytes()
+    for change, told in (
+        (lambda rows: [row for row in rows if row["doc_id"] != "d3"], "document ('d3', 1): 400 frames are missing"),
+        (
+            lambda rows: [{**row, "first_frame": row["first_frame"] + (row["doc_id"] == "d3")} for row in rows],
+            "document ('d3', 1): frame 0 is missing",
+        ),
+        (split, "document ('d2', 1): its rows do not stand together"),
+        (
+            lambda rows: [{**rows[0], "features": nan + rows[0]["features"][8:]}, *rows[1:]],
+            "document ('d2', 1): a feature is not finite",
+        ),
+    ):
+        assert told in rewritten(store, change)
+        path.write_bytes(whole)
 
 
 def test_check_finds_documents_in_no_shard(store: Store) -> None:
@@ -455,9 +300,6 @@ def test_check_finds_documents_in_no_shard(store: Store) -> None:
     problems = list(check(Store(store.folder)))
     assert any("5 documents, the manifest tells 4" in problem for problem in problems)
     assert any(f"it places documents in {gone}" in problem for problem in problems)
-
-
-# -- compact ----------------------------------------------------------------------------------------------------------
 
 
 def removed(store: Store, keep: set[str]) -> Store:
@@ -479,73 +321,19 @@ def test_compact_keeps_what_lives(store: Store, sounds: dict[str, np.ndarray], h
     after = Store(store.folder)
     assert (done.shards_before, done.shards) == (2, shards) == (2, len(after.manifest.shards))
     assert done.bytes < done.bytes_before or shards > 2
-    for name in ("d0", "d2", "d3", "d4"):
-        assert same_frames(after.features(name), sounds[name])
+    assert all(same_frames(after.features(name), sounds[name]) for name in ("d0", "d2", "d3", "d4"))
     assert parquet.read(store.folder, after.manifest.models["statistics.counter"]).equals(statistics)
     assert list(check(after)) == []
     assert old < set(store.folder.listing()), "for whoever reads them"
     clean(store.folder, 0.0, dry=False)
     assert not old & set(store.folder.listing())
-    left = [name for name in store.folder.listing() if name.startswith(("documents-", "models/", "rejected-"))]
-    assert len(left) == 4
+    files = {name: store.folder.read_bytes(name) for name in store.folder.listing()}
+    assert len([name for name in files if name.startswith(("documents-", "models/", "rejected-"))]) == 4
+    compact(store.folder, hours)
+    assert {name: store.folder.read_bytes(name) for name in store.folder.listing()} == files
 
 
-@pytest.mark.slow
-def test_compact_holds_few_bytes_of_a_document(tmp_path: Path) -> None:
-    """Of those of one shard rows, of all columns."""
-    path = write_wav(tmp_path / "x.wav", noise(1, 1))
-
-    def peak(count: int) -> int:
-        rows = [corpus_row(f"d{k:05d}", path) for k in range(count)]
-        store = make_store(tmp_path / str(count), [rows[k : k + 100] for k in range(0, count, 100)])
-        compact(store.folder, 5 / 3600)
-        gc.collect()
-        tracemalloc.start()
-        try:
-            compact(store.folder, 10 / 3600)
-            return tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
-
-    assert (peak(1200) - peak(200)) / 1000 < 1500
-
-
-def test_compact_again_changes_nothing(store: Store) -> None:
-    compact(store.folder, 1.0)
-    before = {name: store.folder.read_bytes(name) for name in store.folder.listing()}
-    compact(store.folder, 1.0)
-    assert {name: store.folder.read_bytes(name) for name in store.folder.listing()} == before
-
-
-def test_documents_stand_in_the_order_of_rows(tmp_path: Path) -> None:
-    rows = [corpus_row(name, write_wav(tmp_path / f"{name}.wav", noise(k, 1))) for k, name in enumerate("zyxabc")]
-    store = make_store(tmp_path / "store", [rows[:3], rows[3:]])
-    for _ in range(2):
-        in_table = [(row["shard"], row["doc_id"]) for row in store.documents().to_pylist()]
-        in_shards = [
-            (shard.name, block.doc_id) for shard in store.manifest.shards for block in store.blocks(shard.name)
-        ]
-        assert in_table == in_shards
-        compact(store.folder, 1.0)
-        store = Store(store.folder)
-
-
-# -- the writer -------------------------------------------------------------------------------------------------------
-
-
-def test_a_writer_that_fails_publishes_nothing(tmp_path: Path) -> None:
-    class Fails(Counter):
-        def extract(self, samples: np.ndarray) -> np.ndarray:
-            raise RuntimeError("a bug of an extractor")
-
-    folder = Folder(str(tmp_path / "store"))
-    row = corpus_row("d", write_wav(tmp_path / "d.wav", noise(0, 1)))
-    with pytest.raises(RuntimeError, match="a bug"):
-        write_tracks(folder, "0" * 32, [row], Fails())
-    assert folder.listing() == {}
-
-
-def test_frames_are_little_endian(tmp_path: Path) -> None:
+def test_frames_are_little_endian_and_bear_no_statistics(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     with parquet.writer(path, FRAMES) as file:
         shard = ShardWriter(file)
@@ -555,22 +343,350 @@ def test_frames_are_little_endian(tmp_path: Path) -> None:
         shard.flush()  # nothing is left
     table = pq.read_table(path)
     assert b"".join(table["features"].to_pylist()) == np.array([1, 2, 3, 4, 5, 6], "<f4").tobytes()
-    assert pq.ParquetFile(path).num_row_groups == 1
-
-
-def test_feature_columns_bear_no_statistics(store: Store) -> None:
-    group = pq.ParquetFile(store.folder.path(store.manifest.shards[0].name)).metadata.row_group(0)
+    (group,) = (pq.ParquetFile(path).metadata.row_group(k) for k in range(pq.ParquetFile(path).num_row_groups))
     column = next(group.column(k) for k in range(group.num_columns) if group.column(k).path_in_schema == "features")
-    assert column.compression == "UNCOMPRESSED"
-    assert not column.is_stats_set
+    assert (column.compression, column.is_stats_set) == ("UNCOMPRESSED", False)
     assert "DICTIONARY" not in "".join(column.encodings)
 
 
-def test_names_of_shards() -> None:
-    assert shard_name("ab") == "shards/part-ab.parquet"
+class Remote:
+    """Stands for a folder on S3; counts what is read."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.opened: list[str] = []
+
+    def local(self, name: str = "") -> None:
+        """It is none."""
+
+    def path(self, name: str = "") -> str:
+        return f"s3://bucket/{name}"
+
+    def open(self, name: str) -> BytesIO:
+        self.opened.append(name)
+        return BytesIO(self.files[name])
+
+    def put(self, name: str, data: bytes) -> tuple[str, int, str]:
+        """A file, as a manifest has it."""
+        self.files[name] = data
+        return name, len(data), hashlib.sha256(data).hexdigest()
 
 
-def test_statistics_table_has_its_schema(store: Store) -> None:
-    assert parquet.read(store.folder, store.manifest.models["statistics.counter"]).schema.equals(STATISTICS)
-    assert store.documents().schema.equals(DOCUMENTS)
-    assert store.rejected().schema.equals(REJECTED_DOCUMENTS)
+def _read(place: tuple[Folder, str]) -> bytes:
+    return place[0].read_bytes(place[1])
+
+
+def test_a_file_is_fetched_once_and_the_oldest_goes(tmp_path: Path) -> None:
+    remote: Any = Remote()
+    files = [remote.put(name, name.encode() * 40) for name in ("a", "b", "c")]
+    cache = Cache(str(tmp_path / "cache"), 100)
+    for k, file in enumerate(files[:2]):
+        assert _read(cache.at(remote, *file)) == remote.files[file[0]]
+        os.utime(tmp_path / f"cache-{os.getuid()}/{file[2]}.cached", (k + 1, k + 1))
+    assert _read(cache.at(remote, *files[0])) == b"a" * 40
+    assert remote.opened == ["a", "b"]
+    # a was used after b: for c there is room when b goes.
+    assert _read(cache.at(remote, *files[2])) == b"c" * 40
+    assert {path.name for path in (tmp_path / f"cache-{os.getuid()}").iterdir()} == {
+        f"{files[k][2]}.cached" for k in (0, 2)
+    }
+    other = Cache(str(tmp_path / "cache"), 100)  # another process
+    assert _read(other.at(remote, *files[0])) == b"a" * 40
+    assert remote.opened == ["a", "b", "c"]
+
+
+def test_what_is_damaged_is_fetched_again_and_what_is_not_as_the_manifest_says_is_an_error(tmp_path: Path) -> None:
+    remote: Any = Remote()
+    file = remote.put("a", b"x" * 10)
+    Cache(str(tmp_path / "c"), 100).at(remote, *file)
+    (tmp_path / f"c-{os.getuid()}/{file[2]}.cached").write_bytes(b"y" * 10)
+    assert _read(Cache(str(tmp_path / "c"), 100).at(remote, *file)) == b"x" * 10
+    assert remote.opened == ["a", "a"]
+    remote.files["a"] = b"z" * 10
+    with pytest.raises(StoreError, match=r"not what the store's manifest says"):
+        Cache(str(tmp_path / "d"), 100).at(remote, *file)
+    assert list((tmp_path / f"d-{os.getuid()}").iterdir()) == []
+
+
+def test_what_is_local_or_too_large_stays_where_it_is(tmp_path: Path) -> None:
+    remote: Any = Remote()
+    file = remote.put("a", b"x" * 10)
+    assert Cache(str(tmp_path / "cache"), 9).at(remote, *file) == (remote, "a")
+    local = Folder(str(tmp_path))
+    assert Cache(str(tmp_path / "cache"), 99).at(local, *file) == (local, "a")
+    (tmp_path / f"file-{os.getuid()}").write_text("")
+    assert Cache(str(tmp_path / "file"), 99).at(remote, *file) == (remote, "a"), "there is no such folder"
+    assert not (tmp_path / f"cache-{os.getuid()}").exists()
+
+
+def test_a_folder_that_others_may_write_to_is_not_used(tmp_path: Path) -> None:
+    remote: Any = Remote()
+    file = remote.put("a", b"x" * 10)
+    mine = tmp_path / f"c-{os.getuid()}"
+    mine.mkdir()
+    mine.chmod(0o777)
+    assert Cache(str(tmp_path / "c"), 99).at(remote, *file) == (remote, "a")
+    mine.rmdir()
+    (tmp_path / "elsewhere").mkdir()
+    mine.symlink_to(tmp_path / "elsewhere")
+    assert Cache(str(tmp_path / "c"), 99).at(remote, *file) == (remote, "a")
+    mine.unlink()
+    assert Cache(str(tmp_path / "c"), 99).at(remote, *file) != (remote, "a")
+
+
+def test_what_a_killed_process_fetched_in_part_counts_and_goes(tmp_path: Path) -> None:
+    remote: Any = Remote()
+    first, second = (remote.put(name, name.encode() * 40) for name in ("a", "b"))
+    cache = Cache(str(tmp_path / "c"), 100)
+    cache.at(remote, *first)
+    place = tmp_path / f"c-{os.getuid()}"
+    (place / "old.part").write_bytes(b"z" * 50)
+    os.utime(place / "old.part", (1, 1))
+    (place / "now.part").write_bytes(b"z" * 30)  # another process fetches it
+    cache.at(remote, *second)
+    assert {path.name for path in place.iterdir()} == {"now.part", f"{second[2]}.cached"}
+
+
+def test_what_a_process_writes_is_kept_and_told_the_least_recently_used_first(tmp_path: Path) -> None:
+    remote: Any = Remote()
+    cache = Cache(str(tmp_path / "c"), 100)
+    files = {name: (name.encode() * 40, hashlib.sha256(name.encode() * 40).hexdigest()) for name in ("a", "b", "c")}
+    for k, (name, (data, digest)) in enumerate(files.items()):
+        written = tmp_path / name
+        written.write_bytes(data)
+        cache.keep(remote, written, len(data), digest)
+        written.unlink()  # it was published
+        os.utime(tmp_path / f"c-{os.getuid()}/{digest}.cached", (k + 1, k + 1))
+    assert cache.files() == [(files[name][1], 40) for name in ("b", "c")], "a went: there was no room"
+    assert _read(cache.at(remote, "c", 40, files["c"][1])) == files["c"][0]
+    assert remote.opened == []
+    again = tmp_path / "c"
+    again.write_bytes(files["c"][0])
+    cache.keep(remote, again, 40, files["c"][1])
+    assert len(cache.files()) == 2, "nothing goes for what is there"
+    local = tmp_path / "d"
+    local.write_bytes(b"d")
+    cache.keep(Folder(str(tmp_path)), local, 1, hashlib.sha256(b"d").hexdigest())
+    assert len(cache.files()) == 2, "what is written here need not be kept twice"
+
+
+def test_a_variable_of_the_node_names_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NODE_DISK", str(tmp_path))
+    assert Cache("$NODE_DISK/c", 1).root == tmp_path / f"c-{os.getuid()}"
+    for change in (lambda: monkeypatch.setenv("NODE_DISK", ""), lambda: monkeypatch.delenv("NODE_DISK")):
+        change()
+        with raises(families.UNSET_VARIABLE, root="$NODE_DISK/c", variable="NODE_DISK"):
+            Cache("$NODE_DISK/c", 1)
+
+
+class Layers:
+    """Two tracks in one pass: the sample, and its double and its negative."""
+
+    name, version, sample_rate, frame_length, hop, context, dimension = "layers", 1, RATE, 1, 1, 0, 3
+    tracks = (("low", 1), ("high", 2))
+
+    def extract(self, samples: np.ndarray) -> np.ndarray:
+        return np.stack([samples, 2 * samples, -samples], axis=1)
+
+    def describe(self) -> dict[str, Any]:
+        return {}
+
+
+class Longer(Layers):
+    """A track of frames of two samples, one fewer a document."""
+
+    name, frame_length, dimension = "sums", 2, 1
+    tracks = (("sums", 1),)
+
+    def extract(self, samples: np.ndarray) -> np.ndarray:
+        return (samples[1:] + samples[:-1])[:, None]
+
+
+TENTHS = {"a": 1.0, "b": 50.0, "c": 2.0}
+
+
+@pytest.fixture
+def heard(tmp_path: Path) -> dict[str, np.ndarray]:
+    found = {}
+    for k, (name, tenths) in enumerate(TENTHS.items()):
+        found[name] = np.random.default_rng(k).normal(scale=0.1, size=round(tenths * RATE / 10)).astype(np.float32)
+        soundfile.write(tmp_path / f"{name}.wav", found[name], RATE, subtype="FLOAT")
+    return found
+
+
+def row(root: Path, name: str) -> dict[str, Any]:
+    return {"doc_id": name, "channel": 1, "path": str(root / f"{name}.wav"), "speaker": name, "identity": "1:2"}
+
+
+@pytest.fixture
+def tracked(tmp_path: Path, heard: dict[str, np.ndarray]) -> Store:
+    """Documents a and b in one shard, c in another; three tracks of two recipes."""
+    folder = Folder(str(tmp_path / "store"))
+    shards, tables, rejected = [], {"low": [], "high": [], "sums": []}, []
+    for k, names in enumerate(["ab", "c"]):
+        rows = [row(tmp_path, name) for name in names]
+        low, high = write_tracks(folder, f"{k:032x}", rows, Layers())
+        (sums,) = write_tracks(folder, f"{k + 10:032x}", rows, Longer(), partition=low.outputs[0].name)
+        made = {"low": low, "high": high, "sums": sums}
+        files = {name: File(*one.outputs[0]) for name, one in made.items()}
+        shards.append(Shard(low.outputs[0].name, files, len(names), sum(low.documents["frames"].to_pylist())))
+        for name, one in made.items():
+            tables[name].append(one.documents)
+        rejected.append(low.rejected)
+    tracks = [made_of("low", tables["low"], 1), made_of("high", tables["high"], 2), made_of("sums", tables["sums"], 1)]
+    commit(folder, tracks, 0.01, shards, rejected[0])
+    return Store(folder)
+
+
+def made_of(name: str, tables: list[Any], dimension: int) -> NewTrack:
+    return NewTrack(name, {"name": name}, dimension, pa.concat_tables(tables))
+
+
+def test_each_track_is_read_by_its_name(tracked: Store, heard: dict[str, np.ndarray]) -> None:
+    for name, samples in heard.items():
+        assert np.array_equal(tracked.features(name), samples[:, None])
+        assert np.array_equal(tracked.features(name, track="high"), np.stack([2 * samples, -samples], axis=1))
+        assert np.array_equal(tracked.features(name, track="sums"), (samples[1:] + samples[:-1])[:, None])
+    assert tracked.documents(track="sums")["frames"].to_pylist() == [99, 4999, 199]
+    assert np.allclose(tracked.documents(track="high").to_pylist()[0]["mean"][0], 2 * heard["a"].mean())
+    assert tracked.statistics("high")["speaker", "c"].mean.shape == (2,)
+    with raises(store_codes.NO_SUCH_STORE_TRACK, track="none") as caught:
+        tracked.features("a", track="none")
+    assert "low, high, sums" in str(caught.value)
+    assert list(check(tracked)) == []
+    assert load(tracked.folder) == tracked.manifest
+    assert isinstance(tracked.manifest, Manifest)
+
+
+@pytest.fixture(params=[1, 2])
+def threads(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = numba.get_num_threads()
+    numba.set_num_threads(min(request.param, numba.config.NUMBA_NUM_THREADS))
+    yield
+    numba.set_num_threads(before)
+
+
+@pytest.mark.parametrize("by", ["document", "speaker", "collection"])
+@pytest.mark.parametrize("memory", [0, 1 << 30])
+@pytest.mark.usefixtures("threads")
+def test_documents_are_prepared_as_each_alone(
+    tracked: Store, monkeypatch: pytest.MonkeyPatch, by: str, memory: int
+) -> None:
+    monkeypatch.setattr(shard, "_TOGETHER_BYTES", 70_000)
+    search, tracks = Search.model_validate({"documents_by": by}), Tracks(tracked)
+    shards = [one.name for one in tracked.manifest.shards]
+    rows, frozen = tracks.documents().to_pylist(), tracks.statistics()
+    documents = shard.Documents(tracked.with_memory(Memory(memory) if memory else None), shards, search)
+    for _ in range(2):
+        indices = []
+        for index, blocks in documents.stream():
+            indices.append(index)
+            row = rows[index]
+            own = Statistics.from_variance(row["frames"], row["mean"], row["variance"])
+            named = frozen["collection", ""] if by == "collection" else frozen["speaker", row["speaker"]]
+            features = np.concatenate([block.features for block in tracks.blocks(row["shard"], {(row["doc_id"], 1)})])
+            scaling = offset_and_scale(search, own if by == "document" else named)
+            expected = documents.distance.prepare(features, *scaling, "document").frames
+            assert np.concatenate(list(blocks)).tobytes() == expected.tobytes()
+        assert indices == [0, 1, 2]
+
+
+def test_they_are_compacted_and_refitted_together(tracked: Store, heard: dict[str, np.ndarray]) -> None:
+    pinned = tracked.manifest.models
+    compact(tracked.folder, 1.0)
+    after = Store(tracked.folder)
+    assert len(after.manifest.shards) == 1
+    assert after.manifest.models == pinned
+    for name, samples in heard.items():
+        assert np.array_equal(after.features(name, track="high"), np.stack([2 * samples, -samples], axis=1))
+    assert list(check(after)) == []
+    refit(after.folder)
+    assert Store(tracked.folder).manifest.models == pinned
+    # A search reads the tracks of its streams in the store's order: it keeps its identity, however these are sorted.
+    for names, read in ((("sums", "high", "low"), list(Tracks(after).places)), (("high", "low"), ["low", "high"])):
+        search = Search.model_validate({"streams": [{"track": name} for name in names]})
+        assert list(tracks_read(after, search).places) == read
+    lost = after.manifest.shards[0].files["high"].name
+    tracked.folder.remove(lost)
+    assert [lost in problem for problem in check(Store(tracked.folder))] == [True]
+
+
+def slotful(slot: int, rows: int) -> pa.Table:
+    """So many candidates of one slot; `last` tells them apart."""
+    numbers, ones = np.arange(rows), np.ones(rows, np.int64)
+    columns = {"slot": slot * ones, "query_id": [f"q{slot}"] * rows, "example": ones, "doc_id": ["d"] * rows}
+    columns |= {"channel": ones, "first": numbers, "last": numbers, "cost": numbers % 97, "scale": ones}
+    return pa.Table.from_pydict(columns).cast(CANDIDATES)
+
+
+def test_a_table_that_is_too_large_for_a_row_group_is_cut_and_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet, "LARGEST_ROW_GROUP", 7)
+    folder = Folder(str(tmp_path))
+    parquet.publish(folder, "c.parquet", [slotful(0, 20), slotful(1, 7), slotful(3, 1)], CANDIDATES)
+    with parquet.reader(folder, "c.parquet") as file:
+        assert file.num_row_groups == 3 + 1 + 1
+        assert [parquet.row_groups_with(file, "slot", slot) for slot in range(4)] == [[0, 1, 2], [3], [], [4]]
+        assert parquet.row_groups_with(file, "slot", 1, 2) == [3]
+        assert parquet.row_groups_with(file, "slot", 1, 3) == [3, 4]
+    assert [parquet.in_slots(folder, "c.parquet", range(k, k + 1)).num_rows for k in range(4)] == [20, 7, 0, 1]
+    assert parquet.in_slots(folder, "c.parquet", range(1, 4)).num_rows == 8
+
+
+def test_row_groups_that_hold_a_value(tmp_path: Path) -> None:
+    """Whatever the order of values, as codes or not; a file that is written anew is read anew."""
+    schema = pa.schema([pa.field("shard", pa.string(), False), pa.field("k", pa.int64(), False)])
+    folder = Folder(str(tmp_path))
+
+    def write(names: list[list[str]]) -> None:
+        tables = [pa.table({"shard": some, "k": range(len(some))}, schema=schema) for some in names]
+        parquet.publish(folder, "t.parquet", tables, schema)
+
+    write([["c", "a"], ["b"], ["a", "d"]])
+    for _ in range(2):
+        found = parquet.read_where(folder, "t.parquet", "shard", "a")
+        assert found["shard"].to_pylist() == ["c", "a", "a", "d"]
+        assert found.schema.equals(schema)
+        assert parquet.read_where(folder, "t.parquet", "shard", "b", ["k"])["k"].to_pylist() == [0]
+        assert parquet.read_where(folder, "t.parquet", "shard", "no").num_rows == 0
+        coded = parquet.read_where(folder, "t.parquet", "shard", "d", codes=["shard"])["shard"]
+        assert (coded.to_pylist(), pa.types.is_dictionary(coded.type)) == (["a", "d"], True)
+    write([["no"], ["a"]])
+    assert parquet.read_where(folder, "t.parquet", "shard", "no")["shard"].to_pylist() == ["no"]
+    write([])
+    assert parquet.read_where(folder, "t.parquet", "shard", "a").num_rows == 0
+    for k in range(9):
+        parquet.publish(folder, f"t{k}.parquet", [], schema)
+        parquet.read_where(folder, f"t{k}.parquet", "shard", "a")
+    assert len(parquet._footers) <= 4
+
+
+LATTICES: dict[str, Any] = {"chain": "lattices", "search": {"method": "lattice"}}
+OTHERS: list[dict[str, Any]] = [
+    {"chain": "search"},
+    {"chain": "search", "features": {"name": "mfcc", "options": {"coefficients": 12}}},
+    {**LATTICES, "options": {"source": "recogniser"}},
+    {**LATTICES, "options": {"source": "recogniser", "recogniser": {"options": {"scale": 10}}}},
+    LATTICES,
+    {**LATTICES, "options": {"recipe": {"acoustic_scale": 2}}},
+]
+
+
+def held(sections: dict[str, Any]) -> dict[str, object]:
+    return stored(config_from_dict({"run": "run", "corpus": {"documents": "d.csv", "queries": "q.csv"}, **sections}))
+
+
+def test_stores_of_other_contents_are_others_and_frames_are_shared_by_decoders() -> None:
+    """Lattices of frames are kept elsewhere."""
+    contents = [held(other) for other in OTHERS]
+    assert [contents.index(one) for one in contents] == list(range(len(OTHERS)))
+    loops = [{**LATTICES, "options": {"source": "frames", "decoding": {"scale": scale}}} for scale in (0.3, 1)]
+    assert held(loops[0]) == held(loops[1]) == held({"chain": "search"})
+
+
+def test_all_halves_as_single_precision() -> None:
+    halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    halves = halves[np.isfinite(halves)].reshape(2, -1)
+    halves.flags.writeable = False  # as those of a file are
+    assert single(halves).tobytes() == halves.astype(np.float32).tobytes()

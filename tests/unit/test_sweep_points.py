@@ -1,12 +1,16 @@
-"""A sweep's file and its points: grids, lists, draws, and what is wrong with them."""
+"""A sweep's file, its points, and which of them are ranked and tested against each other."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+from swsdist.chains.sweep.chain import PointResult
+from swsdist.chains.sweep.planning import SweepPoint, scored_by
 from swsdist.chains.sweep.reading import (
+    Objective,
     SweepPlace,
     draw_points,
     grid_points,
@@ -14,10 +18,13 @@ from swsdist.chains.sweep.reading import (
     read_sweep,
     refuse_unused_sets,
 )
-from swsdist.config import load_config
+from swsdist.chains.sweep.reading import Tests as Settings
+from swsdist.chains.sweep.sweep import RankedPoints, rank_points
+from swsdist.config import config_from_dict, load_config
 from swsdist.config.reading import Origin
 from swsdist.core.codes import families
 from swsdist.core.errors import ConfigError
+from swsdist.score.compare.paired import holm, sign_flips
 from tests.support.coded import raises
 
 GRID = "config: a.yaml\npoints: {grid: {a: [1]}}\n"
@@ -26,14 +33,8 @@ GRID = "config: a.yaml\npoints: {grid: {a: [1]}}\n"
 HERE = SweepPlace({(): Origin("my.yaml", Path(), 1), ("points", "k"): Origin("my.yaml", Path(), 3)}, ("points",))
 
 
-def test_a_grid_has_every_combination_the_last_key_the_fastest() -> None:
-    found = list(grid_points({"a": [1, 2], "b": ["x", "y"]}, HERE))
-    assert found == [{"a": 1, "b": "x"}, {"a": 1, "b": "y"}, {"a": 2, "b": "x"}, {"a": 2, "b": "y"}]
-
-
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
+def test_values_of_a_key() -> None:
+    for values, expected in (
         ({"from": 1, "to": 3, "step": 0.5}, [1.0, 1.5, 2.0, 2.5, 3.0]),
         ({"from": 0.1, "to": 0.3, "step": 0.1}, [0.1, 0.2, 0.3]),
         ({"from": 2, "to": 6, "step": 2}, [2, 4, 6]),
@@ -41,45 +42,59 @@ def test_a_grid_has_every_combination_the_last_key_the_fastest() -> None:
         ({"from": 1, "to": 100, "count": 3, "scale": "log"}, [1.0, 10.0, 100.0]),
         ({"subsets": ["a", "b", "c"], "least": 2}, [["a", "b"], ["a", "c"], ["b", "c"], ["a", "b", "c"]]),
         ({"subsets": ["a", "b"], "most": 1}, [["a"], ["b"]]),
-    ],
-)
-def test_values_of_a_key(values: object, expected: list[object]) -> None:
-    found = [point["k"] for point in grid_points({"k": values}, HERE)]
-    assert found == expected
-    assert [type(value) for value in found] == [type(value) for value in expected]
+    ):
+        found = [point["k"] for point in grid_points({"k": values}, HERE)]
+        assert (found, list(map(type, found))) == (expected, list(map(type, expected)))
+    found = list(grid_points({"a": [1, 2], "b": ["x", "y"]}, HERE))
+    assert found == [{"a": 1, "b": "x"}, {"a": 1, "b": "y"}, {"a": 2, "b": "x"}, {"a": 2, "b": "y"}]
 
 
-@pytest.mark.parametrize(
-    ("keys", "complaint"),
-    [
-        ({}, "[empty-input]"),
-        ({"k": []}, "[empty-input]"),
-        ({"k": 3}, "3 is neither a list nor a range of values [invalid-value]"),
-        ({"k": {"from": 1, "to": 3}}, "[conflicting-options]"),
-        ({"k": {"from": 3, "to": 1, "step": 1}}, "no values from 3 to 1 by 1"),
-        ({"k": {"from": 1, "to": 3, "step": 0}}, "no values from 1 to 3 by 0"),
-        ({"k": {"from": 1, "to": "x", "step": 1}}, "to is x, not a finite number"),
-        ({"k": {"from": 0, "to": 3, "count": 4, "scale": "log"}}, "[invalid-value]"),
-        ({"k": {"from": 0, "to": 3, "cuont": 4}}, "did you mean count?"),
-        ({"k": {"subsets": ["a"], "least": 2}}, "1 members have no subsets of 2 to 1 members"),
-        ({"k": {"subsets": list(range(200))}}, "[too-large]"),
-        ({"k": {"from": 0, "to": 1, "count": 400}, "l": {"from": 0, "to": 1, "count": 400}}, "160000 points"),
-    ],
-)
-def test_grids_that_are_none(keys: dict[str, object], complaint: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        list(grid_points(keys, HERE))
-    assert complaint in str(caught.value)
-    assert ("my.yaml:3, points.k" if "k" in keys and len(keys) == 1 else "my.yaml:1, points") in str(caught.value)
+def codes_of(make: Callable[[Any], Any], cases: Iterable[tuple[Any, str, str]]) -> list[object]:
+    """Those of cases (input, code, a part of the place) that are refused otherwise, and how."""
+    wrong: list[object] = []
+    for given, code, place in cases:
+        with pytest.raises(ConfigError) as caught:
+            make(given)
+        error = caught.value
+        if error.code != code or place not in str(error.where) or not error.remedy:
+            wrong.append((given, str(error), error.remedy))
+    return wrong
+
+
+def test_grids_lists_and_draws_that_are_none() -> None:
+    at_k, at_points = "my.yaml:3, points.k", "my.yaml:1, points"
+    wide = {"from": 0, "to": 1, "count": 400}
+    grids = [
+        ({}, "empty-input", at_points),
+        ({"k": []}, "empty-input", at_k),
+        ({"k": 3}, "invalid-value", at_k),
+        ({"k": {"from": 1, "to": 3}}, "conflicting-options", at_k),
+        ({"k": {"from": 3, "to": 1, "step": 1}}, "invalid-value", at_k),
+        ({"k": {"from": 1, "to": 3, "step": 0}}, "invalid-value", at_k),
+        ({"k": {"from": 1, "to": "x", "step": 1}}, "invalid-value", at_k),
+        ({"k": {"from": 0, "to": 3, "count": 4, "scale": "log"}}, "invalid-value", at_k),
+        ({"k": {"from": 0, "to": 3, "cuont": 4}}, "unknown-key", at_k),
+        ({"k": {"subsets": ["a"], "least": 2}}, "invalid-value", at_k),
+        ({"k": {"subsets": list(range(200))}}, "too-large", at_k),
+        ({"k": wide, "l": wide}, "too-large", at_points),
+    ]
+    assert codes_of(lambda keys: list(grid_points(keys, HERE)), grids) == []
+    draws = [
+        ({"unifrom": [1, 2]}, "unknown-name", at_k),
+        *(({"uniform": [2, 1]}, "invalid-value", at_k), ({"log-uniform": [0, 1]}, "invalid-value", at_k)),
+        *(({kind: values}, "invalid-value", at_k) for kind, values in (("uniform", [1]), ("integer", [1.5, 3]))),
+        ({"integer": [1.2, 1.8]}, "invalid-value", at_k),
+        ([1, 2], "invalid-value", at_k),
+    ]
+    assert codes_of(lambda given: list(draw_points(3, 0, {"k": given}, HERE)), draws) == []
+    lists = [([{}, 3], "invalid-value", "my.yaml:1, points[1]"), ([], "empty-input", "")]
+    assert codes_of(lambda given: list(list_points(given, HERE)), lists) == []
+    assert list(list_points([{"a": 1}, {}], HERE)) == [{"a": 1}, {}]
 
 
 def test_further_draws_leave_the_first_as_they_are() -> None:
-    keys = {
-        "u": {"uniform": [1, 3]},
-        "l": {"log-uniform": [0.01, 100]},
-        "i": {"integer": [1, 3]},
-        "c": {"choice": ["a", ["b", "c"]]},
-    }
+    keys = {"u": {"uniform": [1, 3]}, "l": {"log-uniform": [0.01, 100]}, "i": {"integer": [1, 3]}}
+    keys["c"] = {"choice": ["a", ["b", "c"]]}
     few, many = list(draw_points(5, 7, keys, HERE)), list(draw_points(200, 7, keys, HERE))
     assert many[:5] == few
     assert list(draw_points(5, 8, keys, HERE)) != few
@@ -91,105 +106,52 @@ def test_further_draws_leave_the_first_as_they_are() -> None:
     assert 70 < below < 130
 
 
-@pytest.mark.parametrize(
-    ("given", "complaint"),
-    [
-        ({"unifrom": [1, 2]}, "did you mean uniform?"),
-        ({"uniform": [2, 1]}, "uniform from 2 to 1 has no values"),
-        ({"log-uniform": [0, 1]}, "log-uniform from 0 to 1 has no values"),
-        ({"uniform": [1]}, "uniform are [1] [invalid-value]"),
-        ({"integer": [1.5, 3]}, "integer are [1.5, 3] [invalid-value]"),
-        ({"integer": [1.2, 1.8]}, "integer are [1.2, 1.8] [invalid-value]"),
-        ([1, 2], "[1, 2] is not a distribution"),
-    ],
-)
-def test_distributions_that_are_none(given: object, complaint: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        list(draw_points(3, 0, {"k": given}, HERE))
-    assert complaint in str(caught.value)
+_CONFIG = "config: a.yaml\n"
+_REST = "points:\n  grid:\n    search.distance: [cosine, kl]\n"
+#: Files, their codes and places.
+WRONG_FILES = [
+    ("measure: [atwv]\n" + GRID, "unknown-key", "sweep.yaml:1"),
+    (_CONFIG, "missing-key", "sweep.yaml:1"),
+    (_CONFIG + "points: {}\n", "empty-input", ""),
+    (_CONFIG + "points: {gird: {a: [1]}}\n", "unknown-key", ""),
+    ("points: {grid: {a: [1]}}\n", "conflicting-options", "sweep.yaml:1"),
+    ("measures: [awtv]\n" + GRID, "unknown-name", ""),
+    ("measures: [mtwv]\n" + GRID, "unknown-name", ""),
+    ("objective: {measure: atwv, best: most}\n" + GRID, "invalid-value", ""),
+    (_CONFIG + "points: {random: {draws: 0, keys: {}}}\n", "invalid-value", ""),
+    (_CONFIG + "points: {random: {draws: 3, keys: {}}}\n", "empty-input", ""),
+    *((text, "invalid-yaml", "") for text in ("config: [\n", "- a\n", "config: b.yaml\n" + GRID)),
+]
+#: Second lines, their codes and keys.
+WRONG_LINES = [
+    ("set: {search.distance: cosine}", "unused-option", "set.search.distance"),
+    ("measures: [mtwv, atvw]", "unknown-name", "measures[1]"),
+    ("objective: mtvw", "unknown-name", "objective"),
+    ("objective: mtwv\nmeasures: [auc]", "unknown-name", "objective"),
+    ("measures: [auc]", "unknown-name", "measures"),
+    ("objective: cnxe_gamma", "unsupported", "objective"),
+    ("lists: {tasks: {t: {systems: {x: y}}}}", "conflicting-options", "lists"),
+]
+WRONG_POINTS = [
+    ("grid:\n    a: [1]\n    b: {from: 1}", "missing-input", "5, points.grid.b"),
+    ("grid:\n    a: [1]\n    b: {from: 1, to: 2, stpe: 3}", "unknown-key", "5, points.grid.b"),
+    ("list:\n  - {a: 1}\n  - 3", "invalid-value", "5, points.list[1]"),
+    ("list:\n  - {a: 1}\n  - {run: 3}", "conflicting-options", "5, point 2 (run: 3)"),
+    ("random:\n    draws: 2\n    keys: {a: {unifrom: [1, 2]}}", "unknown-name", "5, points.random.keys.a"),
+    ("grid: {}", "empty-input", "3, points.grid"),
+]
 
 
-def test_a_list_holds_mappings() -> None:
-    assert list(list_points([{"a": 1}, {}], HERE)) == [{"a": 1}, {}]
-    with raises(families.INVALID_VALUE, where="my.yaml:1, points[1]", value="3"):
-        list(list_points([{}, 3], HERE))
-    with raises(families.EMPTY_INPUT):
-        list(list_points([], HERE))
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        (
-            "measure: [atwv]\n" + GRID,
-            "sweep.yaml:1: measure: unknown key; did you mean measures? [unknown-key]",
-        ),
-        ("config: a.yaml\n", "points: missing key [missing-key]"),
-        ("config: a.yaml\npoints: {}\n", "[empty-input]"),
-        ("config: a.yaml\npoints: {gird: {a: [1]}}\n", "did you mean grid?"),
-        ("points: {grid: {a: [1]}}\n", "sweep.yaml:1: a sweep needs either config or lists"),
-        ("measures: [awtv]\n" + GRID, "unknown measure 'awtv'; did you mean atwv?"),
-        ("measures: [mtwv]\n" + GRID, "the objective atwv is not among the measures"),
-        ("objective: {measure: atwv, best: most}\n" + GRID, "'highest' or 'lowest'"),
-        ("config: a.yaml\npoints: {random: {draws: 0, keys: {}}}\n", "greater than 0"),
-        ("config: a.yaml\npoints: {random: {draws: 3, keys: {}}}\n", "[empty-input]"),
-        ("config: [\n", "[invalid-yaml]"),
-        ("- a\n", "[invalid-yaml]"),
-        ("config: b.yaml\n" + GRID, "[invalid-yaml]"),
-    ],
-)
-def test_files_that_are_wrong(tmp_path: Path, text: str, complaint: str) -> None:
+def test_files_that_are_wrong(tmp_path: Path) -> None:
     path = tmp_path / "sweep.yaml"
-    path.write_text(text)
-    with pytest.raises(ConfigError) as caught:
+
+    def read(text: str) -> None:
+        path.write_text(text)
         read_sweep(path)
-    assert complaint in str(caught.value)
-    assert "remedy: " in str(caught.value)
 
-
-@pytest.mark.parametrize(
-    ("line", "place"),
-    [
-        ("set: {search.distance: cosine}", "sweep.yaml:2, set.search.distance: search.distance is set for all points"),
-        ("measures: [mtwv, atvw]", "sweep.yaml:2, measures[1]: unknown measure 'atvw'; did you mean atwv?"),
-        ("objective: mtvw", "sweep.yaml:2, objective: unknown measure 'mtvw'; did you mean mtwv?"),
-        ("objective: mtwv\nmeasures: [auc]", "sweep.yaml:2, objective: the objective mtwv is not among"),
-        ("measures: [auc]", "sweep.yaml:2, measures: the objective atwv is not among"),
-        ("objective: cnxe_gamma", "sweep.yaml:2, objective: neither the highest nor the lowest cnxe_gamma is best"),
-        ("lists: {tasks: {t: {systems: {x: y}}}}", "sweep.yaml:2, lists: a sweep needs either config or lists"),
-    ],
-)
-def test_mistakes_name_their_line(tmp_path: Path, line: str, place: str) -> None:
-    path = tmp_path / "sweep.yaml"
-    path.write_text(f"config: a.yaml\n{line}\npoints:\n  grid:\n    search.distance: [cosine, kl]\n")
-    with pytest.raises(ConfigError) as caught:
-        read_sweep(path)
-    assert place in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("points", "place"),
-    [
-        (
-            "grid:\n    a: [1]\n    b: {from: 1}",
-            "sweep.yaml:5, points.grid.b: a range needs `to` [missing-input]",
-        ),
-        ("grid:\n    a: [1]\n    b: {from: 1, to: 2, stpe: 3}", "sweep.yaml:5, points.grid.b: unknown key stpe"),
-        ("list:\n  - {a: 1}\n  - 3", "sweep.yaml:5, points.list[1]: 3 is not a point"),
-        ("list:\n  - {a: 1}\n  - {run: 3}", "sweep.yaml:5, point 2 (run: 3): run cannot differ"),
-        (
-            "random:\n    draws: 2\n    keys: {a: {unifrom: [1, 2]}}",
-            "sweep.yaml:5, points.random.keys.a: unknown distribution",
-        ),
-        ("grid: {}", "sweep.yaml:3, points.grid: the grid is empty"),
-    ],
-)
-def test_points_name_their_line(tmp_path: Path, points: str, place: str) -> None:
-    path = tmp_path / "sweep.yaml"
-    path.write_text(f"config: a.yaml\npoints:\n  {points}\n")
-    with pytest.raises(ConfigError) as caught:
-        read_sweep(path)
-    assert place in str(caught.value)
+    lines = [(f"{_CONFIG}{line}\n{_REST}", code, f"sweep.yaml:2, {key}") for line, code, key in WRONG_LINES]
+    points = [(f"{_CONFIG}points:\n  {some}\n", code, f"sweep.yaml:{place}") for some, code, place in WRONG_POINTS]
+    assert codes_of(read, WRONG_FILES + lines + points) == []
 
 
 def test_what_every_point_sets_itself_cannot_be_set_for_all(tmp_path: Path) -> None:
@@ -198,40 +160,110 @@ def test_what_every_point_sets_itself_cannot_be_set_for_all(tmp_path: Path) -> N
     given = read_sweep(path)
     refuse_unused_sets(given, ["a.b=2", "a=3", "featuresque=1", "search.distance=cosine"], None)
     for one in ("features=x", "features.name=mfcc", "features.options.deltas=3"):
-        with pytest.raises(ConfigError) as caught:
+        with raises(families.UNUSED_OPTION, where=f"--set {one}"):
             refuse_unused_sets(given, ["a.b=2", one], None)
-        assert f"--set {one}: {one.split('=')[0]} is set for all points and has no effect" in str(caught.value)
-        assert "every point sets features itself, the first in " + f"{path}:4" in str(caught.value)
     path.write_text("config: a.yaml\npoints: {grid: {corpus: [b.yaml, c.yaml]}}\n")
     with raises(families.UNUSED_OPTION, where="--corpus d.yaml", key="corpus"):
         refuse_unused_sets(read_sweep(path), [], "d.yaml")
-
-
-def test_a_draw_that_is_there_already_is_counted(tmp_path: Path) -> None:
-    path = tmp_path / "sweep.yaml"
     path.write_text("config: a.yaml\npoints: {random: {draws: 9, keys: {search.distance: {choice: [cosine, kl]}}}}\n")
     given = read_sweep(path)
-    assert len(given.points) == 2
-    assert given.repeated == 7
-    assert given.file.config == str(tmp_path / "a.yaml")
-
-
-def test_what_is_best() -> None:
-    from swsdist.chains.sweep.reading import Objective
-
-    assert [Objective(measure=name).sign for name in ("atwv", "mtwv", "auc", "cnxe_min", "eer")] == [1, 1, 1, -1, -1]
+    assert (len(given.points), given.repeated, given.file.config) == (2, 7, str(tmp_path / "a.yaml"))
+    signs = [Objective(measure=name).sign for name in ("atwv", "mtwv", "auc", "cnxe_min", "eer")]
+    assert signs == [1, 1, 1, -1, -1]
     assert Objective(measure="cnxe", best="highest").sign == 1
 
 
 def test_the_ready_made_sweeps_can_be_read() -> None:
     folder = Path(__file__).parents[2] / "configs/sweeps"
     sweeps = {path.stem: read_sweep(path) for path in folder.glob("*.yaml")}
-    sizes = {name: len(sweep.points) for name, sweep in sweeps.items()}
     # What the config's own run has searched is not searched again; all runs are in one folder.
     mboshi = load_config(folder.parent / "mboshi-dev.yaml")
     assert {Path(sweep.file.run).parent for sweep in sweeps.values()} == {Path(mboshi.run).parent}
     of_mboshi = [sweep for sweep in sweeps.values() if sweep.file.config == str(folder.parent / "mboshi-dev.yaml")]
     assert {sweep.file.run for sweep in of_mboshi} == {mboshi.run}
-    assert sizes["kst_alpha"] == 42
-    assert sizes["beta"] == 62
-    assert sizes["features_by_distance"] == 9
+    sizes = {"kst_alpha": 42, "beta": 62, "features_by_distance": 9}
+    assert {name: len(sweeps[name].points) for name in sizes} == sizes
+
+
+TESTS = Settings(resamples=200, permutations=200)
+
+
+def result(number: int, values: dict[str, float], oracle: bool = False, **scored_by: str) -> PointResult:
+    point = SweepPoint(
+        number, {"k": number}, f"point-{number}", "crossfit", oracle, None, scored_by, "protocol stdeval: beta 1"
+    )
+    return PointResult(point, {"atwv": sum(values.values()) / len(values)}, values)
+
+
+def some(seed: int, names: str, level: float) -> dict[str, float]:
+    rng = np.random.default_rng(seed)
+    return {f"{names}{k}": level + 0.1 * float(rng.random()) for k in range(12)}
+
+
+def judge(*results: PointResult) -> RankedPoints:
+    return rank_points(results, ["atwv"], Objective(), TESTS)
+
+
+def test_p_is_of_sign_flips_of_the_mean() -> None:
+    """As in a comparison of systems, and Holm's of all that stand beside the best."""
+    points = [result(k, some(k, "q", level)) for k, level in ((1, 0.1), (2, 0.17), (3, 0.2))]
+    rows = judge(*points).table.to_pylist()
+    best = [*points[2].values.values()]
+    pairs = [(np.array([*point.values.values()]), np.array(best)) for point in points[:2]]
+    p = [flip.p for flip in sign_flips(pairs, draws=TESTS.permutations, seed=TESTS.seed)]
+    assert [row["p_sign_flip"] for row in rows] == [*p, None]
+    assert [row["p_holm"] for row in rows] == holm([*p, None])
+    assert rows[1]["p_wilcoxon"] != rows[1]["p_sign_flip"]
+
+
+def test_points_of_other_references_change_nothing_of_the_others() -> None:
+    """Their queries are others, so there are no pairs: intervals and tests are those of each way of scoring alone."""
+    first = [result(k, some(k, "q", k / 10), references="a.csv") for k in (1, 2)]
+    second = [result(k, some(k, "r", k / 10), references="b.csv") for k in (3, 4, 5)]
+    found = judge(first[0], *second, first[1])
+    assert [one.scored_by for one in found.rankings] == ["references: a.csv", "references: b.csv"]
+    assert [one.best for one in found.rankings] == [(2, 1), (5, 4, 3)]
+    assert found.best == (2, 5)
+    rows = {row["point"]: row for row in found.table.to_pylist()}
+    for alone in (judge(*first), judge(*second)):
+        for row in alone.table.to_pylist():
+            names = ("atwv_low", "atwv_high", "p_wilcoxon", "p_holm", "p_max_t", "difference", "rank")
+            assert [rows[row["point"]][name] for name in names] == [row[name] for name in names]
+    for row in rows.values():  # the mean lies in its interval, which no query that is missing has pulled down
+        assert row["atwv_low"] <= row["atwv"] <= row["atwv_high"]
+    assert rows[5]["p_max_t"] is None
+    assert rows[2]["difference"] == 0.0
+
+
+def test_what_follows_from_another_key_is_not_told() -> None:
+    found = judge(*(result(k, some(k, "q", 0.5), beta=f"{k % 2}", cost=f"{k % 2}", tolerance="1") for k in range(1, 5)))
+    assert [one.scored_by for one in found.rankings] == ["beta: 1", "beta: 0"]
+
+
+def test_an_oracle_ranks_beside_none_but_oracles() -> None:
+    found = judge(
+        result(1, some(1, "q", 0.1), beta="1"),
+        result(2, some(2, "q", 0.9), oracle=True, beta="1"),
+        result(3, some(3, "q", 0.8), oracle=True, beta="2"),
+    )
+    assert [one.best for one in found.rankings] == [(1,), (3,)]
+    assert [row["rank"] for row in found.table.to_pylist()] == [1, None, 1]
+
+
+@pytest.mark.parametrize("values", [{}, {"q1": 0.5}])
+def test_a_way_of_scoring_without_values_of_queries_is_untested(values: dict[str, float]) -> None:
+    whole = PointResult(result(1, {"q": 0.5}, beta="1").point, {"atwv": 0.5}, values)
+    found = judge(whole, result(2, some(2, "q", 0.4), beta="2"))
+    assert [one.tested for one in found.rankings] == [bool(values), True]
+    assert (found.table.to_pylist()[0]["atwv_low"] is None) == (not values)
+
+
+def test_what_normalises_queries_is_nothing_that_is_scored_by() -> None:
+    corpus = {"documents": "d.csv", "queries": "q.csv", "references": "r.csv", "queries_from": {"documents": "e.csv"}}
+    alike = ("statistics=ours", "hours=0.1", "same_speakers=true", "speakers=speakers.csv", "prefer=[wav, flac]")
+    keys = {**{f"queries_from.{key}": True for key in alike}, "speakers=speakers.csv": True}
+    for key, same in (keys | {"queries_from.documents=elsewhere.csv": False, "references=others.csv": False}).items():
+        sets = ([], [f"corpus.{key}"])
+        first, second = (config_from_dict({"corpus": corpus, "run": "run"}, ".", each) for each in sets)
+        assert first.corpus != second.corpus
+        assert (scored_by(first) == scored_by(second)) is same, key

@@ -1,19 +1,41 @@
-"""A sweep's plots and page: what is drawn of which points, and that names of others do no harm."""
+"""Plots, pages and tables of sweeps, studies and papers: right where it can be told from the text, and names do no harm."""
 
-from __future__ import annotations
-
+import json
+import math
 import re
+import zlib
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import ndtri
 
-from swsdist.report.plots.curves import spans_decades
-from swsdist.report.plots.maps import heat_svg
-from swsdist.report.plots.svg import ticks_of
+from swsdist.calibrate.rescoring import ALPHAS, Rescoring, Study, StudyEntry, study
+from swsdist.calibrate.steps.by_term import Thresholding
+from swsdist.core.codes import families
+from swsdist.core.codes import score as calibrate_codes
+from swsdist.core.codes import score as score_codes
+from swsdist.core.errors import UserError
+from swsdist.core.types import TRIALS
+from swsdist.evaluation.scoring_task import named_paths
+from swsdist.report.data import ScoreHistogram
+from swsdist.report.pictures import write_picture
+from swsdist.report.plots.curves import Axes, Line, Mark, Series, bars_svg, det_svg, dots_svg, histogram_svg, lines_svg
+from swsdist.report.plots.svg import side_by_side
+from swsdist.report.study import captioned_figures, study_json, study_tables
+from swsdist.report.study import text_lines as lines_of_study
 from swsdist.report.sweep import Ranking, SweepData, best_rows, plots, render_sweep, text_lines
+from swsdist.report.tables import TABLES, Table, latex, markdown, to_json, write_tables
+from swsdist.score.compare.paired import paired_t, wilcoxon
+from swsdist.score.measures.curve import Counts
+from swsdist.score.measures.twv import atwv, per_term
+from tests.support.coded import raises
 
 NS = "{http://www.w3.org/2000/svg}"
 
@@ -53,132 +75,21 @@ def test_a_grid_has_curves_and_a_map() -> None:
     assert min(shades) == pytest.approx(0.06)
 
 
-def draws() -> list[dict[str, Any]]:
-    rng = np.random.default_rng(0)
-    return [
-        {
-            "a": float(rng.uniform(0.5, 3)),
-            "b": float(10 ** rng.uniform(0, 3)),
-            "c": "xy"[k % 2],
-            "auc": float(rng.random()),
-        }
-        for k in range(60)
-    ]
-
-
-def test_a_draw_is_a_dot_of_a_scatter_with_the_colour_of_its_measure() -> None:
-    """Each draw would have a cell of a map to itself."""
-    rows = draws()
-    found = plots(data(rows, ("a", "b", "c")))
-    assert list(found) == ["curve-a", "curve-b", "scatter-a-b", "scatter-a-c", "scatter-b-c"]
-    for name in ("scatter-a-b", "scatter-b-c"):
-        picture = ElementTree.fromstring(found[name][1])
-        dots = [dot for dot in picture.iter(f"{NS}circle") if dot.get("fill") != "none"]
-        assert len(dots) == 60
-        assert (dots[0].get("fill"), dots[-1].get("fill")) == ("#fde725", "#440154")  # the best on top, and darkest
-        (ring,) = (dot for dot in picture.iter(f"{NS}circle") if dot.get("fill") == "none")
-        assert (ring.get("cx"), ring.get("cy")) == (dots[-1].get("cx"), dots[-1].get("cy"))
-
-
-def test_an_axis_over_decades_is_logarithmic() -> None:
-    rows = [{"a": float(x), "b": float(y), "auc": 0.1 * x} for x, y in ((1, 1), (2, 10), (3, 100), (4, 1000))]
-    found = plots(data(rows, ("a", "b")))
-    for name, kind in (("scatter-a-b", "cy"), ("curve-b", "cx")):
-        dots = ElementTree.fromstring(found[name][1]).iter(f"{NS}circle")
-        places = sorted({float(dot.get(kind) or 0) for dot in dots if name[0] == "s" or dot.get("r") == "2.5"})
-        if places:
-            assert np.diff(places) == pytest.approx(np.diff(places)[0], abs=0.2)
-        labels = [text.text for text in ElementTree.fromstring(found[name][1]).iter(f"{NS}text")]
-        assert {"1", "10", "100", "1000"} <= set(labels)
-    even = plots(data([{**row, "b": row["a"]} for row in rows], ("a", "b")))
-    assert "1000" not in even["curve-b"][1].split(">")
-
-
-def test_ticks_of_a_logarithmic_axis() -> None:
-    places, labels = ticks_of(0, 2, log=True)
-    assert labels == ["1", "2", "5", "10", "20", "50", "100"]
-    assert 10.0**places == pytest.approx([1, 2, 5, 10, 20, 50, 100])
-    assert ticks_of(-8, 0, log=True)[1] == [f"{10.0**k:g}" for k in range(-8, 1)]
-    assert [spans_decades(values) for values in ([1, 100], [1, 99], [0, 100], [])] == [True, False, False, False]
-
-
-def test_draws_are_dots_and_no_map() -> None:
-    rng = np.random.default_rng(0)
-    rows = [{"a": float(rng.random()), "b": float(rng.random()), "auc": float(rng.random())} for _ in range(30)]
-    found = plots(data(rows, ("a", "b")))
-    assert list(found) == ["curve-a", "curve-b", "scatter-a-b"]
-    assert len(list(ElementTree.fromstring(found["curve-a"][1]).iter(f"{NS}circle"))) == 30
-
-
-def test_what_is_not_varied_or_not_there_is_not_drawn() -> None:
-    rows = [{**row, "b": "x"} for row in grid()]
-    assert list(plots(data(rows, ("a", "b")))) == ["curve-a"]
-    assert plots(data([{"a": 1.0, "auc": None}], ("a",))) == {}
-    one = {"calibrate.steps": "[q-norm, logistic, oracle-kst]", "a": 9.0, "auc": 0.9, "oracle": True}
-    drawn = plots(data([{**row, "calibrate.steps": "[kst]"} for row in grid()] + [one], ("a", "calibrate.steps")))
-    assert list(drawn) == ["curve-a"]
-
-
-def test_a_map_of_less_is_better_and_of_what_is_not_known() -> None:
-    values = [[0.1, 0.2, np.nan], [0.4, 0.3, 0.2]]
-    drawn = heat_svg(values, ["r", "<s>"], ["x", "y", "z"], x_title="a", y_title="b", title="t", less_is_better=True)
-    cells = list(ElementTree.fromstring(drawn).iter(f"{NS}rect"))
-    assert [box.get("class") for box in cells] == ["cell", "cell", "grid", "cell", "cell", "cell"]
-    assert float(cells[0].get("fill-opacity") or 0) > float(cells[3].get("fill-opacity") or 0)
-    assert "nan" not in drawn
-    alike = heat_svg([[1.0, 1.0]], ["r"], ["x", "y"], x_title="a", y_title="b", title="t")
-    assert ElementTree.fromstring(alike).tag == f"{NS}svg"
-    many = heat_svg(np.zeros((2, 60)), ["r", "s"], [f"c{k}" for k in range(60)], x_title="a", y_title="b", title="t")
-    assert len(list(ElementTree.fromstring(many).iter(f"{NS}rect"))) == 120
-
-
-@pytest.mark.parametrize("count", [3, 40])
-def test_labels_of_a_map_are_whole_and_lie_in_it(count: int) -> None:
-    """Those that do not fit below their cells stand on end."""
-    rows = ["[q-norm, logistic, oracle-kst, power]", "[m-norm, logistic]"]
-    columns = [f"[q-norm, logistic, oracle-kst, {k:02d}]" for k in range(count)]
-    drawn = heat_svg(np.zeros((2, count)), rows, columns, x_title="across", y_title="down", title="t")
-    plot = ElementTree.fromstring(drawn)
-    upright = [(g, text) for g in plot.iter(f"{NS}g") for text in g.iter(f"{NS}text")]
-    assert {text.text for text in plot.iter(f"{NS}text")} >= {*rows, "across", "down"}
-    assert [text.text for _, text in upright] == columns[
-        :: 1 if count == 3 else 2
-    ]  # of many, as many as there is room for
-    title = next(text for text in plot.iter(f"{NS}text") if text.text == "across")
-    for g, text in upright:
-        x, y = map(float, re.findall(r"[\d.]+", g.get("transform") or "")[:2])
-        assert 0 < x < float(plot.get("width") or 0)
-        assert y + 6.8 * len(text.text or "") < float(title.get("y") or 0) - 10 < float(plot.get("height") or 0)
-
-
-def test_short_labels_of_a_map_lie_below_their_cells() -> None:
-    plot = ElementTree.fromstring(
-        heat_svg(np.zeros((1, 3)), ["r"], ["10", "20", "30"], x_title="a", y_title="b", title="t")
-    )
-    assert not list(plot.iter(f"{NS}g"))
-    assert len({text.get("y") for text in plot.iter(f"{NS}text") if text.text in ("10", "20", "30")}) == 1
-
-
 def test_the_page_stands_alone_and_escapes() -> None:
     rows = [*grid(), {"a": 4.0, "b": "<script>", "auc": None, "failed": "no <file> there"}]
     given = data(rows, ("a", "b"), notices=("odd & told",))
     page = render_sweep(given)
     assert "<script>" not in page
-    assert "&lt;b&gt;mine&lt;/b&gt;" in page
-    assert "no &lt;file&gt; there" in page
-    assert "odd &amp; told" in page
+    wanted = ("&lt;b&gt;mine&lt;/b&gt;", "no &lt;file&gt; there", "odd &amp; told", "no intervals and no tests")
+    assert [one for one in wanted if one not in page] == []
     assert not re.findall(r"(?:src|href)=", page)
-    assert "no intervals and no tests" in page
     assert "Oracle." not in page
+    assert "<strong>Oracle.</strong>" in render_sweep(data([{**row, "oracle": True} for row in grid()], ("a", "b")))
     assert len(list(best_rows(given))) == 6
     assert any(line.startswith("6 ") for line in text_lines(given))
-
-
-def test_oracle_is_told() -> None:
-    rows = [{**row, "oracle": True} for row in grid()]
-    page = render_sweep(data(rows, ("a", "b")))
-    assert "<strong>Oracle.</strong>" in page
-    assert " oracle</td>" in page
+    many = [{"search.band": k, "auc": k / 100} for k in range(15)]
+    assert text_lines(data(many, ("search.band",)))[-1] == "10 best of 15 points; all are in points.csv."
+    assert "best of" not in "".join(text_lines(data(many[:10], ("search.band",))))
 
 
 def ways() -> list[dict[str, Any]]:
@@ -198,41 +109,264 @@ def test_what_is_scored_differently_is_not_ranked_together() -> None:
     assert list(drawn) == ["curve-a", "map-a-b-1", "map-a-b-2"]
     assert drawn["map-a-b-2"][0].endswith("scored by score.beta: 9.")
     assert "the dot is the best" not in drawn["curve-a"][0]
-
-
-def test_points_of_which_no_two_are_scored_alike_have_no_best() -> None:
     rows = [{"a": float(k), "auc": 0.1 * k, "scored_by": f"score.beta: {k}"} for k in range(5)]
-    given = data(rows, ("a",))
-    assert list(best_rows(given)) == []
-    assert text_lines(given)[-1] == "No two points have the same scoring setup, so there is no ranking."
-    assert "so there is no ranking" in render_sweep(given)
+    alone = data(rows, ("a",))
+    assert list(best_rows(alone)) == []
+    assert "so there is no ranking" in text_lines(alone)[-1]
 
 
-def test_wide_tables_stay_in_their_box() -> None:
-    """Names of columns may be broken at their dots and bars; what still is too wide scrolls; so does a long table."""
-    rows = [{**row, "search.distance_of": "a value of more than two dozen letters"} for row in grid()]
-    page = render_sweep(data(rows, ("a", "search.distance_of")))
-    assert "search.<wbr>distance_<wbr>of</th>" in page
-    assert (
-        page.count("<table>")
-        == page.count('role="region"')
-        == len(re.findall(r'<div class="scroll[^>]*><table>', page))
+ODD = r"50% of a_b & {x} #1 $~^\ <q> a--b | `*` " "[q]"
+
+
+def plot(label: str = "Größe") -> str:
+    return lines_svg([Series(label, [0, 1, 2], [0, 1, 0.5])], Axes("alpha", "ATWV"), title="A plot")
+
+
+def table(**more: object) -> Table:
+    rows = [("q_1", "0.1287", "–"), ("[q2]", "1.5", "3")]
+    return Table("50% of all", ("query", "value", "n"), rows, "p < 0.05.", **more)  # type: ignore[arg-type]
+
+
+def streams(data: bytes) -> bytes:
+    """The streams of a PDF, unpacked."""
+    packed = re.findall(rb"stream\r?\n(.*?)\r?\nendstream", data, re.DOTALL)
+    return b"\n".join(zlib.decompressobj().decompress(one) for one in packed if one[:1] == b"x")
+
+
+def test_a_pdf_holds_lines_and_letters(tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert")
+    write_picture(plot(), tmp_path / "p.pdf")
+    data = (tmp_path / "p.pdf").read_bytes()
+    assert data.startswith(b"%PDF-")
+    assert not re.search(rb"/Subtype\s*/Image\b", data)  # no pixels
+    assert re.search(rb"/BaseFont\s*/[A-Z]{6}\+LiberationSans", data)  # the part of it that is shown
+    width, height = (float(one) for one in re.search(rb"/MediaBox\s*\[0 0 ([\d.]+) ([\d.]+)\]", data).groups())  # type: ignore[union-attr]
+    told = re.match(r'<svg [^>]*width="(\d+)" height="(\d+)"', plot())
+    assert told is not None
+    assert (width, height) == pytest.approx((int(told[1]) * 0.75, int(told[2]) * 0.75))
+    assert streams(data).count(b"BT") >= 10  # letters are letters
+    write_picture(plot(), tmp_path / "again.pdf")
+    assert (tmp_path / "again.pdf").read_bytes() == data
+    write_picture(plot(), tmp_path / "p.SVG")
+    assert (tmp_path / "p.SVG").read_text(encoding="utf-8") == plot()
+    for name in ("p", "p.eps", "p.svg.gz"):
+        with pytest.raises(UserError):
+            write_picture(plot(), tmp_path / name)
+
+
+def test_latex_takes_nothing_for_its_own() -> None:
+    text = latex([Table(ODD, ("name", "value"), [(ODD, "–"), ("[x] *", "1±2")], "p < 0.05\nnext")])
+    assert text.startswith("% needs \\usepackage{booktabs}\n")
+    assert r"\{x\} \#1 \$\textasciitilde{}\textasciicircum{}\textbackslash{} \textless{}q" in text
+    assert "\n{[}x] * & 1$\\pm$2 \\\\\n" in text  # else the row before it would take it for its own
+    assert r"\begin{tabular}{lr}" in text
+    text = latex([Table("Queries", ("query",), [("kyέrε",), ("ω",)])])
+    assert text.splitlines()[1] == "% needs XeLaTeX or LuaLaTeX, and a font with έ ε ω"
+    text = latex([Table("Queries", ("query", "n"), [(f"q{k}", str(k)) for k in range(99)])])
+    assert r"\usepackage{longtable}" in text
+    assert text.count(r"\begin{longtable}{lr}") == text.count(r"\end{longtable}") == 1
+    assert r"\begin{table}" not in text
+
+
+@given(st.text(max_size=30), st.text(max_size=30))
+def test_any_name_is_one_cell(one: str, other: str) -> None:
+    """Whatever a name holds, LaTeX and Markdown see one row of two cells, and no command of the name's own."""
+    table = Table("t", ("a", "b"), [(one, other)])
+    text = latex([table])
+    row = text.split("\\midrule\n")[1].split("\n\\bottomrule")[0]
+    assert "\n" not in row
+    # Without what stands for a letter, nothing that LaTeX obeys is left but the end of the cell and of the row.
+    bare = re.sub(
+        r"\\(text[a-z]+|dots)\{\}|\{\\char34\}|\$(\\[a-z]+|-)\$|\\[&%$#_{}]|-\{\}", "", row.removesuffix(r" \\")
     )
-    assert '<td class="long">a value of more' in page
-    assert "tall" in page.split("All points")[1]
-    style = page.split("</style>")[0]
-    assert re.search(r"\.scroll \{ overflow: auto", style)
-    assert "nowrap" not in (re.search(r"\nth \{[^}]*\}", style) or [""])[0]
+    bare = re.sub(r"^\{([\[*])\}", r"\1", bare)
+    assert bare.count("&") == 1
+    assert not set(bare) & set('\\{}$%#_~^<>|`"')
+    lines = markdown([table]).splitlines()
+    assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", lines[4])) == 3
 
 
-def test_lines_of_long_names_are_told_apart() -> None:
-    rows = [{"a": float(x), "b": f"{'x' * 50}{name}", "auc": 0.1 * x} for x in (1, 2) for name in ("one", "two")]
-    drawn = ElementTree.fromstring(plots(data(rows, ("a", "b")))["curve-a"][1])
-    labels = [text.text for text in drawn.iter(f"{NS}text") if (text.text or "").startswith("xx")]
-    assert len(set(labels)) == len(labels) == 2
+def test_programs_get_values(tmp_path: Path) -> None:
+    rows = [{"query": "q_1", "value": "0.1287", "n": None}, {"query": "[q2]", "value": "1.5", "n": "3"}]
+    assert json.loads(to_json([table()]))["tables"][0]["rows"] == rows
+    plain = [{"query_id": "q_1", "value": 0.128712345, "n": None}, {"query_id": "[q2]", "value": float("nan"), "n": 3}]
+    found = json.loads(to_json([table(plain=plain)]))["tables"][0]["rows"][1]
+    assert found == {"query_id": "[q2]", "value": None, "n": 3}
+    (path,) = write_tables([table(plain=plain)], tmp_path / "t.csv")
+    assert path.read_text(encoding="utf-8").split() == ["query_id,value,n", "q_1,0.128712345,", "[q2],,3"]
+    paths = write_tables([table(), table(), Table("Other: b/c", ("a",), [])], tmp_path / "t.csv")
+    assert [path.name for path in paths] == ["t-50-of-all.csv", "t-50-of-all-1.csv", "t-other-b-c.csv"]
+    assert paths[2].read_text(encoding="utf-8") == "a\n"
+    for ending in TABLES:
+        assert write_tables([table()], tmp_path / f"one{ending}") == [tmp_path / f"one{ending}"]
+    with pytest.raises(UserError):
+        write_tables([table()], tmp_path / "t.xlsx")
+    lines = markdown([table(), Table(ODD, ("a|b",), [("x|y\nz",)])]).splitlines()
+    assert lines[:4] == ["**50% of all**", "", "| query | value | n |", "| --- | ---: | ---: |"]
+    assert {r"| \[q2\] | 1.5 | 3 |", r"| x\|y\\nz |"} <= set(lines)
 
 
-def test_a_terminal_shows_the_best_of_many() -> None:
-    rows = [{"search.band": k, "auc": k / 100} for k in range(15)]
-    assert text_lines(data(rows, ("search.band",)))[-1] == "10 best of 15 points; all are in points.csv."
-    assert "best of" not in "".join(text_lines(data(rows[:10], ("search.band",))))
+PFA = np.geomspace(1e-6, 0.1, 400)
+CURVE = Line("mfcc", PFA, 1 - PFA**0.2, (Mark("MTWV 0.107", 1e-3, 0.75), Mark("ATWV 0.095", 2e-3, 0.7)))
+HOSTILE = "<script>&\"'\x00\x1b\ud800]]>"
+
+
+def texts(svg: str) -> list[str]:
+    return [element.text or "" for element in ElementTree.fromstring(svg).iter(NS + "text")]
+
+
+def ticks(svg: str, axis: str) -> dict[float, float]:
+    """Percent to pixel of the labelled ticks of the x or the y axis."""
+    found = {}
+    for element in ElementTree.fromstring(svg).iter(NS + "text"):
+        is_x = element.get("text-anchor") == "middle"
+        if re.fullmatch(r"[\d.]+", element.text or "") and is_x == (axis == "x"):
+            found[float(element.text or "")] = float(element.get(axis) or "nan")
+    return found
+
+
+def test_det_axes_are_probits_labelled_in_percent_and_all_is_named() -> None:
+    svg = det_svg([CURVE], beta=66.66)
+    assert {"mfcc", "MTWV 0.107", "ATWV 0.095", "miss probability (%)", "TWV 0.2"} <= set(texts(svg))
+    found = ticks(svg, "x")
+    assert {0.001, 0.01, 0.1, 1.0, 10.0} <= found.keys()
+    percent = np.array(sorted(found))
+    pixels = np.array([found[p] for p in percent])
+    # Pixels are a straight line over probits.
+    slope, offset = np.polyfit(ndtri(percent / 100), pixels, 1)
+    np.testing.assert_allclose(pixels, slope * ndtri(percent / 100) + offset, atol=0.2)
+    assert slope > 0
+    assert svg == det_svg([CURVE], beta=66.66)
+
+
+def test_any_text_gives_valid_xml() -> None:
+    histogram = ScoreHistogram(np.array([0.0, 1.0]), np.array([1]), np.array([5]))
+    for svg in (
+        det_svg([Line(HOSTILE, [0.1], [0.1], (Mark(HOSTILE, 0.1, 0.1),))], title=HOSTILE),
+        histogram_svg(histogram, [(HOSTILE, 0.5)], title=HOSTILE),
+    ):
+        root = ElementTree.fromstring(svg.encode("utf-8"))
+        assert root.get("aria-label", "").startswith("<script>&\"'")
+        assert "<script" not in svg
+
+
+TRIALS_N, BETA = 3600, 66.66
+
+
+def aligned(seed: int, queries: int = 30) -> pa.Table:
+    """Probabilities of terms of all frequencies, right as often as they say, and a missed occurrence each."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for k in range(queries):
+        base = {"query_id": f"kw{k:02d}", "doc_id": "d", "channel": 1}
+        rows.append({**base, "ref_start": 0.0})
+        for p in rng.beta(0.2, 0.8, int(rng.integers(1, 60))).tolist():
+            rows.append({**base, "start": 1.0, "score": p, "ref_start": 1.0 if rng.random() < p else None})
+    return pa.Table.from_pylist(rows, TRIALS)
+
+
+def entry(name: str, seed: int) -> StudyEntry:
+    scored = Rescoring.of_list(aligned(seed), tolerance=None, conventions="stdeval")
+    return StudyEntry(name, "task", scored, TRIALS_N, BETA)
+
+
+@pytest.fixture(scope="module")
+def three() -> Study:
+    return study([entry(f"system {k}", k) for k in range(3)])
+
+
+def test_values_are_those_of_deciding_and_scoring(three: Study) -> None:
+    for k, one in enumerate(three.systems):
+        table = aligned(k)
+        for method in ("kst", "sto"):
+            for a, alpha in enumerate(three.alphas.tolist()):
+                decided = Thresholding(method, TRIALS_N, BETA, alpha).apply(table)
+                direct = atwv(Counts.of(decided), trials=TRIALS_N, beta=BETA).twv
+                assert one.curves[method][a] == direct
+                if alpha == three.best[method]:
+                    assert one.atwv[method] == direct
+                    assert (
+                        one.values[method].tolist() == per_term(decided, trials=TRIALS_N, beta=BETA)["twv"].to_pylist()
+                    )
+        true = dict(zip(one.entry.sweep.names.to_pylist(), one.entry.sweep.ntrue.tolist(), strict=True))
+        oracle = Thresholding("oracle-kst", TRIALS_N, BETA).apply(table, true=true)
+        assert one.atwv["oracle-kst"] == atwv(Counts.of(oracle), trials=TRIALS_N, beta=BETA).twv
+        assert one.over_terms.t == paired_t(one.values["kst"], one.values["sto"])
+        assert one.over_terms.wilcoxon == wilcoxon(one.values["kst"], one.values["sto"])
+
+
+def test_the_best_alpha_is_that_of_the_mean(three: Study) -> None:
+    for method in ("kst", "sto"):
+        mean = np.mean([one.curves[method] for one in three.systems], axis=0)
+        assert three.mean[method] == pytest.approx(mean, abs=1e-15)
+        assert three.best[method] == three.alphas[np.flatnonzero(mean >= mean.max() - 1e-12)[0]]
+        assert three.atwv[method] == pytest.approx(mean.max(), abs=1e-12)
+    pairs = [[one.atwv[method] for one in three.systems] for method in ("kst", "sto")]
+    assert three.over_systems.t == paired_t(*pairs)
+    assert three.over_systems.wilcoxon == wilcoxon(*pairs)
+
+
+def test_breakdowns_add_up(three: Study) -> None:
+    by_sum, by_ntrue, single = three.by_sum, three.by_ntrue, three.systems[0]
+    assert math.fsum(by_sum.total) == pytest.approx(three.atwv["kst"] - three.atwv["sto"], abs=1e-12)
+    assert by_sum.terms.sum() == pytest.approx(30)
+    assert math.fsum(by_ntrue.total) == pytest.approx(single.atwv["kst"] - single.atwv["oracle-kst"], abs=1e-12)
+    assert by_ntrue.terms.tolist() == [float((single.entry.sweep.ntrue == n).sum()) for n in by_ntrue.edges[:-1]]
+    for found in (by_sum, by_ntrue):
+        assert (found.per_term * found.terms).tolist() == pytest.approx(found.total.tolist(), abs=1e-15)
+        assert np.diff(found.edges).tolist() == [1.0] * len(found.total)
+
+
+def test_one_system_has_no_test_over_systems_and_a_given_alpha_is_taken() -> None:
+    found = study([entry("one", 0)], alphas=[1.0, 2.0], alpha=1.5)
+    assert (found.best, found.chosen) == ({"kst": 1.5, "sto": 1.5}, True)
+    assert not any(found.over_systems)
+    assert json.loads(study_json(found))["over_systems"] == dict.fromkeys(found.over_systems._fields)
+    assert not [line for line in lines_of_study(found) if "end of what was tried" in line]
+    assert any(
+        "end of what was tried" in line for line in lines_of_study(study([entry("one", 0)], alphas=[40.0, 50.0]))
+    )
+    with raises(families.EMPTY_INPUT):
+        study([])
+    with raises(calibrate_codes.DUPLICATE_SYSTEM_NAME, name="one"):
+        study([entry("one", 0), entry("one", 1)])
+    with raises(score_codes.VALUE_NOT_POSITIVE, name="alpha"):
+        study([entry("one", 0)], alphas=[0.0, 1.0])
+    with raises(calibrate_codes.DUPLICATE_SYSTEM_NAME, name="list"):
+        named_paths(("a/list.xml", "b/list.xml"))
+    assert ALPHAS.tolist() == [round(1 + k / 10, 1) for k in range(21)]  # those of the source
+
+
+def test_the_page_of_the_sweep_shows_it_and_escapes(three: Study) -> None:
+    single = three.systems[0]
+    hostile = replace(single, entry=replace(single.entry, name="<script>&\"'"))
+    shown = replace(three, systems=(hostile, *three.systems[1:]))
+    points = pa.table({"point": [1], "atwv": [0.5], "failed": [None], "oracle": [False]})
+    given = ("a sweep", points, (), ("atwv",), "atwv", False, (Ranking("", (1,), False),), 0.95)
+    page = render_sweep(SweepData(*given, more=tuple(captioned_figures(shown)), tables=tuple(study_tables(shown))))
+    assert "<script>&" not in page
+    assert "&lt;script&gt;&amp;" in page
+    assert not re.findall(r"(?:src|href)=", page)
+    assert re.findall(r"<figcaption>Figure (\d)\.", page) == list("2345678")
+    assert all(f'<td class="n">{row[3]}</td>' in page for row in study_tables(shown)[0].rows)
+
+
+def test_plots_of_nothing_and_of_one_value_are_drawn() -> None:
+    axes = Axes("x", "y")
+    for svg in (
+        lines_svg([], axes, title="t"),
+        lines_svg([Series("a", [1.0], [2.0])], axes, marks=[(1.0, 2.0, 1)], title="t"),
+        lines_svg([Series("a", [1.0, 2.0, 3.0], [2.0, math.nan, 2.0])], axes, title="<&>"),
+        dots_svg([], [], axes, diagonal=True, title="t"),
+        dots_svg([0.0, 0.0], [0.0, 0.0], axes, title="t"),
+        bars_svg([0.0, 1.0], [0.0], axes, title="t"),
+    ):
+        assert ElementTree.fromstring(svg).tag == NS + "svg"
+        assert "nan" not in svg
+        assert ElementTree.fromstring(side_by_side([svg, svg], title="two")).get("width") == "920"
+    # Bars reach what they say: two of one sign, the second twice the first, and one of the other.
+    boxes = list(ElementTree.fromstring(bars_svg([0, 1, 2, 3], [1.0, 2.0, -1.0], axes, title="t")).iter(NS + "rect"))
+    assert [float(box.get("height") or 0) / float(boxes[0].get("height") or 0) for box in boxes] == pytest.approx(
+        [1, 2, 1], abs=0.01
+    )
+    assert [box.get("class") for box in boxes] == ["area line0", "area line0", "area line1"]

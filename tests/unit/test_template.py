@@ -1,25 +1,46 @@
-"""The averaged template: the oracle's barycentre, whatever the distance; alone, alike, and in any order."""
-
-from __future__ import annotations
+"""Queries: groups, features of places, averaged templates, distances looked up."""
 
 import hashlib
-from itertools import islice, product
+from dataclasses import replace
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from swsdist.config.search import Search
+from swsdist.core.codes import audio as audio_codes
+from swsdist.core.codes import methods as methods_codes
+from swsdist.core.errors import UserError
+from swsdist.core.types import EXAMPLES, QUERIES
+from swsdist.features.interface import frame_count
+from swsdist.features.mfcc import Mfcc
+from swsdist.features.statistics import Statistics
+from swsdist.io.filesystem import Folder
 from swsdist.kernels.alignment import align
-from swsdist.kernels.distances.interface import Distance, Part, create, weighted_sum
+from swsdist.kernels.distances.interface import Distance, Part, Side, create, weighted_sum
+from swsdist.kernels.distances.interface import create as distance_named
+from swsdist.kernels.lookup import CHUNK, GROUP, INFINITE, ROWS, mark_gaps, scanner
+from swsdist.kernels.lookup import DISTANCES as lookup_DISTANCES
+from swsdist.kernels.recurrences import interface as recurrences
+from swsdist.methods.dtw.shard import distance_of
+from swsdist.methods.first_pass.codebook import CODES, Landmarks, fit, tables
+from swsdist.methods.query import extraction as queries
+from swsdist.methods.query.extraction import GROUP_LEAST, GROUP_MOST, example_frames, extract, groups, prepared
 from swsdist.methods.query.template import ROUNDS, template
+from swsdist.registry.entries import checked
+from swsdist.registry.registries import RECURRENCES
 from tests.oracles import examples as oracle
+from tests.support.coded import raises
 
 Frames = np.ndarray
 
 
 def distances() -> dict[str, Distance]:
-    """For features of dimension 4."""
     names = ("cosine", "cosine-squared", "euclidean", "kl", "inner-product", "log-posterior-cosine")
     made = {name: create(name, 4) for name in names}
     made["sum"] = weighted_sum([Part(create("cosine", 3), 0, 3, 2), Part(create("euclidean", 2), 2, 4, 1)], 4)
@@ -39,7 +60,6 @@ def drawn(rng: np.random.Generator, length: int, name: str, few: bool) -> Frames
 
 
 def local(distance: Distance, left: Frames, right: Frames) -> list[list[int]]:
-    """Distances of a template's frames to an example's, by Python integers."""
     query = distance.fill(np.array(left, float), "query", None).frames.astype(int)
     document = distance.fill(np.array(right, float), "document", None).frames.astype(int)
     table = np.full((len(query), len(document)), (1 << distance.shift) >> 1)
@@ -70,11 +90,15 @@ def test_the_path_is_the_oracles(rows: int, columns: int, most: int, seed: int) 
     seed=st.integers(0, 2**20),
 )
 def test_template_is_the_oracle(name: str, lengths: list[int], few: bool, seed: int) -> None:
+    """Also the same several times, under a distance of 0 to itself or not (`inner-product`)."""
     rng, distance = np.random.default_rng(seed), DISTANCES[name]
     examples = sorted((drawn(rng, n, name, few) for n in lengths), key=lambda frames: (len(frames), frames.tobytes()))
     mean = oracle.barycentre([e.tolist() for e in examples], lambda *pair: local(distance, *pair), ROUNDS)
     expected = distance.fill(np.array(mean), "query", None).frames
     assert template(examples, distance).tobytes() == expected.tobytes()
+    alone = distance.fill(examples[0].copy(), "query", None).frames
+    for times in (1, 2, 3, 7):
+        assert template([examples[0].copy() for _ in range(times)], distance).tobytes() == alone.tobytes()
 
 
 @settings(max_examples=40, deadline=None)
@@ -91,36 +115,6 @@ def test_order_does_not_matter(name: str, lengths: list[int], few: bool, seed: i
     other = template([examples[k] for k in rng.permutation(len(examples))], DISTANCES[name])
     assert one.tobytes() == other.tobytes()
     assert len(one) in lengths
-
-
-@pytest.mark.parametrize(("name", "times"), product(sorted(DISTANCES), (1, 2, 3, 7)))
-def test_the_same_several_times_is_that(name: str, times: int) -> None:
-    """Under a distance of 0 to itself or not (`inner-product`), for means of 3 and of 7."""
-    frames = drawn(np.random.default_rng(times), 20, name, False)
-    expected = DISTANCES[name].fill(frames.copy(), "query", None).frames
-    assert template([frames.copy() for _ in range(times)], DISTANCES[name]).tobytes() == expected.tobytes()
-
-
-def test_noise_and_tempo_average_out() -> None:
-    """A word said ten times at changing speed, with noise: the template is nearer to the word than any of them."""
-    rng = np.random.default_rng(5)
-    word = np.repeat(rng.normal(size=(6, 13)), 5, axis=0)
-    said = []
-    for _ in range(10):
-        frames = word[np.sort(rng.integers(0, len(word), len(word)))]
-        said.append(frames + rng.normal(size=frames.shape))
-    distance = create("cosine", 13)
-
-    def away(prepared: Frames) -> float:
-        document = distance.fill(word.copy(), "document", None).frames
-        dots = prepared.astype(int) @ document.astype(int).T
-        table = np.array([[distance.streams[0].distance(dot) for dot in row] for row in dots.tolist()], np.int16)
-        path = np.empty((sum(table.shape) - 1, 2), np.int32)
-        places = align(table, np.empty(table.shape, np.int32), path)
-        return float(table[path[:places, 0], path[:places, 1]].mean())
-
-    alone = [away(distance.fill(frames.copy(), "query", None).frames) for frames in said]
-    assert away(template(said, distance)) < 0.5 * min(alone)
 
 
 def test_the_bytes_are_held() -> None:
@@ -140,3 +134,322 @@ def test_the_bytes_are_held() -> None:
     for name in ("cosine", "euclidean-squared"):
         digest.update(template(examples, create(name, 13)).astype("<f4").tobytes())
     assert digest.hexdigest() == "604af1fb16927ca758c89b49f9b6f08892d93e9606a2182947649e71c3be6c97"
+
+
+RATE = 8000
+EXTRACTOR = Mfcc(sample_rate=RATE, n_fft=256, win_length=200, hop_length=80)
+SAMPLES = np.random.default_rng(3).normal(scale=0.1, size=4 * RATE).astype(np.float32)
+SPEECH = EXTRACTOR.extract(SAMPLES)
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory) -> str:
+    path = tmp_path_factory.mktemp("audio") / "talk.wav"
+    soundfile.write(path, SAMPLES, RATE, subtype="FLOAT")
+    return str(path)
+
+
+def query(path: str, start: float | None = None, end: float | None = None, **more: Any) -> dict[str, Any]:
+    known = {"query_id": "q", "example": 1, "channel": 1, "path": path, "start": start, "end": end}
+    return {**dict.fromkeys(QUERIES.names), **known, **more}
+
+
+def frames_of(path: str, start: float | None = None, end: float | None = None) -> np.ndarray:
+    return example_frames(query(path, start, end), EXTRACTOR, Folder(str(Path(path).parent)))
+
+
+@settings(max_examples=50, deadline=None)
+@given(count=st.integers(0, 1500), seed=st.integers(0, 99))
+def test_groups_hold_every_query_once(count: int, seed: int) -> None:
+    ids = [f"{seed}-{k}" for k in range(count)]
+    found = groups(ids[::-1] + ids[:5])
+    assert [query_id for group in found for query_id in group] == sorted(ids)
+    assert all(GROUP_LEAST <= len(group) <= GROUP_MOST for group in found[:-1])
+    assert all(0 < len(group) <= GROUP_MOST for group in found)
+
+
+def test_a_new_query_changes_few_groups() -> None:
+    ids = [f"q{k:05d}" for k in range(5000)]
+    before = {tuple(group) for group in groups(ids)}
+    after = {tuple(group) for group in groups([*ids, "q02500x"])}
+    assert len(before) > 10
+    assert len(after - before) <= 3
+
+
+def test_a_place_has_the_frames_of_running_speech(recording: str) -> None:
+    """Deltas at its edges look into the speech around it, not at repeated edges; the place begins at its own sample."""
+    assert frames_of(recording).tobytes() == SPEECH.tobytes()
+    for start, end in [(0.0, 0.5), (0.01, 0.3), (1.0, 1.5), (2.34, 2.91), (3.5, 4.0), (1.23, None)]:
+        found = frames_of(recording, start, end)
+        first = round(start / 0.01)
+        stop = len(SPEECH) if end is None else first + frame_count(EXTRACTOR, round((end - start) * RATE))
+        assert found.shape == (stop - first, EXTRACTOR.dimension)
+        assert np.abs(found - SPEECH[first:stop]).max() < 1e-3
+    found, begin = frames_of(recording, 1.0035, 1.5), round(1.0035 * RATE)
+    expected = EXTRACTOR.extract(SAMPLES[begin - 4 * 80 :])[4 : 4 + len(found)]
+    assert np.abs(found - expected).max() < 1e-3
+    outside = audio_codes.PLACE_OUTSIDE
+    for start, end, code in (
+        (1.0, 1.02, methods_codes.PLACE_TOO_SHORT),
+        *((3.9, 4.5, outside), (5.0, 6.0, outside), (2.0, 1.0, outside)),
+    ):
+        with raises(code, where=recording):
+            frames_of(recording, start, end)
+
+
+def test_extract_goes_on_after_a_bad_one(recording: str, tmp_path: Path) -> None:
+    rows = [
+        query(recording, 1.0, 2.0, query_id="a", speaker="s"),
+        query(str(tmp_path / "gone.wav"), query_id="b"),
+        query(recording, 1.0, 1.01, query_id="c", example=2),
+        query(recording, query_id="d", channel=2),
+        query(recording, query_id="e"),
+    ]
+    found = extract(rows, EXTRACTOR, Folder(str(tmp_path)), trim=False)
+    assert found.examples.schema.equals(EXAMPLES)
+    assert found.examples["query_id"].to_pylist() == ["a", "e"]
+    assert found.examples["duration"].to_pylist() == pytest.approx([1.0, 4.0], abs=0.01)
+    assert found.seconds == pytest.approx(5.0, abs=0.02)
+    refused = [(row["kind"], row["id"], row["part"], row["reason"]) for row in found.rejected.to_pylist()]
+    assert refused == [
+        ("query", "b", 1, "missing-recording"),
+        ("query", "c", 2, methods_codes.PLACE_TOO_SHORT.name),
+        ("query", "d", 1, "no-such-channel"),
+    ]
+
+
+def test_what_is_averaged_has_a_longest(recording: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a query with several examples; one alone is not averaged, and is searched in its whole length."""
+    monkeypatch.setattr(queries, "LONGEST_AVERAGED", 150)
+    names = (("a", 1, 1), ("a", 2, 2), ("b", 1, 2))
+    rows = [query(recording, 0.0, end, query_id=name, example=k) for name, k, end in names]
+    found = extract(rows, EXTRACTOR, Folder("/"), Search(examples="template"))
+    kept = zip(found.examples["query_id"].to_pylist(), found.examples["example"].to_pylist(), strict=True)
+    assert list(kept) == [("a", 1), ("b", 1)]
+    (refused,) = found.rejected.to_pylist()
+    assert (refused["id"], refused["part"], refused["reason"]) == ("a", 2, "too-long")
+    assert extract(rows, EXTRACTOR, Folder("/")).rejected.num_rows == 0
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [*({"recurrence": name} for name in ("averages", "non-segmental")), {"recurrence": "segmental", "band": 30}],
+)
+def test_a_recurrence_has_its_longest_query(
+    recording: str, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]
+) -> None:
+    """One that is longer is rejected and the others are extracted, whatever the recurrence holds of them."""
+    most, name = 150 + settings.get("band", 0), settings["recurrence"]
+    monkeypatch.setitem(RECURRENCES._entries, name, replace(RECURRENCES[name], longest_query=most))
+    names = (("fits", 0.0, 1.5), ("longer", 0.0, 2.0))
+    frames = [len(frames_of(recording, *place)) for _, *place in names]
+    assert frames[0] <= 150 < frames[1]
+    rows = [query(recording, start, end, query_id=name) for name, start, end in names]
+    for search in (Search(**settings), Search(**settings, examples="template")):
+        found = extract(rows, EXTRACTOR, Folder("/"), search)
+        assert found.examples["query_id"].to_pylist() == ["fits"]
+        (refused,) = found.rejected.to_pylist()
+        assert (refused["id"], refused["part"], refused["reason"]) == ("longer", 1, "too-long")
+    assert extract(rows, EXTRACTOR, Folder("/"), Search()).rejected.num_rows == 0
+
+
+def test_what_planning_takes_is_what_the_recurrence_holds() -> None:
+    for name, options in [*((name, {}) for name in RECURRENCES), *(("segmental", {"band": k}) for k in (1, 999))]:
+        most = RECURRENCES[name].longest(checked(RECURRENCES, name, options))
+        packing = recurrences.create(name, options).packing
+        packing(most)
+        with pytest.raises(UserError, match="too long"):
+            packing(most + 1)
+    assert Search(recurrence="segmental").recurrence_settings() == {"band": 10}
+    assert RECURRENCES["segmental"].longest({"band": 10}) == 2**18 - 10
+    assert RECURRENCES["segmental"].longest({"band": 2**19}) == 0
+
+
+def test_a_template_of_each_query(recording: str) -> None:
+    """Each example is normalised by its own speaker; the template has the least number, and the distance's fixed point."""
+    places = (("b", 3, 1.0, "known"), ("b", 2, 1.3, "unknown"), ("a", 5, 2.0, "known"))
+    rows = [query(recording, s, s + 0.4, query_id=name, example=k, speaker=who) for name, k, s, who in places]
+    table = extract(rows, EXTRACTOR, Folder("/")).examples
+    one, two = Statistics.of(SPEECH), Statistics.of(SPEECH[:20] * 2)
+    statistics = {("collection", ""): one, ("speaker", "known"): two}
+    found = prepared(table, statistics, Search(examples="template"), EXTRACTOR.dimension)
+    assert [(each.query_id, each.example) for each in found] == [("b", 2), ("a", 5)]
+    distance = create("cosine", EXTRACTOR.dimension)
+    normalised = []
+    for (_, _, start, _), by in zip(places, (two, one, two), strict=True):
+        offset, scale = by.offset_and_scale("mean-variance")
+        normalised.append((frames_of(recording, start, start + 0.4) - offset) / scale)
+    assert np.array_equal(found[0].frames, template(normalised[:2], distance))
+    alone = prepared(table.slice(2), statistics, Search(), EXTRACTOR.dimension)
+    assert np.array_equal(found[1].frames, alone[0].frames)
+    # By the collection: also one whose speaker is known.
+    by_collection = prepared(table, statistics, Search(queries_by="collection"), EXTRACTOR.dimension)
+    scaling = one.offset_and_scale("mean-variance")
+    for (_, _, start, _), each in zip(places, by_collection, strict=True):
+        expected = distance.prepare(frames_of(recording, start, start + 0.4), *scaling, "query").frames
+        assert np.array_equal(each.frames, expected)
+
+
+class Case(NamedTuple):
+    """Codes of documents, and the tables of a query."""
+
+    codes: np.ndarray
+    gap: np.ndarray
+    starts: np.ndarray
+    lengths: np.ndarray
+    entries: np.ndarray
+    less: np.ndarray
+    factors: np.ndarray
+    streams: np.ndarray
+
+    @property
+    def n(self) -> int:
+        return len(self.less)
+
+    def minima(self, plain: bool, cuts: tuple[int, ...] = ()) -> np.ndarray:
+        groups = len(self.gap) // GROUP
+        found = np.full(groups * GROUP // CHUNK, 7, np.uint16)
+        bounds = [0, *cuts, groups]
+        for first, stop in pairwise(bounds):
+            rooms = [np.full(size, 3, np.uint16) for size in (2 * self.n, ROWS, lookup_DISTANCES)]
+            doubled = np.concatenate([self.entries, self.entries], axis=3).reshape(-1)
+            where = self.codes.reshape(-1), self.gap, first, stop, self.n, doubled
+            scanner(plain)(*where, self.less.reshape(-1), self.factors, self.streams, *rooms, found)
+        return found
+
+    def expected(self) -> np.ndarray:
+        """By the recurrence's definition, a document and a frame at a time, in Python's integers."""
+        found = np.full(len(self.gap) // CHUNK, INFINITE, np.int64)
+        for start, length in zip(self.starts.tolist(), self.lengths.tolist(), strict=True):
+            d = [[self._distance(i, start * GROUP + t) for t in range(length)] for i in range(self.n)]
+            cost = [[INFINITE] * length for _ in range(self.n)]
+            for i in range(self.n):
+                for t in range(length):
+                    best = 0 if i == 0 else min(cost[i - 1][max(0, t - 2) : t], default=INFINITE)
+                    if i == 1 or (i > 1 and t > 0):
+                        best = min(best, d[i - 1][t] + (0 if i == 1 else cost[i - 2][t - 1]))
+                    cost[i][t] = min(INFINITE, best + d[i][t])
+            for t in range(length):
+                chunk = (start * GROUP + t) // CHUNK
+                found[chunk] = min(found[chunk], cost[-1][t])
+        return found
+
+    def _distance(self, i: int, frame: int) -> int:
+        pairs = self.codes[frame // GROUP, :, frame % GROUP].tolist()
+        total, b = 0, 0
+        for s, (size, power) in enumerate(self.streams.tolist()):
+            part = 0
+            for pair in pairs[b : b + size]:
+                part += int(self.entries[i, b, 0, pair & 15]) + int(self.entries[i, b, 1, pair >> 4])
+                b += 1
+            part = max(0, min(255, part) - int(self.less[i, s]))
+            total += (part * part if power == 2 else 256 * part) * int(self.factors[s]) >> 16
+        return min(INFINITE, total)
+
+
+def case(seed: int, n: int, streams: list[tuple[int, int]], lengths: list[int], largest: int = 60) -> Case:
+    rng = np.random.default_rng(seed)
+    width = sum(size for size, _ in streams)
+    groups = [-(-(length + 2) // GROUP) for length in lengths]
+    starts = np.cumsum([0, *groups[:-1]]).astype(np.int64)
+    gap = np.empty(sum(groups) * GROUP, np.uint8)
+    mark_gaps(starts, np.array(lengths, np.int64), gap)
+    # A path of mean distances costs some 40000.
+    typical = [min(255, largest * size) ** power * (1 if power == 2 else 256) for size, power in streams]
+    factors = [min(65535, 40000 * 65536 // n // len(streams) // max(1, each)) for each in typical]
+    return Case(
+        rng.integers(0, 256, (sum(groups), width, GROUP), dtype=np.uint8),
+        gap,
+        starts,
+        np.array(lengths, np.int64),
+        rng.integers(0, largest, (n, width, 2, 16)).astype(np.uint8),
+        rng.integers(0, 40, (n, len(streams))).astype(np.uint8),
+        np.array(factors, np.uint16),
+        np.array(streams, np.int64),
+    )
+
+
+CASES = [
+    case(1, 1, [(1, 1)], [1]),
+    case(2, 2, [(3, 2)], [30, 31, 32, 1, 90]),
+    case(3, 9, [(5, 1)], [200, 5, 64]),
+    case(4, 12, [(2, 2), (3, 1), (1, 2)], [70, 62, 30]),
+    case(5, 25, [(5, 2)], [2500], largest=50),
+    case(6, 8, [(5, 1)], [100], largest=256),
+]
+
+
+@pytest.mark.parametrize("one", CASES)
+def test_both_forms_are_the_recurrence_of_the_definition(one: Case) -> None:
+    expected = one.expected()
+    assert expected.min() < INFINITE
+    assert np.array_equal(one.minima(plain=True), expected)
+    assert np.array_equal(one.minima(plain=False), expected)
+
+
+def prepared_lookup(distance: Distance, values: np.ndarray, side: Side) -> np.ndarray:
+    return distance.prepare(values, np.zeros(values.shape[1]), np.ones(values.shape[1]), side).frames
+
+
+def scene(distance: Distance, seed: int, posteriors: bool = False) -> tuple[Landmarks, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(0, 1, (40, distance.dimension))
+    values = (centres[rng.integers(0, 40, 3000)] + rng.normal(0, 0.3, (3000, distance.dimension))).astype(np.float32)
+    if posteriors:
+        exponents = np.exp(3 * values.astype(np.float64))
+        values = (exponents / exponents.sum(axis=1, keepdims=True)).astype(np.float32)
+    sides = (prepared_lookup(distance, values[:2000], side) for side in ("query", "document"))
+    return Landmarks(*sides), values[2000:]
+
+
+DISTANCES_MEASURED = [(name, False) for name in ("cosine", "cosine-squared", "euclidean-squared")]
+DISTANCES_MEASURED += [(name, True) for name in ("bhattacharyya", "kl", "log-posterior-cosine-squared")]
+
+
+@pytest.mark.parametrize(("name", "posteriors"), DISTANCES_MEASURED)
+def test_looked_up_distances_follow_the_distances(name: str, posteriors: bool) -> None:
+    distance = distance_named(name, 12)
+    landmarks, values = scene(distance, 3, posteriors)
+    book = fit(landmarks, distance, 4)
+    query, document = (
+        prepared_lookup(distance, values[:20], "query"),
+        prepared_lookup(distance, values[500:], "document"),
+    )
+    table = tables(query, distance, book, 4)
+    codes = book.codes(document)
+    entries = table.entries.reshape(20, 4, 2, 32)[..., :16].reshape(20, 8, 16)
+    sums = np.stack([entries[i][np.arange(8), codes].astype(int).sum(axis=1) for i in range(20)])
+    looked = np.maximum(0, np.minimum(255, sums) - table.less[:, None])
+    (stream,) = distance.streams
+    exact = np.array([[stream.distance(int(dot)) for dot in row] for row in query @ document.T])
+    near = exact < np.median(exact)
+    found = np.corrcoef(looked[near].astype(float) ** int(table.streams[0, 1]), exact[near])[0, 1]
+    assert found > 0.85, found
+    assert table.streams.tolist() == [[4, 2 if name.endswith("squared") and name != "euclidean-squared" else 1]]
+
+
+def test_streams_have_the_shares_of_their_weights() -> None:
+    streams = [{"columns": [0, 6], "weight": 2}, {"columns": [6, 12]}]
+    distance = distance_of(Search(distance="cosine-squared", streams=streams), 12)
+    landmarks, values = scene(distance, 4)
+    table = tables(prepared_lookup(distance, values[:30], "query"), distance, fit(landmarks, distance, 3), 3)
+    assert table.streams.tolist() == [[3, 2], [3, 2]]
+    assert 1.8 < int(table.factors[0]) / int(table.factors[1]) < 2.2
+
+
+def test_centroids_are_means_of_their_frames_and_codes_the_nearest() -> None:
+    distance = distance_named("cosine", 5)
+    landmarks, _ = scene(distance, 5)
+    book = fit(landmarks, distance, 10)
+    assert len(book.columns) == 6  # five columns, and an empty part for a complete byte
+    assert sorted(book.columns[book.columns >= 0].tolist()) == [0, 1, 2, 3, 4]
+    codes = book.codes(landmarks.document)
+    for p in range(5):
+        (column,) = book.columns[p][book.columns[p] >= 0]
+        values = landmarks.document[:, column].astype(np.int64)
+        scaled = (values * book.weights[p, 0]) >> book.shifts[p]
+        far = np.abs(scaled[:, None] - book.nearest[p, 0].astype(np.int64))
+        assert np.array_equal(codes[:, p], far.argmin(axis=1))
+        for code in range(CODES):
+            if (codes[:, p] == code).any():
+                assert abs(values[codes[:, p] == code].mean() - book.centroids[p, code, 0]) <= 0.5

@@ -1,8 +1,8 @@
-"""Written terms become sequences of labels."""
+"""Written terms become sequences of labels: spelling, dictionaries, rules, and words that sound near."""
 
-from __future__ import annotations
-
+import math
 import re
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from swsdist.core.codes import families
 from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import TermError
+from swsdist.lattices.lattice import BREAK
 from swsdist.lattices.packed import Recipe
-from swsdist.lattices.terms import MOST, TermReader, Terms
+from swsdist.lattices.terms import MOST, TermReader, Terms, Vocabulary, by_rules, read_dictionary, read_rules
+from swsdist.lattices.words import pieces, spelled
+from swsdist.lattices.words import written as joined
+from tests.oracles.edits import edits
 from tests.oracles.phrases import pattern
 from tests.support.coded import raises
 
@@ -26,11 +31,9 @@ def options(tmp_path: Path) -> Any:
     (tmp_path / "rules.txt").write_text("r R\ne EH\nd D\nb B\noo UH\nk K\n")
 
     def made(*, dictionary: bool = True, rules: bool = False, **values: Any) -> Terms:
-        files = {
-            "dictionary": str(tmp_path / "words.txt") if dictionary else None,
-            "rules": str(tmp_path / "rules.txt") if rules else None,
-        }
-        return Terms(**{name: path for name, path in files.items() if path}, **values)
+        files = {"dictionary": "words.txt"} if dictionary else {}
+        files |= {"rules": "rules.txt"} if rules else {}
+        return Terms(**{name: str(tmp_path / path) for name, path in files.items()}, **values)
 
     return made
 
@@ -47,12 +50,14 @@ def test_words() -> None:
     assert labels("Good,", recipe=Recipe(spelling="exact")) == ["Good,"]
     assert labels("a? (b") == ["a b"]  # no pattern unless it is said
     assert labels("um yes", recipe=Recipe(fillers=("um",))) == ["yes"]
-
-
-@pytest.mark.parametrize("term", ["", "   ", "-", "<sil>", "?!"])
-def test_no_words(term: str) -> None:
-    with raises(codes.EMPTY_TERM, where=term, term=term):
-        labels(term)
+    for nearest in (0, 8):
+        assert sorted(labels("日本", Terms(nearest=nearest))) == ["日 本", "日本"]
+    for term in ("", "   ", "-", "<sil>", "?!"):
+        with raises(codes.EMPTY_TERM, where=term, term=term):
+            labels(term)
+    for term in ("?", "* *", "? ? ?", "(a|)", "()", "- (|-)"):
+        with raises(codes.EMPTY_TERM, term=term):
+            labels(term, Terms(patterns=True))
 
 
 PATTERNS = {
@@ -67,9 +72,10 @@ PATTERNS = {
 }
 
 
-@pytest.mark.parametrize("term", PATTERNS)
-def test_patterns(term: str) -> None:
-    assert sorted(labels(term, Terms(patterns=True))) == sorted(PATTERNS[term])
+def test_patterns() -> None:
+    assert {term: sorted(labels(term, Terms(patterns=True))) for term in PATTERNS} == {
+        term: sorted(found) for term, found in PATTERNS.items()
+    }
 
 
 @settings(max_examples=200)
@@ -79,7 +85,7 @@ def test_any_pattern_is_that_of_its_expression(term: str) -> None:
     try:
         expected = pattern(term)
     except re.error:
-        with raises(codes.UNBALANCED_PATTERN, term=term):
+        with raises(codes.UNBALANCED_PATTERN, where=term, term=term):
             labels(term, Terms(patterns=True))
         return
     try:
@@ -88,48 +94,37 @@ def test_any_pattern_is_that_of_its_expression(term: str) -> None:
         assert expected.fullmatch("") or not set(term) & {"a", "b"} or term.count("*") > 5, term
         return
     assert all(expected.fullmatch(f"{sequence} ") for sequence in ours), term
-    literal = [" ".join(words) for words in (["a"], ["b"], ["a", "b"], ["b", "a"], ["a", "a", "b"])]
-    for text in literal:
-        words = text.split()
-        ways = [sequence.split() for sequence in ours]
-        covered = any(
-            len(way) == len(words) and all(_matches(glob, word) for glob, word in zip(way, words, strict=True))
-            for way in ways
-        )
-        assert covered == (expected.fullmatch(f"{text} ") is not None), (term, text)
+    for words in (["a"], ["b"], ["a", "b"], ["b", "a"], ["a", "a", "b"]):
+        ways = [way for way in map(str.split, ours) if len(way) == len(words)]
+        covered = any(all(map(_matches, way, words)) for way in ways)
+        assert covered == (expected.fullmatch(" ".join([*words, ""])) is not None), (term, words)
 
 
 def _matches(glob: str, word: str) -> bool:
     return glob == "?" or (glob == word if "?" not in glob else len(word) == len(glob) and word.startswith("a"))
 
 
-@pytest.mark.parametrize("term", ["(a", "a)", "a (b|c", "a) (b", "((a)", "|a)"])
-def test_unbalanced(term: str) -> None:
-    with raises(codes.UNBALANCED_PATTERN, where=term, term=term):
-        labels(term, Terms(patterns=True))
-
-
-@pytest.mark.parametrize("term", ["?", "* *", "? ? ?", "(a|)", "()", "- (|-)"])
-def test_patterns_without_a_word(term: str) -> None:
-    with raises(codes.EMPTY_TERM, term=term):
-        labels(term, Terms(patterns=True))
-
-
 def test_too_many(options: Any) -> None:
-    term = " ".join(["(a|b)"] * 13)
-    with raises(codes.TOO_MANY_ALTERNATIVES, where=term, most=MOST):
-        labels(term, Terms(patterns=True))
-    assert len(labels(" ".join(["(a|b)"] * 12), Terms(patterns=True))) == MOST
-    with raises(codes.TOO_MANY_ALTERNATIVES, most=MOST):
-        labels(" ".join(["read"] * 13), options(units="phones"))
-    with raises(codes.TOO_MANY_ALTERNATIVES, most=MOST):
-        labels("a" + " *" * 7, Terms(patterns=True))
+    wide = Terms(patterns=True)
+    for term, how in (("(a|b) " * 13, wide), ("read " * 13, options(units="phones")), ("a" + " *" * 7, wide)):
+        with raises(codes.TOO_MANY_ALTERNATIVES, most=MOST):
+            labels(term.strip(), how)
+    assert len(labels(" ".join(["(a|b)"] * 12), wide)) == MOST
+    reader = TermReader(Terms(nearest=8), Recipe(), known=["a-a", "a", *(f"a'{k}" for k in range(100))])
+    assert 1 < len(reader.alternatives(" ".join(["a"] * 40))) <= MOST
+    assert reader.alternatives(" ".join(["b"] * 3000))
 
 
 def test_words_like_one_that_nobody_says() -> None:
     reader = TermReader(Terms(), Recipe(), known={"librarian", "libraries", "librray", "liberty", "lib", "museum"})
     assert reader.similar("library") == ["librray", "librarian", "libraries"]
     assert reader.similar("lip") == ["lib"]
+    # Without a dictionary: the word, and words of the documents of which a third of the letters differ, cheapest first.
+    near = Terms(units="words", nearest=2, edit_cost=0.5)
+    reader = TermReader(near, Recipe(), known=["velkren", "velkrine", "velvet", "red"])
+    found = [(item.labels, item.cost) for item in reader.alternatives("Velkran")]
+    assert found == [(("velkran",), 0.0), (("velkren",), 0.5), (("velkrine",), 1.0)]
+    assert len(reader.alternatives(" ".join(["velkran"] * 9))) <= MOST
 
 
 def test_phones(options: Any) -> None:
@@ -157,37 +152,8 @@ def test_nearest(options: Any) -> None:
         labels("zz", nearest)
 
 
-def test_nearest_in_letters() -> None:
-    """Without a dictionary: the word, and words of the documents of which a third of the letters differ, cheapest first."""
-    reader = TermReader(
-        Terms(units="words", nearest=2, edit_cost=0.5), Recipe(), known=["velkren", "velkrine", "velvet", "red"]
-    )
-    assert [(item.labels, item.cost) for item in reader.alternatives("Velkran")] == [
-        (("velkran",), 0.0),
-        (("velkren",), 0.5),
-        (("velkrine",), 1.0),
-    ]
-    assert len(reader.alternatives(" ".join(["velkran"] * 9))) <= MOST
-
-
-@pytest.mark.parametrize("nearest", [0, 8])
-def test_a_word_of_a_script_without_blanks_is_also_its_characters(nearest: int) -> None:
-    assert sorted(labels("日本", Terms(nearest=nearest))) == ["日 本", "日本"]
-
-
-KNOWN = [
-    "l'école",
-    "sixty-five",
-    "twenty-sixty-five",
-    "sixty",
-    "rock'n'roll",
-    "ecole",
-    "fairground",
-    "fair",
-    "ground",
-    "maybe",
-    "may",
-]
+KNOWN = ["l'école", "sixty-five", "twenty-sixty-five", "sixty", "rock'n'roll", "ecole", "fairground", "fair", "ground"]
+KNOWN += ["maybe", "may"]
 PARTS = {
     "école": {"école", "l'école"},
     "L’école": {"l'école", "l école"},
@@ -203,29 +169,18 @@ PARTS = {
 }
 
 
-@pytest.mark.parametrize("term", PARTS)
-def test_parts_of_a_label(term: str) -> None:
+def test_parts_of_a_label() -> None:
     """A part finds the label, words apart find it, and it finds words apart; each at no cost. In phrases nothing is between."""
-    alternatives = TermReader(Terms(), Recipe(), known=KNOWN).alternatives(term)
-    assert {" ".join(item.labels): item.cost for item in alternatives} == dict.fromkeys(PARTS[term], 0.0)
-
-
-def test_parts_are_not_asked_for() -> None:
-    """With `parts: false`, `exact` spelling, phones or patterns a label is one label."""
-    for options, recipe in (
-        (Terms(parts=False), Recipe()),
-        (Terms(), Recipe(spelling="exact")),
-        (Terms(units="phones"), Recipe(spelling="exact")),
-        (Terms(patterns=True), Recipe()),
-    ):
+    reader = TermReader(Terms(), Recipe(), known=KNOWN)
+    for term, expected in PARTS.items():
+        found = {" ".join(item.labels): item.cost for item in reader.alternatives(term)}
+        assert found == dict.fromkeys(expected, 0.0), term
+    # With `parts: false`, `exact` spelling, phones or patterns a label is one label.
+    exact = Recipe(spelling="exact")
+    others = [(Terms(parts=False), Recipe()), (Terms(), exact), (Terms(units="phones"), exact)]
+    for options, recipe in [*others, (Terms(patterns=True), Recipe())]:
         reader = TermReader(options, recipe, known=[*KNOWN, "five"])
         assert [item.labels for item in reader.alternatives("sixty five")] == [("sixty", "five")]
-
-
-def test_many_readings_end() -> None:
-    reader = TermReader(Terms(nearest=8), Recipe(), known=["a-a", "a", *(f"a'{k}" for k in range(100))])
-    assert 1 < len(reader.alternatives(" ".join(["a"] * 40))) <= MOST
-    assert reader.alternatives(" ".join(["b"] * 3000))
 
 
 def test_labels_that_alternatives_depend_on() -> None:
@@ -249,3 +204,94 @@ def test_rows_and_identities(options: Any, tmp_path: Path) -> None:
     assert terms.identities({}) == before
     (tmp_path / "words.txt").write_text(DICTIONARY + "more M AO R\n")
     assert terms.identities({}) != before
+
+
+def written(path: Path, text: str) -> str:
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def test_a_dictionary(tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "words.txt",
+        ";;; a comment\n# another\n\nThe DH AH\nTHE(2)\tDH IY\nread 0.75 R EH D\nread 2.5e-1 R IY D\nx 1.0 E K S\n"
+        "oui .5 2 i\ny 2 i\n<sil> SIL\nthe DH AH\n",
+    )
+    read = read_dictionary(path, None, "folded")
+    assert {word: {item.labels for item in items} for word, items in read.items()} == {
+        "the": {("DH", "AH"), ("DH", "IY")},
+        "read": {("R", "EH", "D"), ("R", "IY", "D")},
+        "x": {("E", "K", "S")},
+        "oui": {("2", "i")},
+        "y": {("2", "i")},  # a phone may be a number
+        "sil": {("SIL",)},
+    }
+    assert [item.cost for item in read["read"]] == pytest.approx([-math.log(0.75), math.log(4)])
+    assert read["x"][0].cost == 0.0
+    assert "THE" in read_dictionary(path, None, "exact")
+
+
+def test_numbers_that_are_phones_or_probabilities(tmp_path: Path) -> None:
+    acoustic = "a 0.5 0.2 1.3 0.9 A\nb 1 0.1 1 0.25 B C\n"
+    for text, word, phones, probability in (
+        ("în 1 n\n", "în", ("1", "n"), 1),
+        ("în 1 n\na a\nb 0.5 b\n", "în", ("1", "n"), 1),
+        ("o 0\n", "o", ("0",), 1),
+        ("a 1 A\nb 0.5 B\n", "a", ("A",), 1),
+        (acoustic, "a", ("A",), 0.5),
+        (acoustic, "b", ("B", "C"), 1),
+        ("a 9.98e-05 AH\nb 1e-3 B\n", "a", ("AH",), 9.98e-5),
+    ):
+        (read,) = read_dictionary(written(tmp_path / "d.txt", text), None, "folded")[word]
+        assert (read.labels, math.exp(-read.cost)) == (phones, pytest.approx(probability))
+
+
+def test_mistakes_in_dictionaries_and_rules(tmp_path: Path) -> None:
+    for text in ("a A\nb 0.0 B\n", "a A\nb 0.5\n"):
+        with raises(families.MALFORMED_LINE, where="d.txt:2", word="b"):
+            read_dictionary(written(tmp_path / "d.txt", text), None, "folded")
+    with raises(families.DUPLICATE_NAME, where="r.txt:3", letters="ch"):
+        read_rules(written(tmp_path / "r.txt", "ch C\nh\nCH K\n"), None, "folded")
+    rules = read_rules(written(tmp_path / "r.txt", "c k\nch C\nh\na a\nsch S\n' \n"), None, "folded")
+    said = {"chac": ("C", "a", "k"), "scha": ("S", "a"), "ha'": ("a",), "h": None, "ab": None}
+    assert {word: by_rules(word, rules) for word in said} == said
+    assert by_rules("a", {}) is None
+
+
+def test_nearest_words() -> None:
+    words = {"cat": [("k", "a", "t")], "cut": [("k", "u", "t")], "at": [("a", "t"), ("e", "t")]}
+    words["long"] = [tuple("longer")]
+    spoken = [("k", "a", "p"), ("e", "t")]
+    expected = sorted(
+        (min(edits(item, phones) for item in items for phones in spoken), word) for word, items in words.items()
+    )
+    vocabulary = Vocabulary(words)
+    assert vocabulary.nearest(spoken, 9) == [(word, distance) for distance, word in expected]
+    assert vocabulary.nearest(spoken, 2) == [("at", 0), ("cat", 1)]
+    for most in range(8):
+        within = [(word, distance) for distance, word in expected if distance <= most]
+        assert vocabulary.nearest(spoken, 9, most) == within
+    assert Vocabulary({}).nearest(spoken, 2, 1) == []
+
+
+#: Texts as they are compared.
+FOLDED = {"Hello,": "hello", "«Straße»": "strasse", "it's": "it's", "'tis": "tis", "x-ray": "x-ray", "—": "", "...": ""}
+FOLDED |= {"ＡＢＣ": "abc", "50%": "50", unicodedata.normalize("NFD", "Café"): "café", "ΣΊΣΥΦΟΣ": "σίσυφοσ", "": ""}
+FOLDED |= {"مرحبا؟": "مرحبا", "İstanbul": "istanbul", "\u200fשלום\u200f": "שלום", "don’t": "don't", "++": ""}
+FOLDED |= {"l’homme’": "l'homme", "co\u00adop": "coop", "(C++),": "c++", "#C#": "c#", BREAK: BREAK}
+
+
+def test_folded() -> None:
+    assert {text: spelled(text, "folded") for text in FOLDED} == FOLDED
+    for text, folded in FOLDED.items():
+        assert spelled(folded, "folded") == folded
+        assert spelled(text, "exact") == text
+    assert spelled("'he?*'", "folded", keep="?*") == "he?*"
+    assert spelled("?he", "folded") == "he"
+
+
+def test_a_word_of_a_script_without_blanks_is_its_characters() -> None:
+    words = {"你好AI": ["你", "好", "AI"], "ที่นี่": ["ที่", "นี่"], "hello": ["hello"], "naïve": ["naïve"], "": []}
+    assert {word: pieces(word) for word in words} == words
+    assert joined(["你", "好", "world", "of", "中", "国"]) == "你好 world of 中国"
+    assert joined(["你", "好", "。", "我", "ok", "。", "go"]) == "你好。我 ok 。 go"

@@ -1,7 +1,5 @@
 """KST and STO by hand, and their edges."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -44,15 +42,6 @@ def test_normalised_scores_by_hand() -> None:
     assert sto["score"].to_pylist() == pytest.approx([0.75, 0.25, 1.0])
 
 
-def test_other_thresholds_of_kst_are_other_betas() -> None:
-    """x in place of 1/2 decides as x / (1 - x) times the beta does: what the odds are taken for."""
-    p = np.linspace(0.001, 0.999, 999)
-    score = Thresholding("kst", 3600, 66.66).normalised(p, 4.2)
-    for x in (0.1, 0.3, 0.9):
-        other = Thresholding("kst", 3600, 66.66 * x / (1 - x))
-        assert ((score >= x) == (p >= other.thresholds(4.2))).all()
-
-
 def test_apply_decides_and_leaves_all_else() -> None:
     """T = 11, beta = 1, alpha = 1.1: the threshold of `a`, S = 1, is 0.1; that of `b`, S = 0.05, is 0.005."""
     given = detections(("a", 0.95), ("a", 0.05), ("b", 0.05))
@@ -72,73 +61,45 @@ def test_the_oracle_must_be_told() -> None:
     assert found["decision"].to_pylist() == [True, False]
 
 
-def test_nothing_of_probability_zero_is_kept() -> None:
+def test_nothing_of_probability_zero_is_kept_and_of_too_many_the_certain_only() -> None:
+    """More are expected than there are trials: n counts as T at most, and the threshold is 1 there."""
     for method in ("kst", "sto"):
         found = Thresholding(method, 100, 1.0).apply(detections(("a", 0.0), ("a", 0.0)))
         assert found["decision"].to_pylist() == [False, False]
         assert found["score"].to_pylist() == [0.0, 0.0]
-
-
-def test_more_expected_than_trials_keeps_the_certain_only() -> None:
-    """n counts as T at most, and the threshold is 1 there."""
     found = Thresholding("kst", 2, 5.0).apply(detections(("a", 1.0), ("a", 0.999)))
     assert found["decision"].to_pylist() == [True, False]
 
 
-@pytest.mark.parametrize("bad", [-0.1, 1.0000001, math.nan, 7.3])
-def test_scores_that_are_no_probabilities_name_the_remedy(bad: float) -> None:
-    with raises(calibrate_codes.NOT_PROBABILITIES) as caught:
-        checked([0.5, bad])
-    assert "logistic first" in str(caught.value)
-    if not math.isnan(bad):
+def test_scores_that_are_no_probabilities_are_refused() -> None:
+    for bad in (-0.1, 1.0000001, math.nan, 7.3):
         with raises(calibrate_codes.NOT_PROBABILITIES):
-            PosteriorSums.of(detections(("a", bad)))
-        with raises(calibrate_codes.NOT_PROBABILITIES):
-            Thresholding("kst", 10, 1.0).apply(detections(("a", bad)))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "values"),
-    [
+            checked([0.5, bad])
+        if not math.isnan(bad):
+            for use in (PosteriorSums.of, Thresholding("kst", 10, 1.0).apply):
+                with raises(calibrate_codes.NOT_PROBABILITIES):
+                    use(detections(("a", bad)))
+    positive = score_codes.VALUE_NOT_POSITIVE
+    cases: list[tuple[tuple[Any, ...], Any, dict[str, Any]]] = [
         (("kts", 10, 1.0), families.UNKNOWN_NAME, {"method": "kts"}),
-        (("kst", 0, 1.0), score_codes.VALUE_NOT_POSITIVE, {"name": "trials", "value": 0}),
-        (("kst", 10, -1.0), score_codes.VALUE_NOT_POSITIVE, {"name": "beta", "value": -1.0}),
-        (("kst", 10, 1.0, math.nan), score_codes.VALUE_NOT_POSITIVE, {"name": "alpha"}),
-        (("kst", 10, math.inf), score_codes.VALUE_NOT_POSITIVE, {"name": "beta", "value": math.inf}),
-    ],
-)
-def test_impossible_points_are_refused(arguments: tuple[object, ...], code: Any, values: dict[str, Any]) -> None:
-    with raises(code, **values):
-        Thresholding(*arguments)  # type: ignore[arg-type]
+        (("kst", 0, 1.0), positive, {"name": "trials", "value": 0}),
+        (("kst", 10, -1.0), positive, {"name": "beta", "value": -1.0}),
+        (("kst", 10, 1.0, math.nan), positive, {"name": "alpha"}),
+        (("kst", 10, math.inf), positive, {"name": "beta", "value": math.inf}),
+    ]
+    for arguments, code, values in cases:
+        with raises(code, **values):
+            Thresholding(*arguments)
 
 
 def aligned(*rows: tuple[str, float | None, bool]) -> pa.Table:
-    return pa.Table.from_pylist(
-        [
-            {"query_id": q, "doc_id": "d", "channel": 1, "score": p, "ref_start": 1.0 if hit else None}
-            for q, p, hit in rows
-        ],
-        TRIALS,
-    )
+    base = {"doc_id": "d", "channel": 1}
+    found = [base | {"query_id": q, "score": p, "ref_start": 1.0 if hit else None} for q, p, hit in rows]
+    return pa.Table.from_pylist(found, TRIALS)
 
 
 def of_list(table: pa.Table) -> Rescoring:
     return Rescoring.of_list(table, tolerance=None, conventions="stdeval")
-
-
-def test_sweep_by_hand() -> None:
-    """One term, Ntrue = 2, T = 12, detections 0.9 (hit) and 0.6 (false alarm), so S = 1.5; beta = 10.
-
-    alpha = 1 (n = 1.5): threshold 15 / 25.5 = 0.588, both are kept: 1 - 1/2 - 10 * 1/10. alpha = 2 (n = 3): 30 / 39 = 0.77,
-    the first is: 1 - 1/2.
-    """
-    sweep = of_list(aligned(("a", 0.9, True), ("a", 0.6, False), ("a", None, True), ("b", 0.99, False)))
-    assert sweep.names.to_pylist() == ["a"]
-    assert sweep.sums.tolist() == [1.5]
-    found = sweep.at("kst", [1.0, 2.0], 10.0, trials=12).points
-    assert found.twv == pytest.approx([-0.5, 0.5])
-    assert found.pmiss.tolist() == [0.5, 0.5]
-    assert found.pfa.tolist() == [0.1, 0.0]
 
 
 def test_a_sweep_needs_what_twv_needs() -> None:

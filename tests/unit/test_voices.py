@@ -1,6 +1,4 @@
-"""Voices: groups of speech by nobody named."""
-
-from __future__ import annotations
+"""Voices: groups of speech by nobody named; and scores normalised by speaker."""
 
 from pathlib import Path
 from typing import Any
@@ -9,12 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from swsdist.calibrate.procedure import make_steps
+from swsdist.calibrate.statistics import CostSums, SpeakerCostSums
 from swsdist.core.types import DOCUMENTS
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
-from swsdist.store.manifest import REJECTED_DOCUMENTS, NewTrack, commit, frozen_statistics
+from swsdist.reduce.examples import WHO, Speakers
 from swsdist.store.parquet import SpooledDocuments
-from swsdist.store.reading import Store
 from swsdist.store.voices import STRETCH, Stretching, fit_voices, grouped, pinned, stretches_of
 
 #: Seconds a frame, so that 100 documents of 30 frames have enough hours for three voices.
@@ -58,24 +57,12 @@ def test_documents_of_a_voice_have_its_number(rows: list[dict[str, Any]], tmp_pa
 
 def test_the_order_of_documents_changes_nothing(rows: list[dict[str, Any]]) -> None:
     shuffled = np.random.default_rng(0).permutation(len(rows)).tolist()
-    one, other = (
-        fit_voices(SpooledDocuments([table(rows)]), TICK),
-        fit_voices(SpooledDocuments([table([rows[k] for k in shuffled])]), TICK),
-    )
+    one, other = (fit_voices(SpooledDocuments([table(some)]), TICK) for some in (rows, [rows[k] for k in shuffled]))
     assert len(one) == len(other) == 3
     for a, b in zip(one, other, strict=True):
         assert a.frames == b.frames
         assert a.mean.tobytes() == b.mean.tobytes()
         assert a.variance.tobytes() == b.variance.tobytes()
-
-
-def test_later_documents_change_no_voice(rows: list[dict[str, Any]], tmp_path: Path) -> None:
-    folder = Folder(str(tmp_path))
-    before, file = pinned(folder, SpooledDocuments([table(rows[:60])]), TICK, None)
-    after, again = pinned(folder, SpooledDocuments([table(rows)]), TICK, file)
-    assert again == file
-    assert after.to_pylist()[:60] == before.to_pylist()
-    assert None not in after.to_pylist()
 
 
 def test_named_documents_have_no_voice(rows: list[dict[str, Any]], tmp_path: Path) -> None:
@@ -105,17 +92,11 @@ def test_stretches_of_a_long_document(rows: list[dict[str, Any]], tmp_path: Path
     assert voices[100] == [voices[0][0], voices[0][0], voices[1][0]]
 
 
-def test_hours_decide_how_many(rows: list[dict[str, Any]]) -> None:
-    assert [len(fit_voices(SpooledDocuments([table(rows)]), tick)) for tick in (0.01, 0.3, 0.6)] == [1, 1, 2]
-
-
-def test_channels_of_a_recording_come_in_any_order() -> None:
-    rows = [document(k, frames_of(k % 3, 30, k)) | {"doc_id": "d", "channel": k + 1, "sha256": "s"} for k in range(100)]
-    one, other = (
-        fit_voices(SpooledDocuments([table(rows)]), TICK),
-        fit_voices(SpooledDocuments([table(rows[::-1])]), TICK),
-    )
+def test_channels_of_a_recording_come_in_any_order_and_hours_decide_how_many(rows: list[dict[str, Any]]) -> None:
+    channels = [row | {"doc_id": "d", "channel": k + 1, "sha256": "s"} for k, row in enumerate(rows)]
+    one, other = (fit_voices(SpooledDocuments([table(some)]), TICK) for some in (channels, channels[::-1]))
     assert [group.mean.tobytes() for group in one] == [group.mean.tobytes() for group in other]
+    assert [len(fit_voices(SpooledDocuments([table(rows)]), tick)) for tick in (0.01, 0.3, 0.6)] == [1, 1, 2]
 
 
 def test_equal_documents_are_one_voice_and_empty_ones_have_none(tmp_path: Path) -> None:
@@ -128,20 +109,70 @@ def test_equal_documents_are_one_voice_and_empty_ones_have_none(tmp_path: Path) 
     assert (nothing, file) == (None, None)
 
 
-def test_voices_are_of_the_first_track(tmp_path: Path) -> None:
-    """Where another track comes first, its documents have voices of their own; those of a provisional state do not stay."""
-    folder = Folder(str(tmp_path))
-    wide = [document(k, frames_of(k % 3, 30, k)) for k in range(60)]
-    narrow = [document(k, frames_of(k % 3, 30, k)[:, :2]) for k in range(60)]
-    tracks = [NewTrack("a", {"name": "a"}, 4, table(wide)), NewTrack("b", {"name": "b"}, 2, table(narrow))]
-    nothing = REJECTED_DOCUMENTS.empty_table()
-    early = [track._replace(documents=track.documents.slice(0, 4)) for track in tracks]
-    provisional = commit(folder, early, TICK, [], nothing, provisional=True)
-    assert not any(name.startswith("voices") for name in provisional.models)
-    frozen = [track._replace(frozen=frozen_statistics(folder, track.name, "")) for track in tracks]
-    first = commit(folder, frozen, TICK, [], nothing, models=dict(provisional.models))
-    (name,) = (name for name in first.models if name.startswith("voices"))
-    other = commit(folder, frozen[::-1], TICK, [], nothing, models={name: first.models[name]})
-    (again,) = (name for name in other.models if name.startswith("voices"))
-    assert again != name
-    assert None not in Store(folder).documents()["voices"].to_pylist()
+SCALE = 1 << 20
+
+
+def documents(*rows: tuple[str, int, str | None, float | None, float, str | None, list[int] | None]) -> pa.Table:
+    return pa.table(dict(zip(WHO, zip(*rows, strict=True), strict=True)))
+
+
+def places(*rows: tuple[str, int, float, float]) -> pa.Table:
+    return pa.table(dict(zip(("doc_id", "channel", "start", "end"), zip(*rows, strict=True), strict=True)))
+
+
+def candidates(scores: list[float], speakers: list[int]) -> pa.Table:
+    rows = len(scores)
+    columns = {"query_id": ["q"] * rows, "example": [1] * rows, "scale": [SCALE] * rows, "speaker": speakers}
+    return pa.table({**columns, "cost": [-round(score * SCALE) for score in scores]})
+
+
+@pytest.mark.parametrize("relevance", [0.5, 16.0, 1e6])
+def test_moments_are_the_speaker_s_and_a_part_of_the_whole(relevance: float) -> None:
+    rng = np.random.default_rng(0)
+    speakers = np.repeat([0, 1, 2], [40, 7, 1])
+    scores = np.round(rng.normal(size=48) * (1 + speakers) + 3 * speakers, 3)
+    table = candidates(scores.tolist(), speakers.tolist())
+    (step,) = make_steps(["speaker-norm"], {"speaker-norm": {"relevance": relevance}})
+    known = {"cost-sums": CostSums().of(table), "speaker-cost-sums": SpeakerCostSums().of(table)}
+    found = step.apply(table.append_column("score", pa.array(scores)), None, known, None)
+    for speaker in range(3):
+        own = scores[speakers == speaker]
+        mean = (own.sum() + relevance * scores.mean()) / (len(own) + relevance)
+        square = ((own**2).sum() + relevance * (scores**2).mean()) / (len(own) + relevance)
+        expected = (own - mean) / np.sqrt(square - mean**2)
+        assert found[speakers == speaker] == pytest.approx(expected, abs=1e-5)
+
+
+def test_who_speaks() -> None:
+    named = [("a", 1, "eva"), ("a", 2, "ada"), ("b", 1, None), ("c", 1, "eva")]
+    who = Speakers(
+        documents(*((doc_id, channel, None, None, 60.0, name, None) for doc_id, channel, name in named)), 0.01
+    )
+    table = places(("c", 1, 0, 1), ("a", 2, 0, 1), ("b", 1, 0, 1), ("a", 1, 0, 1))
+    assert who.of_detections(table, recordings=False)["speaker"].to_pylist() == [2, 1, 0, 2]
+    empty = who.of_detections(table.slice(0, 0), recordings=False)
+    assert empty.column_names == ["doc_id", "channel", "start", "end", "speaker"]
+
+
+def test_voices_of_a_long_document_follow_the_names() -> None:
+    """By the middle of what was found, in seconds and in frames."""
+    who = Speakers(documents(("a", 1, None, None, 60.0, "eva", None), ("b", 1, None, None, 200.0, None, [2, 0])), 0.01)
+    turn = STRETCH * 0.01
+    table = places(
+        ("a", 1, turn, turn + 1), ("b", 1, 0, 1), ("b", 1, turn - 0.6, turn + 0.5), ("b", 1, turn, turn + 90)
+    )
+    assert who.of_detections(table, recordings=True)["speaker"].to_pylist() == [1, 4, 4, 2]
+    frames = {"first": [0, STRETCH - 2, STRETCH - 1], "last": [9, STRETCH, STRETCH + 3]}
+    found = pa.table({"doc_id": ["b"] * 3, "channel": [1] * 3, **frames})
+    assert who.of_candidates(found)["speaker"].to_pylist() == [4, 4, 2]
+
+
+def test_in_recordings_the_document_that_begins_last_counts() -> None:
+    """While it lasts: then one that began before counts again."""
+    rows = [("a1", 0.0, 60.0, "eva"), ("a2", 12.0, 6.0, "ada"), ("a3", 14.0, 2.0, "eva"), ("a4", 70.0, 9.0, "ada")]
+    who = Speakers(documents(*((doc_id, 1, "r", *span, name, None) for doc_id, *span, name in rows)), 0.01)
+    middles = {1.0: 1, 12.5: 0, 15.0: 1, 17.0: 0, 18.5: 1, 59.0: 1, 70.5: 0}
+    table = places(*(("r", 1, middle - 0.5, middle + 0.5) for middle in middles))
+    assert who.of_detections(table, recordings=True)["speaker"].to_pylist() == list(middles.values())
+    alone = places(("a2", 1, 0, 1), ("a3", 1, 1, 2))
+    assert who.of_detections(alone, recordings=False)["speaker"].to_pylist() == [0, 1]

@@ -1,7 +1,5 @@
 """What is not scored is written all the same: a task chooses what is fitted and counted, never what comes out."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

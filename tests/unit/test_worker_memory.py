@@ -1,7 +1,5 @@
 """A worker gives memory back between tasks; in a process of its own, since the tests before may have filled this one."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 
