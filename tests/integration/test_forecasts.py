@@ -49,11 +49,7 @@ def test_the_whole_run_is_in_its_forecast(scene: Any) -> None:
     wall = scene.report()["resources"]["wall_s"]
     assert sum(cost.driver_s + cost.span_s for cost in costs) == pytest.approx(wall, abs=0.02)
     told = forecast(
-        costs,
-        Cluster(start_s=0.0),
-        chain_run.config.executor,
-        chain_run.chain.inputs.hours,
-        driver_task_s=0.0,
+        costs, Cluster(start_s=0.0), chain_run.config.executor, chain_run.chain.inputs.hours, driver_task_s=0.0
     )
     assert told.took is not None
     assert told.took[1:] == (pytest.approx(wall, abs=0.02), 1)

@@ -141,9 +141,7 @@ def test_a_gpu_and_a_cpu_search_one_run_and_find_the_bytes_of_a_cpu_alone(
     alone = swsdist.run({**config, "run": str(tmp_path / "cpu"), "executor": {"kind": "serial"}})
     monkeypatch.setattr(steps, "Search", Together)
     ray = {"kind": "ray", "address": cluster, "memory_per_worker_gb": 0.2, "in_flight": 1}
-    mixed = swsdist.run(
-        {**config, "run": str(tmp_path / "mixed"), "executor": ray, "search": {"backend": "auto"}},
-    )
+    mixed = swsdist.run({**config, "run": str(tmp_path / "mixed"), "executor": ray, "search": {"backend": "auto"}})
     assert swsdist.digest(mixed.folder) == swsdist.digest(alone.folder)
     folder = Folder(str(tmp_path / "mixed"))
     ups = [line for lines in read_journals(folder) for line in lines if line["event"] == "up"]

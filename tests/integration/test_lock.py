@@ -102,10 +102,7 @@ def test_one_of_many_gets_it(tmp_path: Path, flock: bool, stale: bool) -> None:
         (tmp_path / "lock.json").write_text(json.dumps({"host": "gone", "boot": "", "pid": 1, "t": 0.0}))
     processes: list[Any] = [
         subprocess.Popen(
-            [sys.executable, "-c", code, str(tmp_path)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+            [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         for _ in range(6)
     ]

@@ -161,10 +161,7 @@ def test_steps_of_a_run_that_only_a_run_has(scene: Any, steps: list[str], used: 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("steps", "options"),
-    [
-        (["q-norm", "logistic"], {}),
-        (["q-norm", "llr"], {"llr": {"covariates": ["duration", "speech", "mean", "gap"]}}),
-    ],
+    [(["q-norm", "logistic"], {}), (["q-norm", "llr"], {"llr": {"covariates": ["duration", "speech", "mean", "gap"]}})],
 )
 def test_steps_that_a_run_has_fitted(scene: Any, steps: list[str], options: dict[str, Any]) -> None:
     """With what they want to know of the examples, of all candidates, and of the list."""

@@ -330,13 +330,7 @@ def test_who_is_not_let_in_reads_what_to_do(service: Service) -> None:
         ("GET", "/api/export/nothing", None, 404, "unknown-name"),
         ("GET", "/api/transcript?doc_id=d001&start=99&end=121", None, 400, "invalid-value"),
         ("GET", "/api/transcript?doc_id=nowhere&start=0&end=1", None, 404, "not-in-archive"),
-        (
-            "POST",
-            "/api/corrections",
-            {"text": "x", "place": {"sound": "s", "start": 0, "end": 1}},
-            404,
-            "unknown-name",
-        ),
+        ("POST", "/api/corrections", {"text": "x", "place": {"sound": "s", "start": 0, "end": 1}}, 404, "unknown-name"),
         ("POST", "/api/corrections", {"place": {"doc_id": "d001", "start": 0, "end": 1}}, 400, "invalid-value"),
         (
             "POST",

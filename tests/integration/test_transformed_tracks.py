@@ -44,11 +44,7 @@ def test_a_run_with_a_projection(scene: Any) -> None:
     assert scene.digest() == scene.digest("five")
     row = {"query_id": "a", "path": str(sorted((scene.corpus / "queries").iterdir())[0])}
     options = {"streams": [{"track": "pca", "normalise": "none"}]}
-    found = swsdist.search(
-        str(scene.folder / "run" / "store"),
-        pandas.DataFrame([row]),
-        options=options,
-    )
+    found = swsdist.search(str(scene.folder / "run" / "store"), pandas.DataFrame([row]), options=options)
     assert len(found) > 0
     # A model that was moved is the same: nothing is computed, and a search by hand finds it.
     moved = scene.folder / "moved.npz"

@@ -173,10 +173,7 @@ def test_columns_that_are_not_read_are_told(scene: Any, recorded: list[dict[str,
     )
     result = scene.run()
     warnings = scene.report()["warnings"]
-    assert ["column 'end' without 'start'" in warnings[0], "[unread-column]" in warnings[1]] == [
-        True,
-        True,
-    ]
+    assert ["column 'end' without 'start'" in warnings[0], "[unread-column]" in warnings[1]] == [True, True]
     assert warnings[1].split("&")[0] in (scene.folder / "run" / "report.html").read_text().replace("&#39;", "'")
     assert result.outcome.chain_run.notices() == warnings
     assert scene.digest() == scene.digest("plain")
