@@ -74,7 +74,6 @@ def test_where_it_was_lacking_it_is_tried_again(
         own_corpus.run()
         (row,) = own_corpus.rejected()
         assert (row["id"], row["reason"]) == ("d003", "needs-ffmpeg")
-        assert "install ffmpeg" in row["remedy"]
         assert own_corpus.run().outcome.tasks_done == 0
         manifest = load(Folder(str(own_corpus.folder / "run" / "store")))
         assert manifest is not None
@@ -95,9 +94,8 @@ def test_a_worker_without_it_rejects_nothing(own_corpus: Any, program: str, monk
             return honest(self, task, context)
 
     monkeypatch.setattr(Index, "run", run)
-    with pytest.raises(UserError, match="has no ffmpeg, although") as found:
+    with pytest.raises(UserError, match="has no ffmpeg, although"):
         own_corpus.run()
-    assert "install it on all nodes" in str(found.value)
 
 
 def test_absurd_and_odd_files_are_one_rejection_each(own_corpus: Any) -> None:

@@ -12,7 +12,9 @@ import pytest
 import soundfile
 from commands import in_this_process
 
-from swsdist.core.errors import DataError, UserError
+from swsdist.core.codes import families
+from swsdist.core.errors import UserError
+from tests.support.coded import says
 
 RATE = 16000
 
@@ -59,33 +61,23 @@ def bad_documents(scene: Any) -> dict[str, str]:
         "mono": "no-such-channel",
     }
     suffix = {"cutflac": "flac"}
-    add(scene, "docs", [{"doc_id": d, "path": f"audio/{d}.{suffix.get(d, 'wav')}", "speaker": "x"} for d in reasons])
-    return reasons
-
-
-def with_channels(scene: Any) -> None:
-    """Give the table of documents a column `channel`; the mono recording is asked for its second."""
     path = scene.corpus / "docs.csv"
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    for row in rows:
-        row["channel"] = "2" if row["doc_id"] == "mono" else "1"
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+    head, *rows = path.read_text().splitlines()
+    path.write_text("\n".join([f"{head},channel", *(f"{row},1" for row in rows)]) + "\n")
+    bad = [{"doc_id": d, "path": f"audio/{d}.{suffix.get(d, 'wav')}", "channel": "1"} for d in reasons]
+    bad[-1]["channel"] = "2"
+    add(scene, "docs", bad)
+    return reasons
 
 
 def test_bad_documents(own_corpus: Any, undisturbed: dict[str, str]) -> None:
     scene = own_corpus
     reasons = bad_documents(scene)
-    with_channels(scene)
     result = scene.run("index.shards=4", "force=true")
     found = {row["id"]: row for row in scene.rejected()}
     assert {name: row["reason"] for name, row in found.items()} == reasons
     for row in found.values():
         assert row["kind"] == "document"
-        assert row["message"]
         assert str(row["path"]).startswith(str(scene.corpus))
     assert scene.report()["counts"]["rejected"] == len(reasons)
     assert not result.outcome.failures
@@ -97,28 +89,11 @@ def test_bad_documents(own_corpus: Any, undisturbed: dict[str, str]) -> None:
     soundfile.write(scene.corpus / "audio" / "empty.wav", speech(scene, 2.0), RATE)
     os.utime(scene.corpus / "audio" / "text.wav", (1, 1))
     again = scene.run("index.shards=4", "force=true")
-    (one, *_) = again.outcome.chain_run.outcomes["index"].receipts
-    documents = [row for receipt in again.outcome.chain_run.outcomes["index"].receipts for row in [receipt.result]]
-    assert sum(summary["documents"] for summary in documents) == 1
-    assert sum(len(receipt.rejected) for receipt in again.outcome.chain_run.outcomes["index"].receipts) == 1
-    assert one.stage == "index"
+    receipts = again.outcome.chain_run.outcomes["index"].receipts
+    assert sum(receipt.result["documents"] for receipt in receipts) == 1
+    assert sum(len(receipt.rejected) for receipt in receipts) == 1
     assert {row["id"] for row in scene.rejected()} == set(reasons) - {"empty"}
     assert scene.report()["counts"]["documents"] == 9
-
-
-def test_other_formats_simply_work(own_corpus: Any) -> None:
-    scene = own_corpus
-    audio = scene.corpus / "audio"
-    sound = speech(scene)
-    soundfile.write(audio / "r8k.wav", sound[::2], 8000)
-    soundfile.write(audio / "r44k.flac", np.repeat(sound, 3), 48000)
-    soundfile.write(audio / "stereo.wav", np.stack([sound * 0, sound], axis=1), RATE, subtype="PCM_24")
-    soundfile.write(audio / "ogg.ogg", sound, RATE)
-    names = {"r8k": "wav", "r44k": "flac", "stereo": "wav", "ogg": "ogg"}
-    add(scene, "docs", [{"doc_id": name, "path": f"audio/{name}.{kind}"} for name, kind in names.items()])
-    scene.run()
-    assert scene.rejected() == []
-    assert scene.report()["counts"]["documents"] == 12
 
 
 def test_bad_queries(own_corpus: Any, undisturbed: dict[str, str]) -> None:
@@ -163,31 +138,21 @@ def test_a_query_that_is_too_long_for_the_recurrence(own_corpus: Any) -> None:
     scene.run("queries.trim=none", "search.recurrence=non-segmental")
     (row,) = scene.rejected()
     assert (row["kind"], row["id"], row["reason"]) == ("query", "long", "too-long")
-    assert "at most 16384 can be searched" in row["message"]
-    assert "bounded-slope" in row["remedy"]
     assert scene.report()["counts"]["queries"] == 3
     scene.run("queries.trim=none")
     assert scene.rejected() == []
     assert scene.report()["counts"]["queries"] == 4
 
 
-def test_no_query_can_be_used(own_corpus: Any) -> None:
-    scene = own_corpus
-    for path in (scene.corpus / "queries").iterdir():
+@pytest.mark.parametrize("folder", ["queries", "audio"])
+def test_no_query_or_document_can_be_used(own_corpus: Any, folder: str) -> None:
+    for path in (own_corpus.corpus / folder).iterdir():
         path.write_bytes(b"")
-    with pytest.raises(DataError, match="none of the 3 query examples could be used"):
-        scene.run()
-    assert not (scene.folder / "run" / "lock.json").exists()
-
-
-def test_no_document_can_be_used(own_corpus: Any) -> None:
-    scene = own_corpus
-    for path in (scene.corpus / "audio").iterdir():
-        path.write_bytes(b"")
-    done = in_this_process("run", scene.config)
+    done = own_corpus.here()
     assert done.code == 3
-    assert "none of the 8 documents could be used" in done.err
+    assert says(done.err, families.EMPTY_INPUT)
     assert "Traceback" not in done.err
+    assert not (own_corpus.folder / "run" / "lock.json").exists()
 
 
 def test_one_query_that_occurs_cannot_be_crossfit(own_corpus: Any) -> None:

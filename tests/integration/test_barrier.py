@@ -15,11 +15,10 @@ from click.testing import CliRunner
 from swsdist.chains.check import check
 from swsdist.cli.scoring import score
 from swsdist.config import load_config
-from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.codes import families
 from swsdist.core.codes import pipeline as chains_codes
 from swsdist.core.codes import stages as stages_codes
-from swsdist.core.errors import ImplausibleError, SwsdistError
+from swsdist.core.errors import ImplausibleError
 from swsdist.features.mfcc import Mfcc
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import FEW, REJECTED
@@ -88,24 +87,6 @@ def test_durations_of_another_unit(scene: Any) -> None:
     assert scene.run("force=true", run="odd").measures() == true
 
 
-def test_a_query_without_path(scene: Any) -> None:
-    change(scene, "queries", lambda rows: rows[1].update(path=""))
-    with pytest.raises(SwsdistError, match="neither path nor doc_id") as caught:
-        scene.run()
-    assert "queries.csv, line 3" in str(caught.value)
-
-
-def test_files_that_are_ignored_are_told(scene: Any) -> None:
-    for name in ("a.ul", "b.ul", "notes.txt", "._d001.flac"):
-        (scene.corpus / "audio" / name).write_bytes(b"x")
-    sets = ("corpus.documents=audio", "corpus.references=null")
-    outcome = scene.run(*(one.replace("=audio", f"={scene.corpus / 'audio'}") for one in sets)).outcome
-    lines = outcome.chain_run.chain.summary(outcome.chain_run)
-    (line,) = (one for one in lines if says(one, corpora_codes.IGNORED_FILES))
-    assert line.startswith("4 files ignored by name: .ul 2")
-    assert ".txt 1" in line
-
-
 def test_an_extractor_with_too_many_frames_is_found_before_the_run(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = Mfcc.extract
 
@@ -116,8 +97,6 @@ def test_an_extractor_with_too_many_frames_is_found_before_the_run(scene: Any, m
     monkeypatch.setattr(Mfcc, "extract", longer)
     (bad,) = bad_lines(scene, "odd")
     assert says(bad, families.EXTENSION)
-    assert "100 x 39 for 16000 samples" in bad
-    assert "97 x 39" in bad
 
 
 NAMES = {"ending": "[unreferenced-documents]", "unit": "[time-unit-mismatch]"}

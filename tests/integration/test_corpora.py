@@ -7,21 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import lists_of_others as others
-import numpy as np
-import pandas as pd
 import pytest
-import soundfile
 
 import swsdist
-from swsdist import metrics
 from swsdist.audio import streams
+from swsdist.chains.check import check
+from swsdist.config import config_from_dict
 from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import pipeline as chains_codes
-from swsdist.core.codes import stages as stages_codes
 from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
-from swsdist.io.nist.systemlist import read_systemlist
-from swsdist.pipeline.chain_run import StepSelection
+from swsdist.pipeline.chain_run import StepSelection, prepare_chain_run
+from swsdist.pipeline.ledger import ONLY, Ledger
 from swsdist.pipeline.status import digests
 from tests.support.coded import raises, says
 
@@ -62,11 +59,8 @@ def test_segments_are_searched_as_files_and_told_in_the_recording(finished: Any)
         assert {name: mine[name] for name in SCORED} == {name: theirs[name] for name in SCORED}
     point = result.report.protocol
     assert point.seconds == pytest.approx(sum(one.end - one.start for one in found.values()), abs=1e-6)
-    # Exports, clips, labels and the page name the recording, and cut from it.
+    # Exports, clips and the page name the recording, and cut from it.
     exports = Path(result.folder) / "exports"
-    listed = read_systemlist(str(exports / "stdlist.xml")).detections["doc_id"]
-    assert set(listed.to_pylist()) <= {"rec1", "rec2", "rec3"}
-    assert {path.name.split(".")[0] for path in (exports / "labels").glob("*.txt")} <= {"rec1", "rec2", "rec3"}
     assert any((exports / "clips").iterdir())
     assert {hit.doc_id for hit in result.report.hits} <= {"rec1", "rec2", "rec3"}
     assert all(hit.audio for hit in result.report.hits)
@@ -107,6 +101,9 @@ def test_segments_beyond_their_recording_are_rejected_with_their_line(scene: Any
     more = f"late rec1 {end - 1} {end + 0.6}\nafter rec1 {end + 1} {end + 2}\nnearly rec1 {end - 1} {end + 0.4}\n"
     segments.write_text(segments.read_text() + more)
     config = kaldi(scene)
+    made = config_from_dict(config)
+    chain_run = prepare_chain_run(ONLY, made, Ledger(Folder(made.run)), StepSelection())
+    assert any(says(finding.text, chains_codes.SEGMENT_OUTSIDE_RECORDING) for finding in check(chain_run.chain.inputs))
     result = swsdist.run(config, selection=INDEX)
     rejected = {row["id"]: row for row in result.outcome.chain_run.rejected().to_pylist()}
     assert set(rejected) == {"late", "after"}
@@ -135,12 +132,12 @@ def piped(scene: Any) -> Any:
 
 
 def test_commands_are_run_only_where_that_is_allowed(piped: Any) -> None:
-    with raises(audio_codes.COMMAND_NOT_ALLOWED, where="wav.scp, line 1") as caught:
+    with raises(audio_codes.COMMAND_NOT_ALLOWED, where="wav.scp, line 1"):
         swsdist.run(kaldi(piped))
-    assert "--allow-commands" in str(caught.value)
     assert not (piped.folder / "trace").exists()
     result = swsdist.run(kaldi(piped), allow_commands=True)
     assert not result.rejected()
+    assert sorted((piped.folder / "trace").read_text().split()) == ["rec1", "rec2", "rec3"], "once for all segments"
     others.data_folder(piped.corpus, piped.folder / "files" / "data")
     same = {**kaldi(piped), "run": str(piped.folder / "files-run")}
     same["corpus"]["documents"] = str(piped.folder / "files" / "data")
@@ -148,11 +145,6 @@ def test_commands_are_run_only_where_that_is_allowed(piped: Any) -> None:
     # What is done needs no permission; what is new does.
     assert swsdist.run(kaldi(piped)).outcome.tasks_done == 0
     assert swsdist.digest(result.folder)
-
-
-def test_a_command_is_run_once_for_the_segments_of_its_recording(piped: Any) -> None:
-    swsdist.run(kaldi(piped), allow_commands=True)
-    assert sorted((piped.folder / "trace").read_text().split()) == ["rec1", "rec2", "rec3"]
 
 
 def test_a_command_that_fails_is_a_rejection(piped: Any) -> None:
@@ -165,7 +157,6 @@ def test_a_command_that_fails_is_a_rejection(piped: Any) -> None:
     assert {(kind, reason, count) for kind, reason, count, *_ in result.rejected()} == {
         ("document", "command-failed", 3)
     }
-    assert "exit status 4; its standard error: no tape" in result.rejected()[0][3]
     tape.touch()
     assert swsdist.run(config, **allowed).rejected()  # that is not to be seen
     again = swsdist.run(config, allow_commands=True, selection=StepSelection(redo_from="index", until="index"))
@@ -245,22 +236,6 @@ def test_text_scores_documents(scene: Any) -> None:
     assert mine.report.protocol.trials == plain.report.protocol.trials == 8
 
 
-def test_quessts_measures_of_a_run_are_those_of_its_list(scene: Any) -> None:
-    """In any number of buckets."""
-    sets = ("score.protocol=quesst", "report.exports=[]")
-    runs = [scene.run(*sets, f"reduce.buckets={buckets}", run=str(buckets)) for buckets in (1, 3)]
-    by_run, again = (run.report.measures.further for run in runs)
-    detections, references = runs[0].detections(), pd.read_csv(scene.corpus / "refs.csv")
-    queries = sorted(row["query_id"] for row in others.rows(scene.corpus / "queries.csv"))
-    by_metrics = metrics.values(
-        references, detections, 100.0, protocol="quesst", queries=dict.fromkeys(queries), documents=8
-    )
-    keys = [key for key in by_metrics if key.startswith("quesst_")]
-    assert len(keys) == 10
-    for key in keys:
-        assert by_run[key] == again[key] == by_metrics[key]
-
-
 @pytest.mark.parametrize(("dialect", "export"), [("stdeval", "stdlist"), ("kwseval", "kwslist")])
 def test_a_run_is_scored_as_its_list_is(scene: Any, dialect: str, export: str) -> None:
     lists = others.nist_lists(scene.corpus, scene.folder / "nist", dialect)
@@ -315,62 +290,3 @@ def test_terms_are_looked_up_for_tables_too(finished: Any) -> None:
     result = finished.run(f"corpus.references={rttm}", run="looked-up")
     assert result.measures()["mtwv"] == plain.measures()["mtwv"]
     assert any("in recordings that are not searched" in notice for notice in result.outcome.chain_run.notices())
-
-
-def test_references_between_segments_are_told(scene: Any) -> None:
-    found = others.data_folder(scene.corpus, scene.folder / "data")
-    others.references(scene.corpus, found, scene.folder / "refs.csv")
-    with (scene.folder / "refs.csv").open("a") as file:
-        file.write("q001,rec1,1,0.0,0.2\n")
-    result = swsdist.run(kaldi(scene, references=str(scene.folder / "refs.csv")))
-    assert any(says(notice, stages_codes.REFERENCE_IN_NO_DOCUMENT) for notice in result.outcome.chain_run.notices())
-
-
-def test_segment_trials_take_what_is_searched_of_a_recording(scene: Any) -> None:
-    found = others.data_folder(scene.corpus, scene.folder / "data")
-    others.references(scene.corpus, found, scene.folder / "refs.csv")
-    speech = ["doc_id,start,end"]
-    for one in found.values():
-        speech.append(f"{one.recording},{one.start + 0.1},{one.end - 0.1}")
-    (scene.folder / "speech.csv").write_text("\n".join(speech) + "\n")
-    sets = ["score.trials=segment", f"score.speech={scene.folder}/speech.csv", "score.protocol=openkws13"]
-    result = swsdist.run(kaldi(scene, references=str(scene.folder / "refs.csv")), sets=sets)
-    assert result.report.protocol.trials == 3 * len(found)  # silence, speech and silence of each
-    assert result.measures()["mtwv"] is not None
-
-
-def test_check_tells_it_all(scene: Any) -> None:
-    others.data_folder(scene.corpus, scene.folder / "data")
-    segments = scene.folder / "data" / "segments"
-    segments.write_text(segments.read_text() + "late rec1 1 900\n")
-    from swsdist.chains.check import check
-    from swsdist.config import config_from_dict
-    from swsdist.pipeline.chain_run import StepSelection, prepare_chain_run
-    from swsdist.pipeline.ledger import ONLY, Ledger
-
-    def told(values: dict[str, Any]) -> str:
-        config = config_from_dict(values)
-        chain_run = prepare_chain_run(ONLY, config, Ledger(Folder(config.run)), StepSelection())
-        return "\n".join(f"{finding.good} {finding.name} {finding.text}" for finding in check(chain_run.chain.inputs))
-
-    text = told(kaldi(scene))
-    assert "True documents 8 of 9" in text
-    assert "places in 3 recordings" in text
-    assert says(text, chains_codes.SEGMENT_OUTSIDE_RECORDING)
-    assert f"(first: {segments}, line 9" in text
-    two = np.zeros((16000 * 40, 2))
-    soundfile.write(scene.folder / "data" / "audio" / "rec2.wav", two, 16000)
-    assert says(told(kaldi(scene)), chains_codes.UNCHOSEN_CHANNEL)
-    (scene.folder / "data" / "wav.scp").write_text("rec1 cat a |\nrec2 cat b |\nrec3 cat c |\n")
-    assert says(told(kaldi(scene)), audio_codes.COMMAND_NOT_ALLOWED)
-    wrong = kaldi(scene, references=str(scene.corpus / "queries" / "q001_1.wav"))
-    assert "corpus.references names a recording" in told(wrong)
-
-
-def test_queries_without_a_term_are_told(scene: Any) -> None:
-    (scene.folder / "words.rttm").write_text("LEXEME d001 1 0 1 word lex a <NA>\n")
-    queries = f"corpus.queries={scene.corpus}/queries"
-    result = scene.run(f"corpus.references={scene.folder}/words.rttm", queries, "search.examples=best")
-    notices = result.outcome.chain_run.notices()
-    assert any(says(notice, stages_codes.QUERY_WITHOUT_TERM) for notice in notices)
-    assert result.report.unscored == "the table of references has no rows"

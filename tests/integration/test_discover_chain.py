@@ -14,7 +14,6 @@ import pytest
 import soundfile
 
 from swsdist.chains.discover.inputs import DiscoverInputs, stretches
-from swsdist.chains.discover.propose_pairs import AlignPairs
 from swsdist.config import Config, config_from_dict
 from swsdist.core.codes import families
 from swsdist.io.filesystem import Folder
@@ -131,34 +130,38 @@ def test_what_it_finds(undisturbed: Outcome) -> None:
     assert {row["doc_id"] for row in parse} == {f"d{k:03d}" for k in range(1, 9)}
 
 
-@pytest.mark.parametrize(("shards", "buckets"), [(3, 1), (1, 7), (3, 7)])
-def test_the_cut_does_not_matter(
-    small_corpus: Path, tmp_path: Path, undisturbed: Outcome, shards: int, buckets: int
-) -> None:
-    given = config(small_corpus, tmp_path, index={"shards": shards}, reduce={"buckets": buckets})
-    outcome = discovered(given)
-    assert digests(outcome.chain_run) == digests(undisturbed.chain_run)
-    done = {name: ended.done for name, ended in outcome.chain_run.outcomes.items()}
-    assert (done["cut-segments"], done["select-pairs"], done["align-pairs"]) == (shards, buckets, buckets)
+#: Ways and frames that are cut in shards and buckets: values of a config.
+CUT: dict[str, dict[str, Any]] = {
+    "segments": {},
+    "diagonals": {"options": WAYS["diagonals"]},
+    "exact": {"options": WAYS["exact"]},
+    "grouped by components": {"options": {"clustering": {"by": "components", "score": 0.8}}},
+    "tracks": {
+        "features": [{"name": "mfcc"}, {"name": "mfcc", "track": "low", "options": {"fmax": 3000}}],
+        "search": {"distance": "cosine-squared", "streams": [{"track": "mfcc", "weight": 2}, {"track": "low"}]},
+        "options": {"neighbours": {"unlike": 0.42}, "matching": {"level": 0.45}},
+    },
+    "posteriors": {
+        "features": {"name": "mfcc", "transforms": GAUSSIANS},
+        "search": {"distance": "kl", "normalise": "none"},
+        "options": {"neighbours": {"unlike": 0.49}},
+    },
+}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("way", ["diagonals", "exact"])
-def test_the_cut_does_not_matter_for_other_ways_to_pairs(small_corpus: Path, tmp_path: Path, way: str) -> None:
-    outcomes = [
-        discovered(
-            config(
-                small_corpus,
-                tmp_path / str(shards),
-                index={"shards": shards},
-                reduce={"buckets": buckets},
-                options=WAYS[way],
-            )
+@pytest.mark.parametrize("name", ["segments", *(pytest.param(one, marks=pytest.mark.slow) for one in [*CUT][1:])])
+def test_the_cut_does_not_matter(small_corpus: Path, tmp_path: Path, undisturbed: Outcome, name: str) -> None:
+    whole = undisturbed
+    if CUT[name]:
+        whole = discovered(
+            config(small_corpus, tmp_path / "1", index={"shards": 1}, reduce={"buckets": 1}, **CUT[name])
         )
-        for shards, buckets in ((1, 1), (3, 7))
-    ]
-    assert digests(outcomes[0].chain_run) == digests(outcomes[1].chain_run)
-    assert len(rows(outcomes[0], "matches")) > 10
+        assert digests(whole.chain_run) != digests(undisturbed.chain_run)
+    cut = discovered(config(small_corpus, tmp_path / "3", index={"shards": 3}, reduce={"buckets": 7}, **CUT[name]))
+    assert digests(cut.chain_run) == digests(whole.chain_run)
+    assert len(rows(cut, "matches")) > 10
+    done = {name: ended.done for name, ended in cut.chain_run.outcomes.items()}
+    assert (done["cut-segments"], done["select-pairs"], done["align-pairs"]) == (3, 7, 7)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -183,46 +186,12 @@ def test_a_stretch_of_two_documents_is_found_every_way(small_corpus: Path, tmp_p
     assert any(first <= 230 and stop >= 320 for first, stop in found), found
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("way", WAYS)
-def test_one_document_that_does_not_repeat_itself(small_corpus: Path, tmp_path: Path, way: str) -> None:
-    """Too short for two segments, or without any: no pair, and a parse of the speech."""
-    for number, (samples, share) in enumerate(((40, 0.0), (20, 1.0))):
-        speech = sound(small_corpus, "d001")[RATE : RATE + samples * RATE // 75]
-        folder = corpus_of(tmp_path / f"corpus{number}", small_corpus, [], a=speech)
-        options = {**WAYS[way], "segments": {**WAYS[way].get("segments", {}), "speech": share}}
-        outcome = discovered(config(folder, tmp_path / f"run{number}", options=options))
-        assert rows(outcome, "matches") == []
-        assert {row["doc_id"] for row in rows(outcome, "parse")} == {"a"}
-
-
 @pytest.mark.ray
 def test_the_executor_does_not_matter(small_corpus: Path, tmp_path: Path, cluster: Any, undisturbed: Outcome) -> None:
     sets = dict(item.split("=", 1) for item in cluster.sets)
     ray = {key.removeprefix("executor."): value for key, value in sets.items()}
     given = config(small_corpus, tmp_path, index={"shards": 3}, executor={**ray, "workers": 2})
     assert digests(discovered(given).chain_run) == digests(undisturbed.chain_run)
-
-
-def test_an_interrupted_run_goes_on(
-    small_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: Outcome
-) -> None:
-    given = config(small_corpus, tmp_path, index={"shards": 3}, reduce={"buckets": 7})
-    run, done = AlignPairs.run, []
-
-    def interrupted(self: AlignPairs, *arguments: Any) -> Any:
-        if len(done) == 3:
-            raise KeyboardInterrupt
-        done.append(1)
-        return run(self, *arguments)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(AlignPairs, "run", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            discovered(given)
-    outcome = discovered(given)
-    assert outcome.chain_run.outcomes["align-pairs"].skipped == 3
-    assert digests(outcome.chain_run) == digests(undisturbed.chain_run)
 
 
 @pytest.mark.slow
@@ -326,18 +295,6 @@ def test_boundaries_are_of_plain_mfcc(small_corpus: Path, tmp_path: Path, undist
     other = discovered(config(small_corpus, tmp_path / "run", features=features))
     assert rows(other, "boundaries") == []
     assert len(rows(other, "parse")) < len(parse)
-
-
-@pytest.mark.slow
-def test_ways_of_grouping(small_corpus: Path, tmp_path: Path) -> None:
-    """Classes differ by the way they are grouped, and not by the cut."""
-
-    def members(by: str, shards: int) -> list[dict[str, Any]]:
-        options = {"clustering": {"by": by, "score": 0.8}}
-        given = config(small_corpus, tmp_path / f"{by}{shards}", options=options, index={"shards": shards})
-        return rows(discovered(given), "classes")
-
-    assert members("components", 1) == members("components", 3) != members("centres", 1)
 
 
 def found(outcome: Outcome, table: str) -> list[tuple[Any, ...]]:
@@ -473,59 +430,6 @@ def test_scores_are_of_a_query_in_a_document(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("share", [0.0, 0.8])
-def test_recordings_in_which_nothing_recurs(small_corpus: Path, tmp_path: Path, share: float) -> None:
-    """Silence, and what is shorter than a segment, takes part in nothing."""
-    rng = np.random.default_rng(1)
-    speech = sound(small_corpus, "d001")[RATE : 2 * RATE]
-    odd = {
-        "faint": rng.integers(-2, 3, 5 * RATE).astype(np.int16),
-        "zeros": np.zeros(5 * RATE, np.int16),
-        "short": speech[: RATE // 3],
-        "tiny": speech[: RATE // 30],
-        "less": speech[:100],
-    }
-    names = [f"d{k:03d}" for k in range(1, 9)]
-    folder = corpus_of(tmp_path / "corpus", small_corpus, names, **odd)
-    options = {"segments": {"speech": share}}
-    outcome = discovered(config(folder, tmp_path / "run", index={"shards": 4}, options=options))
-    for table in ("matches", "classes"):
-        assert {row["doc_id"] for row in rows(outcome, table)} <= set(names)
-    parse = rows(outcome, "parse")
-    assert not {row["doc_id"] for row in parse} & {"faint", "zeros"}
-    assert all(row["class"] is None for row in parse if row["doc_id"] in odd)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"search": {"documents_by": "collection"}},
-        {
-            "features": [{"name": "mfcc"}, {"name": "mfcc", "track": "low", "options": {"fmax": 3000}}],
-            "search": {"distance": "cosine-squared", "streams": [{"track": "mfcc", "weight": 2}, {"track": "low"}]},
-            "options": {"neighbours": {"unlike": 0.42}, "matching": {"level": 0.45}},
-        },
-        {
-            "features": {"name": "mfcc", "transforms": GAUSSIANS},
-            "search": {"distance": "kl", "normalise": "none"},
-            "options": {"neighbours": {"unlike": 0.49}},
-        },
-    ],
-    ids=["collection", "tracks", "posteriors"],
-)
-def test_the_cut_does_not_matter_for_other_frames(small_corpus: Path, tmp_path: Path, values: dict[str, Any]) -> None:
-    outcomes = [
-        discovered(
-            config(small_corpus, tmp_path / str(cut), index={"shards": cut}, reduce={"buckets": 2 * cut}, **values)
-        )
-        for cut in (1, 3)
-    ]
-    assert digests(outcomes[0].chain_run) == digests(outcomes[1].chain_run)
-    assert rows(outcomes[0], "matches")
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("shards", [1, 2])
 def test_nothing_to_compare(small_corpus: Path, tmp_path: Path, shards: int) -> None:
     """No segment at all, one segment, and segments that are not alike: no class, and a parse of what speech there is."""
@@ -535,9 +439,6 @@ def test_nothing_to_compare(small_corpus: Path, tmp_path: Path, shards: int) -> 
     assert rows(nothing, "classes") == []
     assert {row["class"] for row in rows(nothing, "parse")} == {None}
     folder = corpus_of(tmp_path / "lone", small_corpus, [], a=speech[: int(0.53 * RATE)], b=speech[: RATE // 4])
-    options = {"segments": {"speech": 0.0}}
-    lone = discovered(config(folder, tmp_path / "run2", index={"shards": shards}, options=options))
-    assert rows(lone, "classes") == []
     unlike = {"neighbours": {"unlike": 0.001}}
     folder = corpus_of(tmp_path / "unlike", small_corpus, ["d001", "d002"])
     apart = discovered(config(folder, tmp_path / "run3", index={"shards": shards}, options=unlike))
@@ -593,76 +494,28 @@ def test_the_chain_conforms(small_corpus: Path, tmp_path: Path) -> None:
     assert set(tables) >= FINDINGS
 
 
-@pytest.mark.parametrize(
-    ("options", "key"),
-    [
-        ({"segments": {"bits": 72}}, "segments.bits"),
-        ({"segments": {"frames": 0}}, "segments.frames"),
-        ({"segments": {"hop": 0}}, "segments.hop"),
-        ({"segments": {"speech": 1.5}}, "segments.speech"),
-        ({"neighbours": {"beam": 0}}, "neighbours.beam"),
-        ({"neighbours": {"unlike": 1.0}}, "neighbours.unlike"),
-        ({"neighbours": {"by": "chance"}}, "neighbours.by"),
-        ({"neighbours": {"by": "diagonals", "share": 0}}, "neighbours.share"),
-        ({"matching": {"level": 0}}, "matching.level"),
-        ({"matching": {"gap": -0.1}}, "matching.gap"),
-        ({"boundaries": {"fall": 0}}, "boundaries.fall"),
-        ({"boundaries": {"reach": -1}}, "boundaries.reach"),
-        ({"clustering": {"by": "chance"}}, "clustering.by"),
-        ({"clustering": {"overlap": 0}}, "clustering.overlap"),
-        ({"rest": 0}, "rest"),
-    ],
-)
-def test_options_that_are_wrong(small_corpus: Path, tmp_path: Path, options: dict[str, Any], key: str) -> None:
-    with raises(families.INVALID_VALUE, where="options") as caught:
-        discovered(config(small_corpus, tmp_path, options=options))
-    assert key in str(caught.value)
-
-
-@pytest.mark.parametrize(("by", "key"), [("segments", "window"), ("diagonals", "kept"), ("exact", "orders")])
-def test_options_of_other_ways_to_pairs(small_corpus: Path, tmp_path: Path, by: str, key: str) -> None:
-    with raises(families.UNUSED_OPTION, where="options", key=key, by=by):
-        discovered(config(small_corpus, tmp_path, options={"neighbours": {"by": by, key: 9}}))
-
-
-@pytest.mark.parametrize(("distance", "most"), [("cosine", 1.999), ("cosine-squared", 3.998), ("euclidean", 1.999)])
-def test_a_level_is_below_the_greatest_distance(small_corpus: Path, tmp_path: Path, distance: str, most: float) -> None:
-    for level in (most, most + 0.01):
-        values = {"search": {"distance": distance}, "options": {"matching": {"level": level}}}
-        ledger = Ledger(Folder(str(tmp_path)))
-        if level == most:
-            DiscoverInputs(config(small_corpus, tmp_path, **values), ledger)
-        else:
-            with raises(families.INVALID_VALUE, where="options.matching.level"):
-                DiscoverInputs(config(small_corpus, tmp_path, **values), ledger)
-
-
-@pytest.mark.parametrize(
-    ("search", "key"),
-    [
-        ({"method": "windows"}, "method"),
-        ({"method": "lattice"}, "method"),
-        ({"first_pass": {"name": "quantised"}}, "first_pass"),
-        ({"skip_silence": True}, "skip_silence"),
-        ({"recurrence": "asymmetric"}, "recurrence"),
-    ],
-)
-def test_keys_that_it_does_not_use(small_corpus: Path, tmp_path: Path, search: dict[str, Any], key: str) -> None:
-    with raises(families.UNUSED_OPTION, where=f"search.{key}", key=key):
-        discovered(config(small_corpus, tmp_path, search=search))
+def test_settings_that_are_wrong(small_corpus: Path, tmp_path: Path) -> None:
+    wrong: list[tuple[str, Any]] = [
+        *(("segments.bits", 72), ("segments.frames", 0), ("segments.hop", 0), ("segments.speech", 1.5)),
+        *(("neighbours.beam", 0), ("neighbours.unlike", 1.0), ("neighbours.by", "chance"), ("matching.level", 0)),
+        *(("matching.gap", -0.1), ("matching.level", 2.0), ("boundaries.fall", 0), ("boundaries.reach", -1)),
+        *(("clustering.by", "chance"), ("clustering.overlap", 0), ("rest", 0)),
+    ]
+    for key, value in wrong:
+        section, _, name = key.partition(".")
+        with raises(families.INVALID_VALUE, where="options") as caught:
+            discovered(config(small_corpus, tmp_path, options={section: {name: value} if name else value}))
+        assert key in str(caught.value)
+    for by, key in (("segments", "window"), ("diagonals", "kept"), ("exact", "orders")):
+        with raises(families.UNUSED_OPTION, where="options", key=key, by=by):
+            discovered(config(small_corpus, tmp_path, options={"neighbours": {"by": by, key: 9}}))
+    for key, value in (("method", "windows"), ("first_pass", {"name": "quantised"}), ("skip_silence", True)):
+        with raises(families.UNUSED_OPTION, where=f"search.{key}", key=key):
+            discovered(config(small_corpus, tmp_path, search={key: value}))
+    DiscoverInputs(
+        config(small_corpus, tmp_path, options={"matching": {"level": 1.999}}), Ledger(Folder(str(tmp_path)))
+    )
     assert not (tmp_path / "store").exists()
-
-
-def test_documents_are_as_long_as_their_shortest_track(small_corpus: Path, tmp_path: Path) -> None:
-    """Of a long and a short window, the long one is not searched, and has fewer frames."""
-    tracks = [{"name": "mfcc"}, {"name": "mfcc", "track": "long", "options": {"n_fft": 4096}}]
-    given = config(small_corpus, tmp_path, features=tracks, search={"streams": [{"track": "mfcc"}]})
-    assert rows(discovered(given), "matches")
-    store = Store(Folder(given.store))
-    frames = {row["doc_id"]: row["frames"] for row in store.documents(track="long").to_pylist()}
-    for shard in store.manifest.shards:
-        for (doc_id, _), document, _ in stretches(store, shard.name, given.search):
-            assert len(document.frames) == len(document.spoken) == frames[doc_id]
 
 
 def test_frames_without_speech_marks(small_corpus: Path, tmp_path: Path) -> None:

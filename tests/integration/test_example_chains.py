@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -213,26 +212,6 @@ def test_overlapping_pronunciations_are_summed(text: Any, tiny: Path) -> None:
         assert sorted(-cost for cost in costs) == sorted(expected), run
 
 
-@pytest.mark.slow
-def test_text_whatever_the_shards_and_buckets(text: Any) -> None:
-    text.run("index.shards=1", "reduce.buckets=16", run="one")
-    text.run("index.shards=7", "reduce.buckets=3", run="seven")
-    assert text.digest("one") == text.digest("seven")
-    assert text.run("index.shards=1", run="one").outcome.tasks_done == 0
-
-
-@pytest.mark.ray
-def test_text_on_ray_after_a_kill(text: Any) -> None:
-    text.run(run="serial")
-    process = text.start("index.shards=5")
-    text.wait(lambda: len(text.all_receipts()) >= 8, process)
-    process.kill()
-    process.communicate()
-    done = text.go(*RAY, "index.shards=5")
-    assert done.returncode == 0, done.stderr
-    assert text.digest() == text.digest("serial")
-
-
 # -- two runs joined --------------------------------------------------------------------------------------------------
 
 
@@ -267,31 +246,6 @@ def test_two_runs_with_other_buckets_are_one(joined: Any) -> None:
     )
 
 
-@pytest.mark.slow
-def test_places_of_different_queries_do_not_overlap(joined: Any) -> None:
-    joined.run("reduce.buckets=4")
-    joined.run("reduce.buckets=1", run="single")
-    final = pa.concat_tables(load_chain_run(folder(joined)).read("final")).to_pandas()
-    assert final["query_id"].nunique() > 1
-    for _, rows in final.sort_values("start").groupby(["doc_id", "channel"]):
-        assert (rows["start"].to_numpy()[1:] >= rows["end"].to_numpy()[:-1]).all()
-    assert joined.digest() == joined.digest("single")
-    assert joined.run("reduce.buckets=4").outcome.tasks_done == 0
-
-
-@pytest.mark.ray
-def test_joined_on_ray_after_a_kill(joined: Any) -> None:
-    joined.run(run="serial")
-    process = joined.start()
-    joined.wait(lambda: len(joined.all_receipts()) >= 3, process)
-    process.kill()
-    process.communicate()
-    done = joined.go(*RAY)
-    assert done.returncode == 0, done.stderr
-    assert joined.digest() == joined.digest("serial")
-    assert {stage.stage for stage in status(folder(joined)).stages} == {"join", "apart"}
-
-
 # -- many plans -------------------------------------------------------------------------------------------------------
 
 
@@ -317,40 +271,3 @@ def test_many_plans_do_each_shared_task_once(scene: Any) -> None:
     assert again.tasks_done == 0
     state = {stage.stage: (stage.tasks, stage.done) for stage in status(folder(scene, "sweep")).stages}
     assert state["fit"] == (51, 51)
-
-
-@pytest.mark.slow
-def test_a_plan_of_a_sweep_is_the_run_it_would_be_alone(scene: Any) -> None:
-    steps = "calibrate.steps=[q-norm, logistic, kst]"
-    config = load_config(scene.config, [f"run={scene.folder / 'sweep'}", steps])
-    alphas.sweep(alphas.plans(config, [0.5, 2.0]))
-    scene.run(steps, "calibrate.alpha=2.0", run="alone")
-    import swsdist
-
-    mine = swsdist.digest(str(scene.folder / "sweep"), plan="alpha-2")
-    assert mine == scene.digest("alone")
-    assert mine != swsdist.digest(str(scene.folder / "sweep"), plan="alpha-0.5")
-    assert not (scene.folder / "sweep" / "report.json").exists(), "a report is of a single plan"
-
-
-@pytest.mark.slow
-def test_a_sweep_that_was_killed_goes_on(scene: Any) -> None:
-    code = (
-        "import sys\n"
-        "from swsdist.config import load_config\n"
-        "from tests.support import alphas\n"
-        "config = load_config(sys.argv[1], [f'run={sys.argv[2]}', 'calibrate.steps=[q-norm, logistic, kst]'])\n"
-        "alphas.sweep(alphas.plans(config, [k / 5 for k in range(1, 11)]))\n"
-    )
-    import subprocess
-
-    argv = [sys.executable, "-c", code, str(scene.config), str(scene.folder / "sweep")]
-    process = subprocess.Popen(argv, env=scene.env, stderr=subprocess.PIPE)
-    scene.wait(lambda: len(scene.all_receipts("sweep")) >= 20, process)
-    process.kill()
-    process.communicate()
-    before = scene.receipts("sweep")
-    subprocess.run(argv, env=scene.env, check=True, timeout=240)
-    assert before.items() <= scene.receipts("sweep").items()
-    config = load_config(scene.config, [f"run={scene.folder / 'sweep'}", "calibrate.steps=[q-norm, logistic, kst]"])
-    assert alphas.sweep(alphas.plans(config, [k / 5 for k in range(1, 11)])).tasks_done == 0

@@ -55,10 +55,6 @@ def test_it_is_the_pca_of_the_corpus(scene: Any) -> None:
     signs = np.sign((made * plain).sum(axis=0))
     assert np.abs(made - plain * signs).max() < 0.01
     assert np.cov(made.T, bias=True) == pytest.approx(np.eye(8), abs=0.01)
-    # Other shards, and tasks of a minute in workers: the same model, and so the same bytes.
-    scene.run(features(), STREAMS, "index.shards=4", run="four")
-    assert store_of(scene, "four").manifest.models["pca.pca"] == store.manifest.models["pca.pca"]
-    assert scene.digest() == scene.digest("four")
     # Nothing is left to do; a search by hand makes the extractor of the store again.
     assert scene.run(features(), STREAMS).outcome.tasks_done == 0
     query = str(sorted((scene.corpus / "queries").iterdir())[0])
@@ -71,13 +67,6 @@ def test_it_is_the_pca_of_the_corpus(scene: Any) -> None:
     scene.run(features(whiten=False), STREAMS)
     assert store_of(scene).manifest.models["pca.pca"] != store.manifest.models["pca.pca"]
     assert np.abs(frames_of(store_of(scene), "pca") - made * np.sqrt(values[::-1][:8])).max() < 1.0
-
-
-@pytest.mark.ray
-def test_workers_give_the_same(scene: Any, cluster: Any) -> None:
-    scene.run(features(), STREAMS)
-    scene.run(features(), STREAMS, *cluster.sets, "index.shards=3", run="ray")
-    assert scene.digest() == scene.digest("ray")
 
 
 @pytest.mark.slow
@@ -113,17 +102,6 @@ def test_of_a_few_documents(scene: Any) -> None:
     assert model == again
     models = [load_model(Folder(str(scene.folder / run / "store")), model).fingerprint for run in ("run", "turned")]
     assert models[0] == models[1]
-
-
-def test_behind_a_recogniser(scene: Any) -> None:
-    make_recogniser(str(scene.folder / "made-up"))
-    options = {"weights": str(scene.folder / "made-up"), "units": "states", "values": "logits"}
-    pca = {"name": "phnrec", "options": options, "transforms": [{"name": "pca", "options": {"columns": 5}}]}
-    scene.run(
-        f"features={json.dumps([{'name': 'mfcc'}, pca])}", "search.streams=[{track: mfcc}, {track: phnrec}]", until=""
-    )
-    assert frames_of(store_of(scene), "phnrec").std(axis=0) == pytest.approx(np.ones(5), abs=0.05)
-    assert scene.report()["counts"]["detections"] > 0
 
 
 def test_an_extractor_that_is_fitted_and_a_transform_behind_it(scene: Any) -> None:

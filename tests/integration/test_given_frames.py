@@ -15,13 +15,12 @@ from archives import write_ark
 import swsdist
 from swsdist.core.codes import families
 from swsdist.core.errors import DataError, StoreError, UserError
-from swsdist.features.mfcc import Mfcc
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.stages.inputs.state import import_store
 from swsdist.store.maintaining import check
 from swsdist.store.reading import Store
-from tests.support.coded import raises, says
+from tests.support.coded import raises
 
 #: After the store's documents: what is digested of a search.
 SEARCHED = ("features", "queries", "candidates", "detections", "normalised", "scored", "trials", "measures")
@@ -96,14 +95,6 @@ def test_the_same_results_as_with_what_made_them(scene: Any, npy: Path, by_mfcc:
     place = features(scene.folder / "d.scp", queries=str(scene.folder / "q.ark"))
     scene.run(place, "index.shards=3", run="kaldi")
     assert scene.digest("kaldi") == scene.digest()
-
-
-@pytest.mark.ray
-@pytest.mark.until("search")
-def test_ray(scene: Any, npy: Path, cluster: Any) -> None:
-    scene.run(features(npy), "index.shards=3")
-    scene.run(features(npy), "index.shards=3", *cluster.sets, run="ray")
-    assert scene.digest("ray") == scene.digest()
 
 
 @pytest.mark.slow
@@ -208,10 +199,6 @@ def test_what_is_wrong_is_rejected_one_by_one_and_tried_again(scene: Any, npy: P
 def test_an_archive_that_is_not_there_ends_the_run(scene: Any, npy: Path) -> None:
     with pytest.raises(UserError, match="there is no such file or folder"):
         scene.run(features(scene.folder / "gone.scp"))
-    (npy / "a.npz").write_bytes(b"")
-    with pytest.raises(UserError, match="several formats"):
-        scene.run(features(npy))
-    (npy / "a.npz").unlink()
     for path in npy.glob("d*.npy"):
         path.unlink()
     with pytest.raises(StoreError, match="none of the 8 documents could be used"):
@@ -233,14 +220,6 @@ def test_one_of_several_tracks(scene: Any, npy: Path, by_mfcc: Path) -> None:
     assert np.array_equal(store.features("d001", track="given"), store.features("d001", track="mfcc")[:, :13])
     assert list(check(store)) == []
     assert scene.digest()["candidates"] == swsdist.digest(str(by_mfcc))["candidates"]
-    # A document whose frames change is indexed again in both; one without frames is in neither.
-    np.save(npy / "d003.npy", np.load(npy / "d003.npy") * 2)
-    (npy / "d004.npy").unlink()
-    ended = scene.run(*sets, 'search.streams=[{"track": "mfcc"}]').outcome.chain_run.outcomes
-    assert ended["index"].done == 4  # two documents, in two shards, of two tracks
-    store = Store(Folder(str(scene.folder / "run" / "store")))
-    assert {row["id"] for row in scene.rejected()} == {"d004"}
-    assert all("d004" not in store.documents(track=name)["doc_id"].to_pylist() for name in ("mfcc", "given"))
     assert scene.run(*sets, 'search.streams=[{"track": "mfcc"}]').outcome.tasks_done == 0
 
 
@@ -274,17 +253,6 @@ def test_an_example_that_is_not_of_its_recording(scene: Any, npy: Path) -> None:
     (row,) = scene.rejected()
     assert (row["id"], row["reason"], row["path"]) == ("q002", "wrong-duration", str(npy / "q002-1.npy"))
     assert "its audio 0.20 s" in row["message"]
-
-
-def test_some_documents_have_recordings(scene: Any, npy: Path) -> None:
-    documents = rows_of(scene.corpus / "docs.csv")
-    rows = [{**row, "path": str(scene.corpus / row["path"]) if k < 4 else ""} for k, row in enumerate(documents)]
-    clips = ("report.clips=20", "report.exports=[clips]")
-    scene.run(features(npy), f"corpus.documents={table(scene.folder / 'docs.csv', rows)}", *clips)
-    (warning,) = scene.report()["warnings"]
-    assert says(warning, families.NO_SOUND)
-    assert warning.startswith("4 of 8 documents ")
-    assert 0 < len(list((scene.folder / "run" / "exports" / "clips").glob("*.wav"))) < 20
 
 
 @pytest.mark.parametrize("distance", ["log-posterior-cosine", "kl-symmetric"])
@@ -331,17 +299,3 @@ def test_a_search_by_hand(scene: Any, npy: Path, by_mfcc: Path) -> None:
     scene.run(f"features={json.dumps(mixed)}", run="mixed", selection=StepSelection(until="index"))
     with raises(families.UNSUPPORTED, tracks=2):
         swsdist.search(str(scene.folder / "mixed" / "store"), str(query))
-
-
-def test_the_mfcc_are_those_of_the_class(frames: dict[str, np.ndarray]) -> None:
-    assert {each.shape[1] for each in frames.values()} == {Mfcc().dimension}
-
-
-@pytest.mark.until("queries")
-def test_a_query_without_content_is_rejected(scene: Any, npy: Path) -> None:
-    """As silence is: zeros would be found somewhere, too."""
-    first = np.load(npy / "q002-1.npy")
-    np.save(npy / "q002-1.npy", np.zeros_like(first))
-    scene.run(features(npy))
-    (row,) = scene.rejected()
-    assert (row["id"], row["reason"]) == ("q002", "constant")

@@ -98,14 +98,6 @@ def test_all_readers_see_what_was_rounded_once(scene: Any, parts: None) -> None:
     assert found[0].equals(found[1])
 
 
-@pytest.mark.ray
-def test_on_ray(scene: Any, cluster: Any) -> None:
-    sets = (f"features={json.dumps(TRACKS[1:2])}", "search.first_pass.name=quantised")
-    scene.run(*sets, "index.shards=1", run="here")
-    scene.run(*sets, *cluster.sets, "executor.workers=2", "index.shards=5", run="there")
-    assert scene.digest("here") == scene.digest("there")
-
-
 def test_renamed_recordings_are_copied_as_they_are_kept(own_corpus: Any) -> None:
     sets = (f"features={json.dumps(TRACKS[1])}", "index.shards=1")
     own_corpus.run(*sets, until="index")

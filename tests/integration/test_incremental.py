@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import soundfile
-from commands import in_this_process
 
 from swsdist.core.codes import families
 from swsdist.io.filesystem import Folder
@@ -124,15 +123,6 @@ def test_recordings_that_moved_are_not_searched_again(own_corpus: Any, undisturb
     assert scene.digest() == undisturbed
 
 
-def test_index_alone_then_run(own_corpus: Any, undisturbed: dict[str, str]) -> None:
-    scene = own_corpus
-    scene.run(selection=StepSelection(until="index"))
-    assert not (scene.folder / "run" / "report.json").exists()
-    result = scene.run()
-    assert result.outcome.chain_run.outcomes["index"].done == 0
-    assert scene.digest() == undisturbed
-
-
 def test_damage_is_found(own_corpus: Any) -> None:
     scene = own_corpus
     scene.run("index.shards=3", selection=StepSelection(until="index"))
@@ -147,18 +137,6 @@ def test_damage_is_found(own_corpus: Any) -> None:
     assert any("SHA-256 differs" in one for one in problems if names[0].name in one)
     assert any("the manifest tells" in one for one in problems if names[1].name in one)
     assert any("missing" in one for one in problems if names[2].name in one)
-
-
-def test_store_commands(scene: Any) -> None:
-    scene.run("index.shards=3", selection=StepSelection(until="index"))
-    store = str(scene.folder / "run" / "store")
-    assert in_this_process("store", "check", store).code == 0
-    assert "8" in in_this_process("store", "info", store).out
-    compacted = in_this_process("store", "compact", store)
-    assert compacted.code == 0, compacted.err
-    victim = Path(store, Store(Folder(store)).manifest.shards[0].name)
-    victim.write_bytes(victim.read_bytes()[:-1])
-    assert in_this_process("store", "check", store).code == 3
 
 
 @pytest.mark.until("search")

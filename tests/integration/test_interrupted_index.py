@@ -114,13 +114,6 @@ def test_after_each_task_what_is_done_is_searched_and_going_on_ends_alike(
         assert "are indexed" not in scene.search(run).err
 
 
-def test_interrupted_again_and_again(scene: Scene) -> None:
-    once = scene.index(*NAMES, run="once")
-    for done in (1, 2, 3):
-        assert scene.interrupted(*NAMES, after=1).manifest.unfinished.done == done
-    assert scene.index(*NAMES).manifest == once.manifest
-
-
 def test_one_that_was_killed_is_told_and_searched_when_it_goes_on(scene: Scene) -> None:
     scene.interrupted(*NAMES, after=2)
     store = scene.root / "run" / "store"
@@ -165,9 +158,3 @@ def test_what_it_goes_on_from_stays(scene: Scene) -> None:
     assert (
         done.items() <= {path: path.stat().st_mtime_ns for path in Path(whole.folder.root, "shards").iterdir()}.items()
     )
-
-
-def test_store_info_says_so(scene: Scene) -> None:
-    scene.interrupted(*NAMES, after=1)
-    told = in_this_process("store", "info", str(scene.root / "run" / "store"))
-    assert "1 of 4 tasks" in told.out

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import platform
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from swsdist.kernels.regression import Labelled
@@ -25,26 +22,6 @@ TABLES = {
 def test_every_table_has_a_digest(undisturbed: dict[str, str]) -> None:
     assert set(undisturbed) == TABLES
     assert all(len(value) == 64 for value in undisturbed.values())
-
-
-@pytest.mark.parametrize("shards", [1, 2, 7, 64])
-def test_shards_serial(scene: Any, undisturbed: dict[str, str], shards: int) -> None:
-    scene.run(f"index.shards={shards}")
-    assert scene.digest() == undisturbed
-
-
-@pytest.mark.parametrize(
-    "sets",
-    [
-        ("search.lanes=1", "search.piece_seconds=2"),
-        ("search.lanes=7", "search.piece_seconds=3.7", "index.shards=3"),
-        ("reduce.buckets=1", "executor.cpus_per_worker=2"),
-        ("reduce.buckets=97",),
-    ],
-)
-def test_ways_of_cutting(scene: Any, undisturbed: dict[str, str], sets: tuple[str, ...]) -> None:
-    scene.run(*sets)
-    assert scene.digest() == undisturbed
 
 
 def test_long_tables_of_counts_are_merged_first(
@@ -110,75 +87,16 @@ def test_ray_with_one_worker(scene: Any, cluster: Any, undisturbed: dict[str, st
     assert scene.digest() == undisturbed
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("how", ["best", "mean", "template"])
-def test_all_examples(scene: Any, how: str) -> None:
-    digests = []
-    for k, sets in enumerate([(), ("index.shards=5", "search.lanes=3", "reduce.buckets=2")]):
-        scene.run("corpus.examples=all", f"search.examples={how}", *sets, run=f"run{k}")
-        digests.append(scene.digest(f"run{k}"))
-    assert digests[0] == digests[1]
-    # SSF counts the seconds of all examples, also where one template of them is searched.
-    with (scene.corpus / "queries.csv").open(newline="") as file:
-        seconds = [float(row["duration"]) for row in csv.DictReader(file)]
-    counted = scene.report("run1")["resources"]["query_seconds"]
-    assert sum(seconds) - 0.01 * len(seconds) <= counted <= sum(seconds)  # in whole frames of 10 ms
-
-
-@pytest.mark.parametrize("how", ["best", "template"])
-@pytest.mark.until("reduce")
-def test_parts_of_queries(scene: Any, how: str) -> None:
-    """Halves and thirds are searched and joined alike; the example that was found is one of the table."""
-    digests = []
-    for k, sets in enumerate([(), ("index.shards=5", "search.lanes=3", "search.piece_seconds=2", "reduce.buckets=2")]):
-        how_searched = ("corpus.examples=all", f"search.examples={how}", "search.parts=true", "search.parts_least=0.1")
-        done = scene.run(*how_searched, *sets, run=f"run{k}")
-        digests.append(scene.digest(f"run{k}"))
-    assert digests[0] == digests[1]
-    detections = pa.concat_tables(done.outcome.chain_run.read("detections"))
-    with (scene.corpus / "queries.csv").open(newline="") as file:
-        assert set(detections["example"].to_pylist()) <= {int(row["example"]) for row in csv.DictReader(file)}
-
-
-@pytest.mark.ray
-@pytest.mark.parametrize("how", ["mean", "template"])
-@pytest.mark.until("reduce")
-def test_all_examples_on_ray(scene: Any, cluster: Any, how: str) -> None:
-    sets = ("corpus.examples=all", f"search.examples={how}", "index.shards=3")
-    scene.run(*sets, run="here")
-    scene.run(*sets, *cluster.sets, "executor.workers=2", "search.lanes=7", run="there")
-    assert scene.digest("here") == scene.digest("there")
-
-
-@pytest.mark.parametrize("how", ["mean", "template"])
-def test_one_example_is_as_the_primary_one(own_corpus: Any, how: str, undisturbed: dict[str, str]) -> None:
+def test_one_example_is_as_the_primary_one(own_corpus: Any, undisturbed: dict[str, str]) -> None:
     """A table with the first example of each query: averaging changes nothing."""
     place = own_corpus.corpus / "queries.csv"
     header, *rows = place.read_text().splitlines()
     first = [row for row in rows if row.split(",")[2] == "1"]
     assert len(first) < len(rows)
     place.write_text("\n".join([header, *first]) + "\n")
-    own_corpus.run("corpus.examples=all", f"search.examples={how}")
-    assert own_corpus.digest() == undisturbed
-
-
-@pytest.mark.slow
-@pytest.mark.until("reduce")
-def test_what_changes_with_how_examples_are_used(scene: Any) -> None:
-    """The mean takes the candidates that the best took; the template is searched, in the cells of one example a query."""
-    sets = ("corpus.examples=all", "index.shards=2")
-    scene.run(*sets)
-    before = scene.receipts()
-    scene.run(*sets, "search.examples=mean")
-    new = {name.split("-")[0] for name in scene.receipts().keys() - before.keys()}
-    assert "reduce" in new
-    assert not new & {"queries", "search"}
-    scene.run(*sets, "search.examples=template", run="template")
-    cells = [
-        sum(receipt.cost.cells for receipt in scene.all_receipts(run) if receipt.stage == "search")
-        for run in ("run", "template")
-    ]
-    assert cells[1] < 0.6 * cells[0]
+    for how in ("mean", "template"):
+        own_corpus.run("corpus.examples=all", f"search.examples={how}")
+        assert own_corpus.digest() == undisturbed
 
 
 @pytest.mark.until("reduce")
@@ -193,19 +111,6 @@ def test_lists_of_files_that_are_too_long_for_a_task(
     assert not (scene.folder / "short" / "tables" / "lists").exists()
     assert scene.digest() == undisturbed
     assert scene.receipts().keys() == scene.receipts("short").keys()
-
-
-@pytest.mark.ray
-@pytest.mark.until("reduce")
-def test_real_speech_on_ray_with_two_workers(tiny: Path, scene: Any, cluster: Any) -> None:
-    scene.base["corpus"] = {
-        "documents": str(tiny / "docs.csv"),
-        "queries": str(tiny / "queries.csv"),
-        "references": str(tiny / "refs.csv"),
-    }
-    scene.run(run="one")
-    scene.run(*cluster.sets, "executor.workers=2", "executor.in_flight=3", "index.shards=64", run="two")
-    assert scene.digest("one") == scene.digest("two")
 
 
 def _digests_on(kernel: str, scene: Any, run: str) -> dict[str, str]:
@@ -250,3 +155,52 @@ def test_row_groups_may_be_cut_anywhere(scene, undisturbed, monkeypatch) -> None
     monkeypatch.setattr("swsdist.store.parquet.LARGEST_ROW_GROUP", 5)
     scene.run("index.shards=1", "reduce.buckets=2")
     assert scene.digest() == undisturbed
+
+
+def tracks(*given: Any) -> str:
+    return f"features={json.dumps(given)}"
+
+
+PCA = {"name": "pca", "options": {"columns": 8, "hours": 1}}
+GMM = {"name": "gmm", "options": {"components": 4, "iterations": 2, "hours": 1}}
+LONG = {"name": "mfcc", "track": "long", "options": {"n_mfcc": 7, "deltas": 0, "n_fft": 1024, "win_length": 800}}
+WEIGHED = (
+    'search.streams=[{"track": "long", "distance": "euclidean", "weight": 2}, {"track": "mfcc", "columns": [13, 26]}]'
+)
+ALL_EXAMPLES = ("corpus.examples=all", "queries.trim=none")
+#: Settings by what is cut: examples, tracks, models that are fitted, passes, scores.
+SETTINGS: dict[str, tuple[str, ...]] = {
+    **{how: (*ALL_EXAMPLES, f"search.examples={how}") for how in ("best", "mean", "template")},
+    "parts": (*ALL_EXAMPLES, "search.examples=template", "search.parts=true", "search.parts_least=0.1"),
+    "two tracks": (tracks({"name": "mfcc"}, LONG), WEIGHED),
+    "fitted": (tracks({"name": "mfcc", "transforms": [PCA, GMM]}),),
+    "warped": (tracks({"name": "vtln", "options": {"step": 0.12, "components": 3, "iterations": 1, "hours": 1}}),),
+    "half": (tracks({"name": "mfcc", "dtype": "float16"}), "search.first_pass.name=quantised"),
+    "quantised": ('search.first_pass={"name": "quantised", "factor": 2, "sample": 0, "over": "document"}',),
+    "speech": ("search.skip_silence=true",),
+    "by speaker": ("calibrate.steps=[speaker-norm]", "search.examples=mean", "corpus.examples=all"),
+    "side information": (
+        "calibrate.steps=[m-norm, llr]",
+        "calibrate.options={llr: {covariates: [duration, speech, mean, gap, length-ratio], curve: rising}}",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*negative-slope")
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_cut_changes_nothing(scene: Any, name: str) -> None:
+    scene.run(*SETTINGS[name], "index.shards=1", "report.exports=[]", run="one")
+    cut = ("index.shards=5", "search.lanes=3", "search.piece_seconds=2", "reduce.buckets=2")
+    scene.run(*SETTINGS[name], *cut, "report.exports=[]", run="five")
+    assert scene.digest("one") == scene.digest("five")
+    assert scene.run(*SETTINGS[name], *cut, "report.exports=[]", run="five").outcome.tasks_done == 0
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize("name", ["mean", "template", "two tracks", "fitted", "half", "quantised", "speech"])
+@pytest.mark.until("reduce")
+def test_ray_changes_nothing(scene: Any, cluster: Any, name: str) -> None:
+    scene.run(*SETTINGS[name], "index.shards=1", run="here")
+    scene.run(*SETTINGS[name], *cluster.sets, "executor.workers=2", "search.lanes=7", "index.shards=3", run="there")
+    assert scene.digest("here") == scene.digest("there")

@@ -54,9 +54,7 @@ STORED = ("fit-transforms", "index", "quantise")
 
 #: What is cleaned up, given the folders of the run and of its store.
 WAYS: dict[str, Callable[[Folder, Folder], object]] = {
-    "clean run": lambda run, store: clean(run, 0.0, dry=False),
-    "clean store": lambda run, store: clean(store, 0.0, dry=False),
-    "compact": lambda run, store: _compact(store),
+    "clean": lambda run, store: (clean(run, 0.0, dry=False), clean(store, 0.0, dry=False)),
     "compact and clean": lambda run, store: (_compact(store), clean(store, 0.0, dry=False), clean(run, 0.0, False)),
 }
 

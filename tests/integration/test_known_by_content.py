@@ -153,14 +153,6 @@ def test_renamed_and_copied_are_copied_in_the_store(scene: Scene, channels: int)
     scene.demand_as_fresh()
 
 
-def test_touched_is_not_computed_again(scene: Scene) -> None:
-    scene.index()
-    os.utime(scene.sounds / "b.wav", ns=(1, 1))
-    assert scene.index().chain_run.chain.inputs.store.comparison.counts == (0, 0, 0, 1, 0)
-    assert scene.extracted == 0
-    scene.demand_as_fresh()
-
-
 def test_names_that_change_places(scene: Scene) -> None:
     """As long as each other, and with one time of change: only their bytes tell."""
     for name in NAMES:
@@ -186,28 +178,6 @@ def test_another_recording_under_the_path_of_one_is_computed(scene: Scene) -> No
     assert scene.index().chain_run.chain.inputs.store.comparison.counts == (0, 1, 0, 3, 0)
     assert scene.extracted
     scene.demand_as_fresh()
-
-
-def test_tracks_of_several_extractors(scene: Scene) -> None:
-    features = [
-        {"name": "mfcc", "options": OPTIONS},
-        {"name": "mfcc", "track": "few", "options": {**OPTIONS, "n_mfcc": 2}},
-    ]
-    scene.index(features=features)
-    (scene.sounds / "d.wav").rename(scene.sounds / "e.wav")
-    outcome = scene.index(features=features)
-    assert (scene.extracted, list(held(outcome))) == (0, [1, 1])
-    scene.demand_as_fresh(features=features)
-
-
-def test_equal_recordings_are_told_and_each_is_computed(scene: Scene) -> None:
-    for name in ("copy1", "copy2"):
-        shutil.copyfile(scene.sounds / "a.wav", scene.sounds / f"{name}.wav")
-    outcome = scene.index(shards=1)
-    assert sum(held(outcome)) == 0
-    assert scene.store().manifest.counts["documents"] == 6
-    told = "\n".join(outcome.chain_run.chain.summary(outcome.chain_run))
-    assert "2 recordings with the bytes of another (first: 'copy1' of 'a')" in told
 
 
 def test_on_s3_etags_tell(scene: Scene, s3: Any) -> None:

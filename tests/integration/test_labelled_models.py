@@ -154,26 +154,6 @@ def test_a_name_matters_where_labels_are_looked_up_by_it(
     assert models[0].fingerprint == models[1].fingerprint
 
 
-def test_a_name_alone_is_nothing_to_what_is_fitted_without_labels(
-    own_corpus: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scene = own_corpus
-    scene.select(1)
-    found = []
-
-    def told(self: FitTransforms, task: Any, context: Any) -> Any:
-        found.append(task.fingerprint)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(FitTransforms, "run", told)
-    for run in ("before", "after"):
-        with pytest.raises(KeyboardInterrupt):
-            scene.run(features(("pca", {"columns": 2, "hours": 1})), STREAMS, run=run)
-        rename(scene, "d001", "x001")
-    assert len(found) == 2
-    assert found[0] == found[1]
-
-
 def test_without_labels(scene: Any, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="lda is fitted by labels, and the corpus has none"):
         scene.run(LDA, STREAMS)

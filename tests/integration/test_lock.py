@@ -8,7 +8,6 @@ import os
 import socket
 import subprocess
 import sys
-import threading
 import time
 from io import UnsupportedOperation
 from pathlib import Path
@@ -185,15 +184,6 @@ def test_a_lock_of_another_host_is_watched(tmp_path: Path, monkeypatch: pytest.M
         assert holder["pid"] == os.getpid()
 
 
-def test_who_goes_while_he_is_watched_leaves_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock, "_LOOK", 0.1)
-    folder = Folder(str(tmp_path))
-    folder.write_bytes("lock.json", json.dumps({"host": "elsewhere", "pid": 77, "boot": "", "t": 0.0}).encode())
-    threading.Timer(0.3, folder.remove, ["lock.json"]).start()
-    with locked(folder):
-        pass
-
-
 def test_one_dead_process_is_watched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a driver died it held the run and the store: who takes over waits for a sign of life of it, not of each lock."""
     monkeypatch.setattr(lock, "STALE_AFTER", 0.3)
@@ -300,21 +290,6 @@ def test_a_lost_lock_is_not_taken_back(tmp_path: Path) -> None:
     assert read(folder) == theirs
     with raises(codes.LOCK_LOST):
         mine.check()
-
-
-def test_a_run_whose_lock_was_lost_stops(scene: Any) -> None:
-    class Thief(Progress):
-        def task(self, stage: Any, outcome: Any) -> None:
-            if stage.name == "search":
-                theirs = {"host": "elsewhere", "pid": 1, "boot": "", "token": "theirs", "t": time.time()}
-                (scene.folder / "run" / "lock.json").write_text(json.dumps(theirs))
-
-    with raises(codes.LOCK_LOST):
-        scene.run(progress=Thief())
-    holder = read(Folder(str(scene.folder / "run")))
-    assert holder is not None
-    assert holder["token"] == "theirs"
-    assert not (scene.folder / "run" / "report.json").exists()
 
 
 @pytest.mark.slow

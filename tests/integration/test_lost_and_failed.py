@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -48,21 +47,6 @@ def test_a_failed_shard_leaves_no_trace(scene: Any, monkeypatch: pytest.MonkeyPa
     assert scene.digest() == scene.digest("whole")
 
 
-def test_what_could_be_indexed_is_searched_if_that_is_wanted(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = Index.run
-
-    def run(self: Index, task: Any, context: Any) -> Any:
-        if any(row["doc_id"] == "d004" for row in task.payload.documents):
-            raise RuntimeError("this shard fails")
-        return honest(self, task, context)
-
-    monkeypatch.setattr(Index, "run", run)
-    first = scene.run("index.shards=4", selection=StepSelection(keep_going=True))
-    assert len(first.outcome.failures) == 1
-    assert first.report is not None
-    assert "d004" not in set(first.detections()["doc_id"])
-
-
 @pytest.mark.slow
 @pytest.mark.until("search")
 def test_a_lost_shard_is_made_again(scene: Any) -> None:
@@ -96,29 +80,6 @@ def test_a_damaged_file_of_receipts_is_named_and_its_tasks_are_done_again_withou
     pack.unlink()
     assert finished.run().outcome.chain_run.outcomes["search"].done > 0
     assert finished.digest() == undisturbed
-
-
-def test_one_bad_place_does_not_take_the_other_queries_down(scene: Any) -> None:
-    with (scene.corpus / "docs.csv").open() as file:
-        document = next(csv.DictReader(file))
-    with (scene.corpus / "queries.csv").open() as file:
-        queries = list(csv.DictReader(file))
-    table = scene.folder / "queries.csv"
-    end = float(document["duration"])
-    rows = [f"{row['query_id']},{scene.corpus / row['path']},,,\n" for row in queries]
-    # 20 ms before the recording's end there is no whole frame left.
-    table.write_text("query_id,path,doc_id,start,end\n" + "".join(rows) + f"late,,{document['doc_id']},{end - 0.02},\n")
-    result = scene.run(f"corpus.queries={table}")
-    assert result.rejected()[0][:3] == ("query", "too-short", 1)
-    assert not result.outcome.failures
-    assert len(result.detections()) > 0
-
-
-def test_no_usable_query_is_an_error(scene: Any) -> None:
-    table = scene.folder / "queries.csv"
-    table.write_text("query_id,path\nq1,nothing.wav\n")
-    with pytest.raises(DataError, match="none of the 1 query examples"):
-        scene.run(f"corpus.queries={table}", "corpus.references=null")
 
 
 def test_a_mistake_in_the_last_table_is_told_first(scene: Any) -> None:

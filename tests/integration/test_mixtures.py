@@ -76,27 +76,6 @@ def test_killed_between_rounds(scene: Any) -> None:
     assert scene.digest() == scene.digest("whole")
 
 
-@pytest.mark.ray
-def test_workers_give_the_same(scene: Any, cluster: Any) -> None:
-    scene.run(FEATURES, STREAMS)
-    scene.run(FEATURES, STREAMS, *cluster.sets, "index.shards=3", run="ray")
-    assert scene.digest() == scene.digest("ray")
-
-
-def test_documents_that_come_later_go_through_it(own_corpus: Any) -> None:
-    scene = own_corpus
-    scene.select(1, 2, 3)
-    scene.run(FEATURES, STREAMS)
-    before = store_of(scene)
-    frames = before.features("d002", track="gmm")
-    scene.select(1, 2, 3, 4, 5)
-    scene.run(FEATURES, STREAMS)
-    after = store_of(scene)
-    assert after.manifest.models["gmm.gmm"] == before.manifest.models["gmm.gmm"]
-    assert np.array_equal(after.features("d002", track="gmm"), frames)
-    assert after.documents(track="gmm").num_rows == 5
-
-
 @pytest.mark.slow
 def test_from_elsewhere(scene: Any, tmp_path: Path) -> None:
     """The models of one run, named in another: nothing is fitted, and the frames are the same."""
@@ -128,5 +107,3 @@ def test_a_warp_for_each_speaker(scene: Any) -> None:
     for row in rows:
         warped, unwarped = (store.features(row["doc_id"], track=name) for name in ("vtln", "mfcc"))
         assert (np.abs(warped - unwarped).max() < 1e-2) == (factors[row["speaker"]] == 1.0)
-    scene.run(named, streams, "index.shards=3", run="three")
-    assert scene.digest("three") == scene.digest()

@@ -14,23 +14,15 @@ import pytest
 from swsdist.calibrate.statistics import from_table
 from swsdist.calibrate.steps.norms import SpeakerNorm, SpeakerNormOptions
 from swsdist.core.codes import families
-from swsdist.core.codes import pipeline as chains_codes
 from swsdist.core.errors import StoreError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Context
 from swsdist.reduce.examples import WHO, Speakers
 from swsdist.stages.score import speakers_of
 from swsdist.store.reading import Store
-from tests.support.coded import raises, says
+from tests.support.coded import raises
 
 STEPS = ("calibrate.steps=[speaker-norm]", "report.exports=[]")
-
-
-def test_cuts_change_nothing(scene: Any) -> None:
-    how = (*STEPS, "search.examples=mean", "corpus.examples=all")
-    scene.run(*how, run="a")
-    scene.run(*how, "reduce.buckets=3", "index.shards=3", run="b")
-    assert scene.digest("a") == scene.digest("b")
 
 
 def test_scores_are_those_of_the_statistics(scene: Any) -> None:
@@ -79,14 +71,6 @@ def test_documents_are_read_once_a_process(scene: Any, tmp_path: Path, monkeypat
 def test_it_comes_first(scene: Any) -> None:
     with raises(families.MISMATCH):
         scene.run("calibrate.steps=[q-norm, speaker-norm]")
-
-
-def test_without_speakers_it_says_so(own_corpus: Any) -> None:
-    docs = own_corpus.corpus / "docs.csv"
-    pd.read_csv(docs).drop(columns="speaker").to_csv(docs, index=False)
-    own_corpus.run(*STEPS)
-    (warning,) = (one for one in own_corpus.report()["warnings"] if says(one, chains_codes.MISSING_SPEAKERS))
-    assert "speaker-norm takes groups of similar voices instead" in warning
 
 
 def test_recordings_of_several_speakers(own_corpus: Any) -> None:

@@ -308,13 +308,6 @@ def test_clean_removes_what_no_plan_names(scene: Any) -> None:
     assert clean(Folder(str(place)), 1.0, dry=True)[0] == []
 
 
-def test_clean_leaves_a_run_that_may_go_on(scene: Any) -> None:
-    scene.run(*SHARDS, until="search")
-    found, kept = clean(Folder(str(scene.folder / "run")), 0.0, dry=True)
-    assert found == []
-    assert [one.why for one in kept] == ["run incomplete: nothing removed; finish it with `swsdist run CONFIG`"]
-
-
 def test_clean_removes_what_dead_processes_left(scene: Any) -> None:
     scene.run()
     run = scene.folder / "run"
@@ -429,15 +422,3 @@ def test_a_worker_that_died_is_told_by_its_journal(tmp_path: Path) -> None:
     assert watch._status.journals == names
     watch.journal_event("died", {"pid": 4, "journal": names[0], "lost": [], "message": ""})
     assert watch._status.journals == names[1:]
-
-
-@pytest.mark.slow
-def test_a_run_marks_the_store_that_it_searches(scene: Any) -> None:
-    scene.run(*SHARDS)
-    scene.sabotage(seconds=0.5)
-    process = scene.start(*SLOW, *SHARDS, run="other")
-    store = Folder(str(scene.folder / "other" / "store"))
-    scene.wait(lambda: readers_of(store).living, process)
-    process.communicate(timeout=240)
-    assert process.returncode == 0
-    assert not (scene.folder / "other" / "store" / "readers").exists()

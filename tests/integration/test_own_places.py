@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import swsdist
 from swsdist.core.codes import families
 from swsdist.reduce.spans import outside_places, source_places
 from swsdist.stages.buckets import Measured
@@ -85,17 +84,3 @@ def test_a_place_is_left_out_on_all_channels() -> None:
         | {"start": [3.1, 2.9, 3.6, 3.0], "end": [4.1, 3.9, 4.6, 4.0]}
     )
     assert outside_places(found, places)["start"].to_pylist() == [3.6, 3.0]
-
-
-@pytest.mark.slow
-def test_what_is_left_out_changes_with_the_option(scene: Any) -> None:
-    """One run folder: only what depends on it is done again."""
-    sets = [f"corpus.queries={scene.corpus}/named.csv", "calibrate.fit=none", "report.exports=[]"]
-    whole = scene.run(*sets)
-    again = scene.run(*sets, "corpus.own_places=keep")
-    ended = again.outcome.chain_run.outcomes
-    assert ended["search"].done == 0
-    assert ended["reduce"].done > 0
-    assert at_own(scene, again) == len(scene.first)
-    assert at_own(scene, scene.run(*sets)) == at_own(scene, whole) == 0
-    assert swsdist.digest(again.folder)["candidates"]

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import swsdist
-from swsdist.chains.lattices.chain import IndexLattices
 from swsdist.config import Config, config_from_dict
 from swsdist.core.codes import families
 from swsdist.core.codes import lattices as lattice_codes
@@ -91,25 +90,6 @@ def test_the_executor_does_not_matter(
 
 
 @pytest.mark.slow
-def test_an_interrupted_run_goes_on(
-    small_corpus: Path, tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, str]
-) -> None:
-    given, run, done = config(small_corpus, tmp_path, method, index={"shards": 3}), IndexLattices.run, []
-
-    def interrupted(self: IndexLattices, *arguments: Any) -> Any:
-        if done:
-            raise KeyboardInterrupt
-        done.append(1)
-        return run(self, *arguments)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(IndexLattices, "run", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            run_stages(given, StepSelection(until="normalise"), Progress())
-    assert digests(searched(given)) == undisturbed
-
-
-@pytest.mark.slow
 def test_another_decoder_decodes_again_and_reads_no_audio(small_corpus: Path, tmp_path: Path) -> None:
     searched(config(small_corpus, tmp_path, "lattice"))
     other = {"source": "frames", "decoding": {**DECODING, "least": 0.01}}
@@ -135,28 +115,6 @@ def test_queries_in_phones(small_corpus: Path, tmp_path: Path) -> None:
     written = searched(config(small_corpus, tmp_path / "written", "lattice", corpus=tables, options=options))
     ours = [sorted(row["labels"]) for row in hits(written, "groups")]
     assert sorted(ours) == sorted(sorted(row["labels"]) for row in strings)
-
-
-@pytest.mark.slow
-def test_several_texts_of_a_query(small_corpus: Path, tmp_path: Path, method: str) -> None:
-    """They are alternatives: what either finds is found."""
-    tables = {"documents": "docs.csv", "queries": str(tmp_path / "terms.csv")}
-    found = []
-    for rows in ("a,g1 g2\n", "a,g3 g4\n", "a,g1 g2\na,g3 g4\n"):
-        (tmp_path / "terms.csv").write_text(f"query_id,text\n{rows}")
-        given = config(
-            small_corpus,
-            tmp_path / f"run{len(found)}",
-            method,
-            corpus={**tables, "examples": "all"},
-            calibrate={"steps": []},
-        )
-        found.append(
-            {tuple(row[k] for k in ("doc_id", "first", "last")) for row in hits(searched(given), "candidates")}
-        )
-    assert found[0]
-    assert found[0] != found[1]
-    assert found[2] >= found[0] | found[1]  # or more: what both may be there adds up
 
 
 @pytest.mark.slow
@@ -243,27 +201,6 @@ def test_a_search_of_a_run(small_corpus: Path, tmp_path: Path, method: str, name
         best = set(swsdist.search(given.run, "word")["doc_id"])
         assert best
         assert best <= expected
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("named", [True, False])
-def test_a_check_looks_at_both_stores(small_corpus: Path, tmp_path: Path, named: bool) -> None:
-    """What a run accepts a check does not refuse, before and after it."""
-    options = {"source": "frames", "decoding": DECODING, **({"store": str(tmp_path / "lattices")} if named else {})}
-    given = config(small_corpus, tmp_path / "run", "lattice", options=options)
-
-    def found() -> list[str]:
-        chain = prepare_chain_run(ONLY, given, Ledger(Folder(given.run)), StepSelection()).chain
-        assert chain.check is not None
-        findings = [item for item in chain.check(chain.inputs) if item.name == "store"]
-        assert all(item.good for item in findings)
-        return [item.text.partition(": ")[2] for item in findings]
-
-    assert found() == ["there is none yet"] * 2
-    searched(given)
-    frames, lattices = found()
-    assert frames.startswith("8 documents; the corpus has 0 new")
-    assert lattices == "8 documents"
 
 
 @pytest.mark.slow

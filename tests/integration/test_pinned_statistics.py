@@ -146,13 +146,3 @@ def test_mended_recordings_are_counted_until_they_are_fitted_anew(scene: Scene) 
     # That is pinned as well.
     grown = scene.index("a1", "a2", "b1", "c1")
     assert seen(fitted).items() <= seen(grown).items()
-
-
-def test_the_manifest_names_them_by_what_they_hold(scene: Scene) -> None:
-    first = scene.index("a1", "a2")
-    name = first.manifest.models["statistics.mfcc"]
-    assert name.startswith("models/statistics-")
-    grown = scene.index("a1", "a2", "a3")
-    assert grown.manifest.models["statistics.mfcc"] == name
-    compact(grown.folder, 1.0)
-    assert Store(grown.folder).manifest.models["statistics.mfcc"] == name

@@ -126,14 +126,6 @@ def test_rounds_of_a_stage_are_one_stage(rounds: int, capsys: pytest.CaptureFixt
     assert [line for line in said if line.startswith("index")] == ["index: 1 tasks", f"index: {ended}"]
 
 
-def test_what_is_told_is_little(scene, talk: Path) -> None:
-    """However often a stage reports, its listener hears of it a few times a second."""
-    heard = Heard()
-    scene.run(*sets(talk), progress=heard)
-    seconds = sum(receipt.finished - receipt.started for receipt in scene.all_receipts())
-    assert sum(map(len, heard.parts.values())) <= seconds / executor.REPORT_INTERVAL + len(heard.parts)
-
-
 @pytest.mark.ray
 def test_workers_tell_it_through_their_journals(scene, cluster, talk: Path) -> None:
     samples, rate = soundfile.read(talk / "talk.wav", dtype="float32")

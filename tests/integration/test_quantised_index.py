@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from test_several_tracks import TWO, WITH_STREAMS, store_of
+from test_several_tracks import store_of
 
 from swsdist.io.filesystem import Folder
 from swsdist.methods.first_pass import search as searching
@@ -41,11 +41,6 @@ def test_it_finds_what_is_found_without(scene: Any, first_pass: str, monkeypatch
     assert list(check(store_of(scene, "seven"))) == []
 
 
-def test_without_it_there_is_no_such_step(scene: Any) -> None:
-    assert "quantise" not in scene.run().outcome.chain_run.outcomes
-    assert not (scene.folder / "run" / "store" / "codes").exists()
-
-
 @pytest.mark.slow
 def test_documents_that_come_are_indexed_by_the_same_codebook(own_corpus: Any) -> None:
     scene = own_corpus
@@ -77,20 +72,6 @@ def test_a_lost_list_is_made_again(scene: Any) -> None:
     next((scene.folder / "run" / "store" / "codes").glob("*")).unlink()
     assert steps(scene.run(QUANTISED, "index.shards=3"))["quantise"] == (1, 2)
     assert scene.digest() == digest
-
-
-@pytest.mark.slow
-def test_of_several_tracks(scene: Any) -> None:
-    scene.run(TWO, WITH_STREAMS, QUANTISED, "index.shards=1", run="one")
-    scene.run(TWO, WITH_STREAMS, QUANTISED, "index.shards=5", run="five")
-    assert scene.digest("one") == scene.digest("five")
-
-
-@pytest.mark.ray
-def test_on_ray(scene: Any, cluster: Any) -> None:
-    scene.run(TWO, WITH_STREAMS, QUANTISED, "index.shards=1", run="serial")
-    scene.run(TWO, WITH_STREAMS, QUANTISED, "index.shards=3", *cluster.sets, "executor.workers=2", run="ray")
-    assert scene.digest("ray") == scene.digest("serial")
 
 
 @pytest.mark.slow

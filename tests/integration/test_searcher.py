@@ -16,9 +16,8 @@ import ray
 
 import swsdist
 from swsdist.config import load_config
-from swsdist.core.errors import ConfigError, UserError
+from swsdist.core.errors import ConfigError
 from swsdist.pipeline.chain_run import StepSelection
-from swsdist.registry.registries import METHODS
 from swsdist.searcher.searcher import Hits, Searcher
 from swsdist.store.reading import Store
 
@@ -119,15 +118,6 @@ def test_other_steps_before_the_first_that_is_fitted(scene: Any, step: str) -> N
     ]
     assert normed[0].equals(normed[1])
     assert not normed[0].equals(found)
-
-
-def test_options_of_a_runs_steps(scene: Any) -> None:
-    options = json.dumps({"speaker-norm": {"relevance": 5}})
-    found, top = found_by_run(scene, "calibrate.steps=[speaker-norm]", f"calibrate.options={options}")
-    run = str(scene.folder / "run")
-    assert table_of(Searcher(run), scene, top)[0].equals(found)
-    other = Searcher(run, calibrate={"options": {"speaker-norm": {"relevance": 50}}})
-    assert not table_of(other, scene, top)[0].equals(found)
 
 
 @pytest.mark.parametrize(
@@ -256,17 +246,6 @@ def test_steps_that_cannot_be(finished: Any, calibrate: dict[str, Any], complain
     assert re.search(complaint, str(caught.value))
     assert caught.value.remedy
     assert not (finished.folder / "run" / "store" / "readers").exists()
-
-
-def test_methods_that_do_not_search_it(finished: Any) -> None:
-    """A method is asked for what it reads, as in a run."""
-    entry = METHODS["windows"]
-    METHODS.add("other", type(entry)(**{**entry.__dict__, "reads": "lattices"}))
-    try:
-        with pytest.raises(UserError, match="reads a store of lattices, and the store holds frames"):
-            Searcher(str(finished.folder / "run"), options={"method": "other"})
-    finally:
-        METHODS.remove("other")
 
 
 @pytest.mark.ray

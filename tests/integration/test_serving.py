@@ -7,7 +7,6 @@ import io
 import json
 import os
 import shutil
-import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,13 +57,6 @@ def client_of(service: Service, **guard: Any) -> TestClient:
     """A browser that nobody has let in yet."""
     values = {"token": TOKEN, "hosts": frozenset({"testserver"}), **guard}
     return TestClient(create_app(service, Guard(**values)), headers=ASK)
-
-
-def test_a_first_search_is_prepared(client: TestClient) -> None:
-    until = time.monotonic() + 120
-    while client.get("/api/state").json()["preparing"]:
-        assert time.monotonic() < until
-        time.sleep(0.05)
 
 
 @pytest.fixture
@@ -158,12 +150,6 @@ def test_the_place_that_is_asked_with_is_no_hit(client: TestClient) -> None:
     assert not [
         hit for hit in last["hits"] if hit["doc_id"] == row["doc_id"] and hit["start"] < 0.7 and hit["end"] > 0.4
     ]
-
-
-def test_a_search_that_is_forgotten_says_nothing(client: TestClient) -> None:
-    entry = client.post("/api/entries", json={"form": "word"}).json()
-    answer = client.get("/api/likely", params={"entry_id": entry["entry_id"], "search": "long ago"}).json()
-    assert answer == {"likelihood": None, "likely": []}
 
 
 def test_narrowed(scene: Any, client: TestClient) -> None:
@@ -672,18 +658,6 @@ def test_damaged_news(service: Service, client: TestClient) -> None:
         (service.project.folder / "news.json").write_text(text)
         assert client.get("/api/state").json()["news"] == 0
         assert client.get("/api/news").json() == {"news": []}
-
-
-def test_hits_shown_that_were_judged_are_no_longer_expected(scene: Any, client: TestClient) -> None:
-    entry = client.post("/api/entries", json={"form": "word"}).json()["entry_id"]
-    sound = place_of(sent(client, query_of(scene)))
-    *_, last = asked(client, examples=[sound], entry_id=entry, top=3)
-    for hit in last["hits"]:
-        place = {"doc_id": hit["doc_id"], "channel": hit["channels"][0], "start": hit["start"], "end": hit["end"]}
-        values = {"place": place, "verdict": "yes", "score": hit["score"], "search": last["search"]}
-        answer = client.post(f"/api/entries/{entry}/tokens", json=values).json()
-    assert answer["likelihood"]["listed"] == 0
-    assert answer["likelihood"]["expected"] > 0
 
 
 def test_what_browsers_keep(client: TestClient) -> None:

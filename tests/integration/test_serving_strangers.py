@@ -172,14 +172,6 @@ def test_cookies_of_others(service: Service, other: str) -> None:
         assert served.ask("GET", "/api/state", Cookie=other)[0] == 401
 
 
-def test_somebody_leaves(service: Service) -> None:
-    with serving(service) as served:
-        cookie, other = served.enter(), served.enter()
-        assert served.ask("POST", "/logout", Cookie=cookie)[0] == 200
-        assert served.ask("GET", "/api/state", Cookie=cookie)[0] == 401
-        assert served.ask("GET", "/api/state", Cookie=other)[0] == 200
-
-
 @pytest.mark.parametrize(("proxies", "secure"), [((), False), (("127.0.0.1",), True)])
 def test_a_session_ends_and_keeps_to_https(service: Service, proxies: Any, secure: bool, monkeypatch: Any) -> None:
     with serving(service, proxies=frozenset(proxies)) as served:

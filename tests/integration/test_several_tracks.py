@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 import soundfile
 
-import swsdist
 from swsdist.core.codes import config as config_codes
 from swsdist.core.codes import families
 from swsdist.core.errors import ConfigError, UserError
@@ -30,7 +28,6 @@ pytestmark = pytest.mark.until("search")
 
 #: Frames of the second are longer, so that it has fewer of them; its shift is the same.
 PLAIN = {"name": "mfcc"}
-LONG_OPTIONS = {"n_mfcc": 7, "deltas": 0, "n_fft": 1024, "win_length": 800}
 LONG: dict[str, Any] = {
     "name": "mfcc",
     "track": "long",
@@ -135,18 +132,6 @@ def test_documents_come_go_and_change(own_corpus: Any) -> None:
 
 
 @pytest.mark.slow
-def test_a_lost_file_of_one_track_is_computed_again(scene: Any) -> None:
-    scene.run(TWO, WITH_STREAMS, "index.shards=3")
-    digest, manifest = scene.digest(), store_of(scene).manifest
-    for name in ("long", "mfcc"):
-        (scene.folder / "run" / "store" / manifest.shards[1].files[name].name).unlink()
-        again = scene.run(TWO, WITH_STREAMS, "index.shards=3").outcome.chain_run.outcomes["index"]
-        assert (again.done, again.tasks) == (1, 1)
-        assert scene.digest() == digest
-        assert list(check(store_of(scene))) == []
-
-
-@pytest.mark.slow
 def test_a_task_of_one_track_fails_and_is_done_the_next_time(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     scene.run(TWO, WITH_STREAMS, "index.shards=3", run="once")
     whole, seen = writing._write_document, []
@@ -243,19 +228,6 @@ def test_a_store_that_others_use_is_added_to_but_not_replaced(scene: Any) -> Non
         scene.run(setting("features", changed), shared, run="third")
 
 
-def test_single_queries_are_searched_in_all_tracks(scene: Any) -> None:
-    run = scene.run(TWO, WITH_STREAMS, until="")
-    first = run.detections().sort_values("score", ascending=False).iloc[0]
-    with (scene.corpus / "queries.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    row = next(row for row in rows if row["query_id"] == first["query_id"])
-    text = str(scene.corpus / row["path"])
-    found = swsdist.search(str(scene.folder / "run" / "store"), [text], options={"streams": STREAMS})
-    best = found.iloc[0]
-    assert best["doc_id"] == first["doc_id"]
-    assert np.isclose(best["start"], first["start"])
-
-
 class Layers(Mfcc):
     """MFCC whose coefficients and derivatives are tracks of their own; it wants to know what it was given."""
 
@@ -310,13 +282,3 @@ def test_tracks_of_one_pass(own_corpus: Any, layers: None, monkeypatch: pytest.M
     again = scene.run(features, both, NEVER, setting("features", [{"name": "layers"}, LONG]))
     assert again.outcome.chain_run.outcomes["index"].tasks == 2
     assert list(check(store_of(scene))) == []
-
-
-@pytest.mark.slow
-def test_a_track_whose_options_change_is_computed_again_beside_the_others(scene: Any) -> None:
-    scene.run(TWO, WITH_STREAMS, "index.shards=2")
-    other = setting("features", [PLAIN, {**LONG, "options": {**LONG["options"], "n_mfcc": 9}}])
-    changed = scene.run(other, WITH_STREAMS, "index.shards=2").outcome.chain_run.outcomes["index"]
-    assert (changed.done, changed.tasks) == (2, 2)
-    scene.run(other, WITH_STREAMS, run="once")
-    assert scene.digest() == scene.digest("once")

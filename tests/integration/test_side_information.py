@@ -18,8 +18,6 @@ from swsdist.core.codes import families
 from swsdist.core.errors import ConfigError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.status import load_chain_run
-from swsdist.registry.entries import decision_dependencies
-from swsdist.registry.registries import CALIBRATION
 from swsdist.stages import reduce as module
 from swsdist.testing.synthesis import make_corpus
 from tests.support.coded import raises
@@ -57,16 +55,6 @@ def test_side_information_in_a_run(scene: Any) -> None:
     (one,) = fitted(scene.folder / "b")["steps"][0]["models"]
     assert one == {"mean_of": llr["models"]} or one == llr["models"][0]
     assert again.detections()["score"].between(0, 1).all()
-
-
-@pytest.mark.slow
-def test_how_work_is_cut_changes_nothing(scene: Any) -> None:
-    steps = ("calibrate.steps=[m-norm, llr]", LLR, "report.exports=[]")
-    scene.run(*steps, run="a")
-    scene.run(*steps, "reduce.buckets=3", "index.shards=3", run="b")
-    one, other = scene.digest("a"), scene.digest("b")
-    assert one == other
-    assert "described" in one
 
 
 def test_the_list_of_document_trials(own_corpus: Any) -> None:
@@ -167,13 +155,6 @@ def test_a_cohort_is_held_by_places(
     whole = pa.concat_tables(scene.run(*sets, run="b").outcome.chain_run.read("sums"))
     assert found.equals(whole)
     assert rows[0] == sum(found["queries"].to_pylist()) < rows[1]
-
-
-def test_decisions_by_other_queries_are_told() -> None:
-    entries = {"zt-norm": CALIBRATION["zt-norm"]}
-    alone = decision_dependencies(["zt-norm"], entries, fit="none", threshold="own", cohort=True)
-    assert alone == ("own query",)
-    assert decision_dependencies(["zt-norm"], entries, fit="none", threshold="own") == ("own query", "other queries")
 
 
 @pytest.mark.slow

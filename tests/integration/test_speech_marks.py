@@ -93,15 +93,6 @@ def test_what_is_found_without_the_silence_is_found_at_the_same_place(scene: Any
         assert of_spoken[key] == of_all[key]
 
 
-@pytest.mark.ray
-@pytest.mark.until("search")
-def test_neither_shards_nor_ray_change_the_marks(scene: Any, cluster: Any) -> None:
-    sets = ("search.skip_silence=true",)
-    scene.run(*sets, "index.shards=1")
-    scene.run(*sets, "index.shards=4", "executor.kind=ray", "executor.workers=2", run="other")
-    assert scene.digest() == scene.digest("other")
-
-
 @pytest.mark.until("queries")
 def test_a_second_track_and_a_query_have_no_marks(scene: Any) -> None:
     scene.run("features=[{name: mfcc}, {name: mfcc, track: fewer, options: {n_mfcc: 7}}]", "search.distance=cosine")

@@ -260,12 +260,6 @@ def test_pickled_weights_are_converted_as_the_error_says(models: Path, tmp_path:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_no_gpu_is_told(models: Path) -> None:
-    with pytest.raises(ConfigError, match="torch finds no GPU"):
-        Ssl(model=str(models / "hubert"), layer=2, device="cuda").extract(noise(1))
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_run_without_a_gpu_ends_before_it_has_done_anything(models: Path, scene: Any) -> None:
     options = {"model": str(models / "hubert"), "layer": 2, "device": "cuda"}
     with raises(codes.NO_TORCH_GPU, where="features.options.device"):
@@ -364,35 +358,6 @@ def test_a_head_of_a_language(tmp_path: Path) -> None:
     assert identity(create("ssl", {"model": str(tmp_path), "head": "logits", "language": "hun"})) != before
     with raises(families.UNUSABLE_MODEL):
         Ssl(model=str(tmp_path), head="logits", language="hun").extract(noise(1))
-
-
-def test_heads_without_weights_are_not_made_up(models: Path, tmp_path: Path) -> None:
-    """A config that promises a head, beside weights without it."""
-    shutil.copytree(models / "hubert", tmp_path / "hubert")
-    config = json.loads((tmp_path / "hubert" / "config.json").read_text())
-    config |= {"architectures": ["HubertForCTC"], "vocab_size": 8}
-    (tmp_path / "hubert" / "config.json").write_text(json.dumps(config))
-    (tmp_path / "hubert" / "vocab.json").write_text(json.dumps(dict(zip(TOKENS, range(8), strict=True))))
-    with raises(codes.INCOMPLETE_WEIGHTS, count=2, first="lm_head.bias"):
-        Ssl(model=str(tmp_path / "hubert"), head="logits").extract(noise(1))
-
-
-def test_posteriors_of_a_head_are_searched(tmp_path: Path, scene: Any) -> None:
-    """Chunks, shards, the columns of the store, a distance for posteriors, and a search without a run."""
-    make_encoder(str(tmp_path), "hubert", tokens=TOKENS)
-    options = {"model": str(tmp_path), "head": "posteriors", "chunk_seconds": 2, "overlap_seconds": 0.5}
-    features = f"features={json.dumps({'name': 'ssl', 'options': options})}"
-    distance = ("search.distance=bhattacharyya", "search.normalise=none")
-    for run, shards in (("one", 1), ("five", 5)):
-        scene.run(features, *distance, f"index.shards={shards}", run=run, selection=StepSelection(until="search"))
-    assert scene.digest("one") == scene.digest("five")
-    [track] = Store(Folder(str(scene.folder / "five" / "store"))).manifest.tracks
-    assert (track.name, track.kind, track.columns) == ("ssl", "posteriors", TOKENS)
-    query = f"{scene.corpus}/audio/d001.flac:0.5-1.0"
-    options_of_search = {"distance": "bhattacharyya", "normalise": "none"}
-    best = swsdist.search(f"{scene.folder}/five/store", query, options=options_of_search).iloc[0]
-    assert best["doc_id"] == "d001"
-    assert best["start"] == pytest.approx(0.5, abs=0.05)
 
 
 def test_labels_of_a_head_are_decoded(tmp_path: Path, small_corpus: Path) -> None:

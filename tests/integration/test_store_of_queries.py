@@ -109,18 +109,6 @@ def test_what_one_extractor_rejects_is_rejected_once(scene: Any) -> None:
     assert example["frames"] == min(lengths) < max(lengths)
 
 
-@pytest.mark.until("search")
-def test_another_name_of_a_track_costs_nothing(scene: Any) -> None:
-    scene.run()
-    held = scene.receipts()
-    again = scene.run('features={"name": "mfcc", "track": "cepstra"}')
-    _, queries = stores(scene)
-    assert queries.manifest.tracks[0].name == "cepstra"
-    assert {name for name in held if name.startswith(("queries-", "search-"))} <= scene.receipts().keys()
-    assert again.outcome.chain_run.outcomes["queries"].done == 0
-    assert list(check(queries)) == []
-
-
 @pytest.mark.until("queries")
 def test_what_the_run_alone_writes_to(scene: Any) -> None:
     scene.run()

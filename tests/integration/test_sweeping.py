@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -235,23 +233,6 @@ def test_beside_a_run_its_search_is_not_done_again(finished: Any) -> None:
 
 
 @pytest.mark.slow
-def test_a_file_of_what_was_fitted_here_is_told(finished: Any) -> None:
-    """As a run tells it, of points that are scored together and of others; and its values are those of a run."""
-    fitted = str(finished.folder / "fitted")
-    finished.run(f"calibrate.steps={json.dumps(KST)}", run="fitted")
-    points = {"grid": {"calibrate.alpha": [0.7, 1.5]}}
-    values = {"calibrate.steps": KST, "calibrate.fit": fitted}
-    together = swsdist.sweep(write(finished, "together", points=points, measures=FEW, set=values))
-    apart = swsdist.sweep(write(finished, "apart", points=points, measures=[*FEW, "mtwv"], set=values))
-    for done in (together, apart):
-        assert not done.failed
-        assert any("[calibration-on-test-data]" in notice for notice in done.notices)
-        assert all(row["oracle"] for row in rows(done))
-    assert [row["atwv"] for row in rows(together)] == [row["atwv"] for row in rows(apart)]
-    assert (finished.folder / "together/sweeps/together/sweep.html").read_text().count("fitted on the documents") == 1
-
-
-@pytest.mark.slow
 def test_a_file_of_what_was_fitted_here_is_an_oracle(finished: Any) -> None:
     """It is no better than one that says so: neither is ranked beside a point that is fitted on others."""
     for name, steps in (("threshold", ["q-norm"]), ("llr", ["q-norm", "llr"])):
@@ -267,16 +248,6 @@ def test_a_file_of_what_was_fitted_here_is_an_oracle(finished: Any) -> None:
         assert run.measures()["calibration"] == "crossfit"
         assert again.measures()["calibration"] == "oracle"
         assert "ATWV (oracle)" in "\n".join(summary_lines(again.report))
-
-
-@pytest.mark.slow
-def test_what_was_rejected_is_told(own_corpus: Any) -> None:
-    (own_corpus.corpus / "audio/d001.flac").write_bytes(b"no sound")
-    done = swsdist.sweep(write(own_corpus, points={"grid": {"search.distance": ["cosine", "euclidean"]}}))
-    assert not done.failed
-    (notice,) = [notice for notice in done.notices if "rejected" in notice]
-    assert notice.startswith("1 document(s) rejected")
-    assert "d001" in notice
 
 
 @pytest.mark.slow
@@ -471,28 +442,6 @@ def test_what_is_scored_by_something_else_is_ranked_apart(own_corpus: Any) -> No
     assert [[row[name] for name in names] for row in rows(alone)] == [
         [row[name] for name in names] for row in found[2:4]
     ]
-
-
-@pytest.mark.slow
-def test_the_ready_made_fusion_of_subsets_runs_on_any_corpus(scene: Any, tmp_path: Path) -> None:
-    """Its systems need no weights of others. Here the one subset of all, and that of two that the fusion before has run."""
-    shutil.copytree(CONFIGS, tmp_path / "configs")
-    path = tmp_path / "configs/sweeps/fusion_subsets.yaml"
-    text = path.read_text()
-    assert "least: 1" in text
-    names = re.findall(r"\{name: ([\w-]+), config: ", text)
-    assert len(names) >= 3
-    path.write_text(text.replace("least: 1", f"least: {len(names)}"))
-    tables = {"documents": "docs", "queries": "queries", "references": "refs"}
-    corpus = tmp_path / "corpus.yaml"
-    corpus.write_text(json.dumps({name: str(scene.corpus / f"{table}.csv") for name, table in tables.items()}))
-    # Documents of some seconds have fewer seconds than candidates of the first pass.
-    sets = ["executor.kind=serial", "score.trials_per_second=8"]
-    done = swsdist.sweep(path, corpus=str(corpus), run=str(scene.folder / "subsets"), sets=sets)
-    assert not done.failed
-    (row,) = rows(done)
-    assert row["auc"] > 0.5
-    assert {one.name for one in (scene.folder / "subsets/systems").iterdir()} >= set(names)
 
 
 def test_the_ready_made_fusion_has_every_subset_of_three_systems_or_more_that_need_no_weights() -> None:

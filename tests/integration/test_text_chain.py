@@ -143,22 +143,6 @@ def test_lattices(kaldi: Any) -> None:
     assert kaldi.rejected() == []
 
 
-def test_references_of_words(written: Any) -> None:
-    """A CTM of what was spoken gives the same references as the table."""
-    lines = [
-        f"{doc_id} 1 {item.start} {item.end - item.start:.2f} {item.word}"
-        for doc_id, words in spoken().items()
-        for item in words
-    ]
-    queries = written.corpus / "queries.csv"
-    queries.write_text(queries.read_text().replace("Apple!", "apple"))
-    path = written.corpus / "spoken.ctm"
-    path.write_text("\n".join(lines) + "\n")
-    table = written.run().measures()
-    words = written.run(f"corpus.references={path}", run="of-words").measures()
-    assert words["mtwv"] == pytest.approx(table["mtwv"])
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["json", "kaldi"])
 def test_the_cut_does_not_show(
@@ -235,21 +219,6 @@ def test_an_indexing_that_was_cut_off(
     clean(Folder(str(written.folder / "run")), 0.0, dry=False)
     left = {path.name for path in (written.folder / "run" / "store" / "shards").glob("part-*-?.parquet")}
     assert left == {Path(shard.name).name for shard in store(written).manifest.shards}
-
-
-@pytest.mark.slow
-def test_on_s3(written: Any, s3: Any, whole: dict[str, dict[str, str]]) -> None:
-    place = f"s3://{s3.bucket}/text"
-    target = Folder(f"{place}/corpus", s3.storage)
-    for path in written.corpus.rglob("*"):
-        if path.is_file():
-            target.write_bytes(path.relative_to(written.corpus).as_posix(), path.read_bytes())
-    tables = {name: f"{place}/corpus/{name}.csv" for name in ("queries", "references")}
-    of_json = {"documents": f"{place}/corpus/json", **tables}
-    written.base |= {"run": f"{place}/run", "storage": s3.storage, "corpus": of_json}
-    written.run(run=f"{place}/run")
-    assert written.digest(f"{place}/run", s3.storage) == whole["json"]
-    assert not list(check(Store(Folder(f"{place}/run/store", s3.storage))))
 
 
 @pytest.mark.slow
@@ -386,15 +355,6 @@ def test_words_after_the_end_of_their_document(written: Any) -> None:
     assert "d003, " in notice
 
 
-def test_documents_of_other_names(written: Any) -> None:
-    path = written.corpus / "documents.csv"
-    path.write_text("doc_id,duration\ntalk1,10\ntalk2,12\n")
-    written.base["options"] = {"lattices": {"path": str(written.corpus / "json")}}
-    written.base["corpus"] |= {"documents": str(path), "references": None}
-    with raises(families.MISMATCH, lattices="d000", document="talk1"):
-        written.run()
-
-
 def test_two_lattices_of_a_document(kaldi: Any) -> None:
     (kaldi.corpus / "kaldi" / "lat.more").write_text(compact_text("d004", spoken()["d005"]))
     kaldi.run(*OF_LATTICES, until="search")
@@ -423,16 +383,6 @@ def test_segments(kaldi: Any) -> None:
     segments.write_text("d000 talk 0 11.5\n")
     with raises(families.UNKNOWN_NAME, utterance="d001"):
         kaldi.run(*OF_LATTICES, run="other")
-
-
-@pytest.mark.parametrize(
-    ("text", "code", "line"),
-    [("<eps> 0\nred 1 2\n", families.MALFORMED_LINE, 2), ("red 1\n\ngreen 1\n", families.DUPLICATE_NAME, 3)],
-)
-def test_lists_of_words(text: str, code: Any, line: int, kaldi: Any) -> None:
-    (kaldi.corpus / "words.txt").write_text(text)
-    with raises(code, where=f"words.txt:{line}"):
-        kaldi.run(*OF_LATTICES)
 
 
 def test_terms_that_cannot_be_searched(written: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -128,21 +127,6 @@ def test_a_tape_is_no_query(scene: Any, recorded: list[dict[str, str]], kind: st
     assert "mark a place: FILE:START-END" in row["remedy"]
     with pytest.raises(DataError, match="too long for a query"):
         swsdist.search(str(scene.folder / "run" / "store"), str(scene.corpus / "queries" / "tape.wav"))
-
-
-@pytest.mark.until("queries")
-def test_tracks_of_several_extractors_are_cut_alike(scene: Any, recorded: list[dict[str, str]]) -> None:
-    ask(scene, recorded)
-    long = {
-        "name": "mfcc",
-        "track": "low",
-        "options": {"sample_rate": 8000, "n_fft": 256, "win_length": 200, "hop_length": 80},
-    }
-    scene.run(f"features={json.dumps([{'name': 'mfcc'}, long])}")
-    queries = Store(Folder(str(scene.folder / "run" / "queries")))
-    for row in queries.documents().to_pylist():
-        one, other = (queries.features(row["doc_id"], row["channel"], track) for track in ("mfcc", "low"))
-        assert abs(len(one) - len(other)) <= 1
 
 
 @pytest.mark.slow

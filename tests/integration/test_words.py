@@ -15,8 +15,6 @@ from swsdist.config import Config, config_from_dict
 from swsdist.core.codes import families
 from swsdist.core.codes import lattices as codes
 from swsdist.io.filesystem import Folder
-from swsdist.lattices.lattice import Lattice
-from swsdist.lattices.pocketsphinx import Pocketsphinx
 from swsdist.pipeline.chain_run import ChainRun, StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
@@ -102,26 +100,6 @@ def test_the_executor_does_not_matter(corpus: Path, tmp_path: Path, cluster: Any
     sets = dict(item.split("=", 1) for item in cluster.sets)
     ray = {key.removeprefix("executor."): value for key, value in sets.items()}
     given = config(corpus, tmp_path, index={"shards": 2}, executor={**ray, "workers": 2})
-    assert digests(searched(given)) == undisturbed
-
-
-@pytest.mark.slow
-def test_an_interrupted_run_goes_on(
-    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, str]
-) -> None:
-    given, lattice, made = config(corpus, tmp_path, index={"shards": 2}), Pocketsphinx.lattice, []
-
-    def interrupted(self: Pocketsphinx, key: str, *others: Any) -> Lattice:
-        if len(made) == 1:
-            raise KeyboardInterrupt
-        made.append(key)
-        return lattice(self, key, *others)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Pocketsphinx, "lattice", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            run_stages(given, StepSelection(until="reduce"), Progress())
-    assert len(made) == 1
     assert digests(searched(given)) == undisturbed
 
 
