@@ -24,8 +24,6 @@ from swsdist.core.errors import ConfigError
 from swsdist.evaluation.comparison import ComparisonRequest, compare_systems, gather_systems
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.ledger import load_plans
-from swsdist.report.comparing import measure_tables
-from swsdist.report.summary import summary_lines
 from swsdist.score.compare.paired import Settings
 from swsdist.testing.conformance.chain import with_identities
 from tests.support.coded import raises, says
@@ -120,19 +118,19 @@ def test_fitted_thresholds_at_many_betas_are_those_of_runs(scene: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("objective", ["atwv", "mtwv", "otwv", "atwv_pmiss", "atwv_pfa"])
-def test_the_objective_is_the_mean_of_what_is_tested(scene: Any, objective: str) -> None:
+def test_the_objective_is_the_mean_of_what_is_tested(scene: Any) -> None:
     """Also where the query with the highest score has no threshold that rejects everything, so that OTWV is below 0."""
     poor = {"name": "mfcc", "transforms": [{"name": "columns", "options": {"keep": [3]}}]}
     points = {"list": [{"score.beta": 1, "calibrate.fit": "oracle"}, {"score.beta": 300, "calibrate.fit": "oracle"}]}
     measures = ["atwv", "atwv_pmiss", "atwv_pfa", "mtwv", "otwv"]  # OTWV makes each point a run
-    path = write(scene, points=points, objective=objective, measures=measures, set={"features": poor})
-    done = swsdist.sweep(path)
-    assert not done.failed
-    values = pq.read_table(f"{done.folder}/queries.parquet").to_pandas().groupby("point")["value"].mean()
-    found = {row["point"]: row for row in rows(done)}
-    assert values.to_dict() == pytest.approx({number: row[objective] for number, row in found.items()}, abs=1e-12)
-    assert min(row["otwv"] for row in found.values()) < 0
+    for objective in measures:  # all in one folder, where the runs are there after the first
+        path = write(scene, points=points, objective=objective, measures=measures, set={"features": poor})
+        done = swsdist.sweep(path)
+        assert not done.failed
+        values = pq.read_table(f"{done.folder}/queries.parquet").to_pandas().groupby("point")["value"].mean()
+        found = {row["point"]: row[objective] for row in rows(done)}
+        assert values.to_dict() == pytest.approx(found, abs=1e-12)
+    assert min(row["otwv"] for row in rows(done)) < 0
 
 
 @pytest.mark.slow
@@ -166,10 +164,6 @@ def test_an_interval_of_mtwv_is_the_same_wherever_it_is_shown(scene: Any) -> Non
         assert (row["mtwv_low"], row["mtwv_high"]) == pytest.approx(limits[:2], abs=1e-12)
         assert over_queries(folder)["MTWV"] == limits
         assert limits.low < row["mtwv"] < limits.high
-        assert any("is kept in all draws" in table.footnote for table in measure_tables(shown, block))
-    assert "is kept" not in "".join(table.footnote for table in measure_tables(shown, shown.blocks[0]))
-    page = (scene.folder / "sweep/sweeps/sweep/sweep.html").read_text()
-    assert "the threshold that is best for all of them kept" in page
 
 
 @pytest.mark.slow
@@ -242,12 +236,12 @@ def test_a_file_of_what_was_fitted_here_is_an_oracle(finished: Any) -> None:
         measures = [*FEW, "mtwv", "cnxe"]
         values = {"calibrate.steps": steps}
         done = swsdist.sweep(write(finished, f"{name}-points", points=points, measures=measures, set=values))
+        assert any("[calibration-on-test-data]" in notice for notice in done.notices)
         assert [row["oracle"] for row in rows(done)] == [False, True, True]
         assert [row["rank"] for row in rows(done)] == [1, None, None]
         again = finished.run(f"calibrate.steps={json.dumps(steps)}", f"calibrate.fit={file}", run=f"{name}-again")
         assert run.measures()["calibration"] == "crossfit"
         assert again.measures()["calibration"] == "oracle"
-        assert "ATWV (oracle)" in "\n".join(summary_lines(again.report))
 
 
 @pytest.mark.slow
@@ -257,14 +251,9 @@ def test_a_point_that_fails_is_told_and_the_others_go_on(scene: Any) -> None:
     done = swsdist.sweep(write(scene, points=points))
     assert set(done.failed) == {2}
     assert says(done.failed[2], calibrate_codes.NOT_FITTED_STEPS)
-    assert "wrong.json: " in done.failed[2]
-    assert "\n" not in done.failed[2]  # the command says what helps below it
     found = rows(done)
     assert [row["mtwv"] is None for row in found] == [False, True, False]
     assert [row["oracle"] for row in found] == [False, False, True]
-    page = (scene.folder / "sweep/sweeps/sweep/sweep.html").read_text()
-    assert "Point 2 failed." in page
-    assert " oracle</td>" in page
 
 
 def test_a_group_that_fails_is_told_too(scene: Any) -> None:
@@ -297,10 +286,6 @@ def test_what_a_sweep_leaves(scene: Any) -> None:
     queries = pq.read_table(folder / "queries.parquet").to_pandas()
     means = queries.groupby("point")["value"].mean()
     assert means.to_numpy() == pytest.approx(table["atwv"].to_numpy(), abs=1e-12)
-    assert {path.name for path in (folder / "plots").iterdir()} == {
-        "curve-calibrate.alpha.svg",
-        "map-calibrate.steps-calibrate.alpha.svg",
-    }
     study = json.loads((folder / "study/study.json").read_text())
     assert study["best_alpha"] == {"kst": 1.5, "sto": 1.5}
     curves = study["atwv_by_alpha"]
@@ -344,61 +329,39 @@ def test_on_ray_the_same(scene: Any, cluster: Any) -> None:
     assert {one.host for one in scene.all_receipts("ray")}
 
 
-@pytest.mark.parametrize(
-    ("values", "complaints"),
-    [
-        (
-            {"points": {"grid": {"search.distnace": ["cosine"]}}},
-            ("point 1 (search.distnace: cosine)", "search.distance"),
-        ),
-        (
-            {"points": {"grid": {"search.distance": ["cosine", "cosin"]}}},
-            ("point 2 (search.distance: cosin)", "cosine"),
-        ),
-        ({"points": {"list": [{"reduce.overlap": 0.5}, {"reduce.overlap": 0.5}]}}, ("points 1 and 2 are the same",)),
-        ({"points": {"list": [{"reduce.overlap": 0.5}, {}]}}, ("points 1 and 2 are the same", "the base")),
-        ({"points": {"grid": {"run": ["a", "b"]}}}, ("run cannot differ between points", "point 1")),
-        ({"points": {"grid": {"executor.workers": [1, 2]}}}, ("executor.workers cannot differ",)),
-        ({"points": {"list": [{}]}, "oracle_kst": True}, ("[conflicting-options]",)),
-        ({"points": {"list": [{}]}, "report": "kst"}, ("[conflicting-options]",)),
-        # What a point names, and what that takes, before the first of them is worked on.
-        (
-            {"points": {"list": [{}, {"features": {"name": "mfccc"}}]}},
-            ("point 2 (features: {name: mfccc", "did you mean mfcc?"),
-        ),
-        (
-            {"points": {"list": [{}, {"features.transforms": [{"name": "pcaa"}]}]}},
-            ("point 2 (features.transforms", "'pcaa'; did you mean pca?"),
-        ),
-        (
-            {"points": {"list": [{}, {"features": {"transforms": [{"name": "pca", "options": {"columns": 0}}]}}]}},
-            ("point 2 (features: ", "columns"),
-        ),
-        ({"points": {"list": [{}, {"options": {"systems": []}}]}}, ("point 2 (options: ", "[unknown-key]")),
-        (
-            {"points": {"list": [{}, {"corpus.references": "gone.csv"}]}},
-            ("point 2 (corpus.references: gone.csv)", "no such"),
-        ),
-        (
-            {"points": {"list": [{}, {"calibrate.fit": "gone.json"}]}},
-            ("point 2 (calibrate.fit: gone.json)", "no such file"),
-        ),
-        (
-            {
-                "set": {"chain": "fuse"},
-                "points": {"list": [{"options": {"systems": [{"name": "a", "config": "gone.yaml"}]}}]},
-            },
-            ("point 1 (options: ", "gone.yaml"),
-        ),
-    ],
-)
-def test_points_that_are_not_valid(scene: Any, values: dict[str, Any], complaints: tuple[str, ...]) -> None:
-    with pytest.raises(ConfigError) as caught:
-        swsdist.sweep(write(scene, **values))
-    for complaint in complaints:
+def test_points_that_are_not_valid(scene: Any) -> None:
+    """What a point names, and what that takes, is looked at before the first of them is worked on."""
+    pca = [{"name": "pca", "options": {"columns": 0}}]
+    fuse = {
+        "set": {"chain": "fuse"},
+        "points": {"list": [{"options": {"systems": [{"name": "a", "config": "gone.yaml"}]}}]},
+    }
+    points: list[tuple[dict[str, Any], str]] = [
+        ({"grid": {"search.distnace": ["cosine"]}}, "point 1 (search.distnace: cosine)"),
+        ({"grid": {"search.distance": ["cosine", "cosin"]}}, "point 2 (search.distance: cosin)"),
+        ({"list": [{"reduce.overlap": 0.5}, {"reduce.overlap": 0.5}]}, "points 1 and 2 are the same"),
+        ({"list": [{"reduce.overlap": 0.5}, {}]}, "points 1 and 2 are the same"),
+        ({"grid": {"run": ["a", "b"]}}, "run cannot differ between points"),
+        ({"grid": {"executor.workers": [1, 2]}}, "executor.workers cannot differ"),
+        ({"list": [{}, {"features": {"name": "mfccc"}}]}, "point 2 (features: {name: mfccc"),
+        ({"list": [{}, {"features.transforms": [{"name": "pcaa"}]}]}, "point 2 (features.transforms"),
+        ({"list": [{}, {"features": {"transforms": pca}}]}, "point 2 (features: "),
+        ({"list": [{}, {"options": {"systems": []}}]}, "point 2 (options: "),
+        ({"list": [{}, {"corpus.references": "gone.csv"}]}, "point 2 (corpus.references: gone.csv)"),
+        ({"list": [{}, {"calibrate.fit": "gone.json"}]}, "point 2 (calibrate.fit: gone.json)"),
+    ]
+    alone = {"points": {"list": [{}]}}
+    wrong = [*(({"points": some}, complaint) for some, complaint in points), (fuse, "point 1 (options: ")]
+    wrong += [
+        ({**alone, "oracle_kst": True}, "[conflicting-options]"),
+        ({**alone, "report": "kst"}, "[conflicting-options]"),
+    ]
+    for values, complaint in wrong:
+        with pytest.raises(ConfigError) as caught:
+            swsdist.sweep(write(scene, **values))
         assert complaint in str(caught.value)
-    assert "sweep.yaml" in str(caught.value)
-    assert not (scene.folder / "sweep").exists()
+        assert "sweep.yaml" in str(caught.value)
+        assert not (scene.folder / "sweep").exists()
 
 
 def test_one_store_for_two_kinds_of_features(scene: Any) -> None:
