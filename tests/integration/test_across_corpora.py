@@ -206,17 +206,6 @@ def test_moved_is_normalised_by_theirs() -> None:
     assert plain["features"].to_pylist() == table["features"].to_pylist()
 
 
-def test_frames_that_are_given_have_no_statistics_there(across: Any, small_corpus: Path) -> None:
-    place = across.folder / "frames"
-    place.mkdir()
-    for k, row in enumerate(csv.DictReader((small_corpus / "docs.csv").open(newline=""))):
-        frames = np.random.default_rng(k).normal(size=(round(float(row["duration"]) * 100), 3))
-        np.save(place / f"{row['doc_id']}.npy", frames)
-    features = {"name": "external", "options": {"path": str(place), "shift": 0.01, "dimension": 3}}
-    with raises(families.UNSUPPORTED, where="corpus.queries_from", source="external"):
-        across("given", f"features={json.dumps(features)}")
-
-
 def test_documents_that_cannot_be_read(across: Any, field: Path) -> None:
     broken = across.folder / "broken"
     broken.mkdir()

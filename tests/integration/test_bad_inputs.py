@@ -1,10 +1,14 @@
-"""Bad documents and queries among good ones: recorded with their reason, the others done."""
+"""Recordings that cannot be used, or only by ffmpeg, among good ones: recorded with their reason, the others done."""
 
 from __future__ import annotations
 
 import csv
+import json
 import os
 import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +16,23 @@ import pytest
 import soundfile
 from commands import in_this_process
 
+import swsdist
+from swsdist.audio.formats import ffmpeg
+from swsdist.config import Config, config_from_dict
+from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.codes import families
+from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import UserError
-from tests.support.coded import says
+from swsdist.io.filesystem import Folder
+from swsdist.io.notices import FEW
+from swsdist.pipeline.chain_run import StepSelection
+from swsdist.registry.registries import CHAINS
+from swsdist.stages.index import Index
+from swsdist.store.manifest import load
+from tests.integration.test_phones_chain import DECODING, FEATURES
+from tests.support.coded import raises, says
+from tests.support.english.words import small_corpus as english_corpus
+from tests.support.english.words import small_recogniser
 
 RATE = 16000
 
@@ -169,3 +187,193 @@ def test_one_query_that_occurs_cannot_be_crossfit(own_corpus: Any) -> None:
     told = in_this_process("check", own_corpus.config, "--set", "calibrate.steps=[q-norm, llr]")
     assert told.code != 0
     assert "[nothing-to-fit]" in told.out
+
+
+#: What may be wrong with a recording.
+FAULTS: dict[str, Callable[[Path], object]] = {
+    "missing": lambda path: path.unlink(missing_ok=True),
+    "empty": lambda path: path.write_bytes(b""),
+    "no-samples": lambda path: soundfile.write(path, np.zeros(0), 16000),
+    "too-short": lambda path: soundfile.write(path, np.zeros(40), 16000),
+}
+
+
+#: A search in each chain; chains without spoken queries are left out.
+SEARCHES: dict[str, dict[str, Any]] = {
+    "search": {"chain": "search"},
+    **{
+        f"frames, {method}": {
+            "chain": "lattices",
+            "features": FEATURES,
+            "options": {"source": "frames", "decoding": DECODING},
+            "search": {"method": method},
+            "calibrate": {"steps": ["q-norm"]},
+        }
+        for method in ("lattice", "lattice-edits")
+    },
+    "recogniser": {"chain": "lattices", "search": {"method": "lattice"}, "calibrate": {"steps": ["kst"]}},
+}
+
+
+@pytest.fixture(
+    params=[*(name for name in SEARCHES if name != "recogniser"), pytest.param("recogniser", marks=pytest.mark.slow)]
+)
+def searching(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Config]:
+    """Makes the config of a search of good recordings, six or as many as told, and some bad ones."""
+    given = dict(SEARCHES[request.param])
+    if request.param == "recogniser":
+        folder = english_corpus(tmp_path / "english")
+        given["options"] = {"source": "recogniser", "recogniser": {"options": small_recogniser(folder)}}
+        tables = {"documents": "documents.csv", "queries": "queries.csv"}
+    else:
+        folder = request.getfixturevalue("small_corpus")
+        tables = {"documents": "docs.csv", "queries": "queries.csv"}
+
+    def make(bad: int, good: int = 6) -> Config:
+        with (folder / tables["queries"]).open(newline="") as file:
+            there = [folder / row["path"] for row in csv.DictReader(file)]
+        rows = [(f"good{k}", there[k % len(there)]) for k in range(good)]
+        for k in range(bad):
+            path = tmp_path / f"bad{k}.wav"
+            list(FAULTS.values())[k % len(FAULTS)](path)
+            rows.append((path.stem, path))
+        with (tmp_path / f"{bad}.csv").open("w", newline="") as file:
+            csv.writer(file).writerows([("query_id", "path"), *rows])
+        values = {"run": str(tmp_path / str(bad)), "executor": {"kind": "serial"}, "report": {"clips": 0}}
+        corpus = {**tables, "queries": str(tmp_path / f"{bad}.csv")}
+        return config_from_dict({"corpus": corpus, **values, **given}, folder)
+
+    return make
+
+
+def test_every_chain_that_takes_recordings_is_here() -> None:
+    assert {given["chain"] for given in SEARCHES.values()} == set(CHAINS) - {"fuse", "sweep", "discover"}
+
+
+@pytest.mark.slow
+def test_what_cannot_be_used_is_rejected_reported_and_limited(searching: Callable[..., Config]) -> None:
+    config = searching(FEW)
+    rejected = swsdist.run(config).outcome.chain_run.rejected().to_pylist()
+    names = {f"bad{k}" for k in range(FEW)}
+    assert {(row["kind"], row["id"]) for row in rejected} == {("query", name) for name in names}
+    report = json.loads((Path(config.run) / "report.json").read_text())
+    assert report["counts"]["rejected"] == FEW
+    with raises(codes.MANY_REJECTED, count=len(FAULTS), of=6 + len(FAULTS)) as caught:
+        swsdist.run(searching(len(FAULTS)))
+    assert caught.value.exit_code == 5
+    forced = swsdist.run(searching(len(FAULTS)).model_copy(update={"force": True})).outcome.chain_run
+    assert len(forced.rejected()) == len(FAULTS)
+    (told,) = (line for line in forced.notices() if "[many-rejected]" in line)
+    assert told.startswith(f"{len(FAULTS)} of {6 + len(FAULTS)} examples of queries")
+    with raises(families.EMPTY_INPUT, examples=1):
+        swsdist.run(searching(1, good=0))
+
+
+@pytest.fixture
+def program() -> str:
+    found = ffmpeg.program()
+    if found is None:
+        pytest.skip("there is no ffmpeg")
+    return found
+
+
+def convert(scene: Any, program: str, table: str, name: str) -> None:
+    """Make a recording of a table one in an m4a, without loss."""
+    path = scene.corpus / f"{table}.csv"
+    with path.open(newline="") as source:
+        rows = list(csv.DictReader(source))
+    for row in rows:
+        if name in row["path"]:
+            old = scene.corpus / row["path"]
+            new = old.with_suffix(".m4a")
+            subprocess.run([program, "-v", "error", "-nostdin", "-i", old, "-c:a", "alac", new], check=True)
+            row["path"] = str(Path(row["path"]).with_suffix(".m4a"))
+            old.unlink()
+    with path.open("w", newline="") as target:
+        writer = csv.DictWriter(target, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def test_a_document_and_a_query(own_corpus: Any, program: str, undisturbed: dict[str, str]) -> None:
+    convert(own_corpus, program, "docs", "d003")
+    convert(own_corpus, program, "queries", "q001")
+    result = own_corpus.run("index.shards=4")
+    assert own_corpus.rejected() == []
+    digest = own_corpus.digest()
+    for table in ("features", "queries", "scored", "measures"):  # that of documents has the SHA-256 of the files
+        assert digest[table] == undisturbed[table]
+    for store in ("store", "queries"):
+        manifest = load(Folder(str(own_corpus.folder / "run" / store)))
+        assert manifest is not None
+        assert manifest.libraries["ffmpeg"] == (ffmpeg.version(program),)
+    assert not result.outcome.chain_run.notices()
+    assert own_corpus.run("index.shards=4").outcome.tasks_done == 0
+
+
+def test_where_it_was_lacking_it_is_tried_again(
+    own_corpus: Any, program: str, undisturbed: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    convert(own_corpus, program, "docs", "d003")
+    with monkeypatch.context() as patch:
+        patch.setattr(ffmpeg, "program", lambda: None)
+        own_corpus.run()
+        (row,) = own_corpus.rejected()
+        assert (row["id"], row["reason"]) == ("d003", "needs-ffmpeg")
+        assert own_corpus.run().outcome.tasks_done == 0
+        manifest = load(Folder(str(own_corpus.folder / "run" / "store")))
+        assert manifest is not None
+        assert "ffmpeg" not in manifest.libraries
+    own_corpus.run()
+    assert own_corpus.rejected() == []
+    assert own_corpus.digest()["features"] == undisturbed["features"]
+
+
+def test_a_worker_without_it_rejects_nothing(own_corpus: Any, program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There was one when the work was planned, so the recording is fine."""
+    convert(own_corpus, program, "docs", "d003")
+    honest = Index.run
+
+    def run(self: Index, task: Any, context: Any) -> Any:
+        with monkeypatch.context() as patch:
+            patch.setattr(ffmpeg, "program", lambda: None)
+            return honest(self, task, context)
+
+    monkeypatch.setattr(Index, "run", run)
+    with pytest.raises(UserError, match="has no ffmpeg, although"):
+        own_corpus.run()
+
+
+def test_absurd_and_odd_files_are_one_rejection_each(own_corpus: Any) -> None:
+    """A folder as the world leaves it: all else is indexed."""
+    folder = own_corpus.corpus / "audio"
+    good = len(list(folder.glob("*.flac")))
+    soundfile.write(str(folder / "slow.wav"), np.zeros(50_000), 16000)
+    slow = bytearray((folder / "slow.wav").read_bytes())
+    slow[24:28] = (1).to_bytes(4, "little")
+    (folder / "slow.wav").write_bytes(slow)
+    (folder / "x.wav").symlink_to("x.wav")
+    (folder / "loop").symlink_to(".")
+    os.mkfifo(folder / "pipe.wav")
+    (folder / "text.mp4").write_text("no film\n" * 100)
+    (folder / "- i $(x) 'é'.wav").write_bytes(b"")
+    with open(os.fsencode(folder) + b"/\xfcber.flac", "wb") as file:  # noqa: PTH123 (a name that is no text)
+        file.write(b"x")
+    result = own_corpus.run(
+        f"corpus.documents={folder}", "corpus.references=null", "force=true", selection=StepSelection(until="index")
+    )
+    reasons = {row["id"]: row["reason"] for row in result.outcome.chain_run.rejected().to_pylist()}
+    expected = {
+        "slow": "impossible-header",
+        "text": "not-audio",
+        "- i $(x) 'é'": "empty-recording",
+        "pipe": "unreadable",
+    }
+    assert reasons == expected
+    store = load(Folder(str(own_corpus.folder / "run" / "store")))
+    assert store is not None
+    assert store.counts["documents"] == good
+    told = " ".join(result.outcome.chain_run.notices())
+    assert says(told, corpora_codes.FILE_NAME_NOT_UTF8)
+    assert says(told, families.LEFT_OUT)
+    assert "x.wav" in told

@@ -131,16 +131,6 @@ def test_from_end_to_end(scene: Any) -> None:
         run_benchmark(other, folder, plan, told.append, refuse)
 
 
-@pytest.mark.ray
-def test_with_workers_on_a_cluster(scene: Any, cluster: Any) -> None:
-    config = load_config(scene.config, cluster.sets)
-    results = run_benchmark(config, scene.folder / "bench", Plan([1, 2], [1], 1), lambda line: None, here)
-    assert [one.point.workers for one in results.measured] == [1, 2]
-    assert all(one.figures["start_s"] for one in results.measured)
-    assert [(one.workers, one.times) for one in strong_scaling(results.values("wall_s"))] == [(2, 1)]
-    assert results.forecasts().keys() == {(1, 1), (2, 1)}
-
-
 def test_a_run_that_fails_is_told(scene: Any) -> None:
     config = load_config(scene.config)
     broken = config.model_copy(update={"corpus": config.corpus.model_copy(update={"queries": "/gone.csv"})})

@@ -15,7 +15,6 @@ from starlette.testclient import TestClient
 
 from swsdist.io.filesystem import Folder
 from swsdist.server.app import create_app
-from swsdist.server.archive import Filters
 from swsdist.server.security import Guard
 from swsdist.server.service import Service, Settings
 from swsdist.store.reading import Store
@@ -159,19 +158,6 @@ def test_a_hit_in_the_same_sound_is_judged_once(client: TestClient, doc_id: str,
     judged = {"place": where, "verdict": "yes"}
     assert client.post(f"/api/entries/{entry}/tokens", json=judged).status_code == 200
     assert len(hits()) == len(before) - 1
-
-
-def test_equal_filters_share_a_searcher_of_which_few_are_held(service: Service) -> None:
-    archive, words = service.demand_archive(), service.words
-    assert words is not None
-    anna, ben = Filters(speaker="Anna"), Filters(speaker="Ben")
-    assert archive.filtered(anna) is archive.filtered(anna) is not archive.filtered(ben)
-    assert archive.with_words(words, anna)[0] is archive.with_words(words, anna)[0] is not archive.filtered(anna)
-    first = archive.filtered(anna)
-    for name in ("anna", "ben", "both", "plain", "stereo", "anna.mp3", "backup/ben"):
-        archive.filtered(Filters(recording=name))
-    assert archive.filtered(anna) is first
-    assert len(archive._searchers) == 8
 
 
 def test_a_search_lists_a_hit_once(field: Path) -> None:

@@ -216,26 +216,6 @@ def test_recordings_on_s3(scene: Any, s3) -> None:
     assert digests(there.outcome.chain_run) == digests(here.outcome.chain_run)
 
 
-@pytest.mark.slow
-def test_text_scores_documents(scene: Any) -> None:
-    found = others.data_folder(scene.corpus, scene.folder / "data")
-    terms = {row["query_id"]: row["term"] for row in others.rows(scene.corpus / "queries.csv")}
-    said: dict[str, list[str]] = {name: ["other"] for name in found}
-    for row in others.rows(scene.corpus / "refs.csv"):
-        said[row["doc_id"]].append(terms[row["query_id"]].upper())
-    text = scene.folder / "text"
-    text.write_text("".join(f"{name} {' '.join(words)}\n" for name, words in said.items()))
-    with pytest.raises(UserError, match="a text says in which documents terms occur"):
-        swsdist.run(kaldi(scene, text=str(text)))
-    sets = ["score.trials=document"]
-    mine = swsdist.run(kaldi(scene, text=str(text)), sets=sets)
-    others.references(scene.corpus, found, scene.folder / "refs.csv")
-    theirs = swsdist.run(kaldi(scene, references=str(scene.folder / "refs.csv")), sets=[*sets, f"run={scene.folder}/b"])
-    plain = scene.run(*sets, run="plain")
-    assert mine.measures()["mtwv"] == theirs.measures()["mtwv"] == plain.measures()["mtwv"]
-    assert mine.report.protocol.trials == plain.report.protocol.trials == 8
-
-
 @pytest.mark.parametrize(("dialect", "export"), [("stdeval", "stdlist"), ("kwseval", "kwslist")])
 def test_a_run_is_scored_as_its_list_is(scene: Any, dialect: str, export: str) -> None:
     lists = others.nist_lists(scene.corpus, scene.folder / "nist", dialect)
@@ -276,17 +256,3 @@ def test_a_run_is_scored_as_its_list_is(scene: Any, dialect: str, export: str) -
     ctm = {**config, "run": str(scene.folder / "ctm-run")}
     ctm["corpus"] = {**config["corpus"], "references": str(lists / "words.ctm")}
     assert swsdist.run(ctm).measures()["mtwv"] == mine["mtwv"]
-
-
-def test_terms_are_looked_up_for_tables_too(finished: Any) -> None:
-    terms = {row["query_id"]: row["term"] for row in others.rows(finished.corpus / "queries.csv")}
-    rttm = finished.folder / "words.rttm"
-    lines = [f"LEXEME elsewhere 1 0 1 {terms['q001']} lex a <NA>"]
-    for row in others.rows(finished.corpus / "refs.csv"):
-        duration = round(float(row["end"]) - float(row["start"]), 4)
-        lines.append(f"LEXEME {row['doc_id']} 1 {row['start']} {duration} {terms[row['query_id']].upper()} lex a <NA>")
-    rttm.write_text("\n".join(lines) + "\n")
-    plain = finished.run()
-    result = finished.run(f"corpus.references={rttm}", run="looked-up")
-    assert result.measures()["mtwv"] == plain.measures()["mtwv"]
-    assert any("in recordings that are not searched" in notice for notice in result.outcome.chain_run.notices())

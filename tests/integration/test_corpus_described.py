@@ -108,26 +108,6 @@ def test_queries(swsdist: Command, here: Path) -> None:
     assert (lengths["letters of a query"]["greatest"], lengths["words of a query"]["greatest"]) == (8, 2)
 
 
-def test_language_and_type_of_speech_are_told_where_documents_do(swsdist: Command, here: Path) -> None:
-    rows = [line.split(",") for line in (here / "docs.csv").read_text().splitlines()]
-    more = [
-        ["language", "source_type"],
-        ["Telugu", "telephone"],
-        ["Hindi", "telephone"],
-        ["Czech", ""],
-        ["Czech", "workshop"],
-    ]
-    lines = [",".join([*one, *other]) + "\n" for one, other in zip(rows, more, strict=True)]
-    (here / "kinds.csv").write_text("".join(lines))
-    kinds = ("corpus.yaml", "--set", "corpus.documents=kinds.csv", "--no-audio")
-    train, test, whole = told(swsdist, here, *kinds)["Corpus corpus"]
-    assert [(row["language"], row["source_type"]) for row in (train, test, whole)] == [
-        ("Hindi, Telugu", "telephone"),
-        ("Czech", "workshop"),
-        ("Czech, Hindi, Telugu", "telephone, workshop"),
-    ]
-
-
 def test_a_corpus_that_tells_little(swsdist: Command, here: Path, tmp_path: Path) -> None:
     """A folder of audio, and nothing else."""
     (tmp_path / "little.yaml").write_text(f"documents: {here}\n")
@@ -176,16 +156,6 @@ def test_places_in_recordings(swsdist: Command, here: Path, tmp_path: Path) -> N
     assert (train["occurrences"], test["occurrences"], test["own_speaker"]) == (1, 2, 1)
     said = swsdist("corpus", "describe", "c.yaml", "--no-audio", cwd=tmp_path).err
     assert says(said, report_codes.UNPLACED_WORDS)
-
-
-def test_channels_are_documents_of_one_recording(swsdist: Command, tmp_path: Path) -> None:
-    rng = np.random.default_rng(1)
-    loud = np.stack([0.01 * rng.normal(size=2 * RATE), np.zeros(2 * RATE)], axis=1)
-    sf.write(tmp_path / "two.wav", loud, RATE)
-    (tmp_path / "c.yaml").write_text("documents: two.wav\n")
-    found = told(swsdist, tmp_path, "c.yaml")
-    (row,) = found["Recordings"]
-    assert (row["documents"], row["recordings"], row["seconds"]) == (2, 1, 4)
 
 
 def test_several_beside_each_other(swsdist: Command, here: Path, tmp_path: Path) -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import soundfile
-from commands import in_this_process
 
-from swsdist.audio.formats import ffmpeg
 from swsdist.config import config_from_dict
 from swsdist.core.codes import stages as codes
 from swsdist.io.filesystem import Folder
@@ -90,33 +87,3 @@ def test_the_same_in_any_shards(scene: Scene) -> None:
     scene.index("many", index={"shards": 8})
     assert of_store(scene.store("one")) == of_store(scene.store("many"))
     assert scene.rows("one") == scene.rows("many")
-
-
-def test_it_is_told_later_too(scene: Scene) -> None:
-    scene.record("a.flac", 0.6)
-    scene.record("b.flac")
-    scene.index()
-    shutil.move(scene.sounds / "a.flac", scene.sounds / "z.flac")  # its frames are copied, and the flag
-    assert [notice for notice in scene.index().notices() if "(first: z, " in notice and "cut off" in notice]
-    assert (
-        "cut off     2: indexed up to the cut"
-        in in_this_process("store", "info", str(scene.root / "run" / "store")).out
-    )
-
-
-def test_what_ffmpeg_reads(scene: Scene) -> None:
-    import subprocess
-
-    program = ffmpeg.program()
-    if program is None:
-        pytest.skip("there is no ffmpeg")
-    scene.record("a.wav")
-    path = scene.sounds / "a.webm"
-    subprocess.run([program, "-v", "error", "-i", scene.sounds / "a.wav", "-c:a", "libvorbis", path], check=True)
-    (scene.sounds / "a.wav").unlink()
-    path.write_bytes(path.read_bytes()[: path.stat().st_size * 6 // 10])
-    (notice,) = scene.index().notices()
-    duration, cut_off = scene.rows()["a", 2]
-    assert 0.5 * SECONDS < duration < 0.65 * SECONDS
-    assert cut_off == pytest.approx(SECONDS, abs=0.1)
-    assert "cut off" in notice

@@ -277,26 +277,6 @@ def test_other_options_take_what_is_there(small_corpus: Path, tmp_path: Path) ->
     assert other.chain_run.outcomes["index"].done == 0
 
 
-@pytest.mark.slow
-def test_boundaries_are_of_plain_mfcc(small_corpus: Path, tmp_path: Path, undisturbed: Outcome) -> None:
-    """Tokens end at them; of other frames there are none, and tokens end beside pauses and members only."""
-    boundaries = {(row["doc_id"], row["frame"]) for row in rows(undisturbed, "boundaries")}
-    parse = rows(undisturbed, "parse")
-    inner = [
-        (after["doc_id"], round(100 * after["start"]))
-        for before, after in itertools.pairwise(parse)
-        if before["doc_id"] == after["doc_id"]
-        and before["end"] == after["start"]
-        and before["class"] is after["class"] is None
-    ]
-    assert inner
-    assert set(inner) <= boundaries
-    features = {"name": "mfcc", "transforms": [{"name": "mean-variance"}]}
-    other = discovered(config(small_corpus, tmp_path / "run", features=features))
-    assert rows(other, "boundaries") == []
-    assert len(rows(other, "parse")) < len(parse)
-
-
 def found(outcome: Outcome, table: str) -> list[tuple[Any, ...]]:
     """Rows of classes or parse."""
     return [tuple(row.values()) for row in rows(outcome, table)]
@@ -473,21 +453,6 @@ def test_copies_are_not_scored(small_corpus: Path, tmp_path: Path) -> None:
     assert pairs["n_empty"] == 0
 
 
-def test_places_are_scored_in_their_recordings(small_corpus: Path, tmp_path: Path) -> None:
-    """Documents that are places, and whole recordings of the same sound, have the same phones."""
-    folder = tmp_path / "corpus"
-    data = folder / "data"
-    data.mkdir(parents=True)
-    soundfile.write(folder / "long.wav", sound(small_corpus, "d003"), RATE, subtype="PCM_16")
-    (data / "wav.scp").write_text(f"long {folder}/long.wav\n")
-    (data / "segments").write_text("first long 0.0 3.0\nsecond long 3.0 6.0\n")
-    tables = {"documents": "data", "alignments": phones(folder, [("long", 1)])}
-    outcome = discovered(config(folder, tmp_path / "run", corpus=tables))
-    parse = rows(outcome, "parse")
-    assert {row["doc_id"] for row in parse} == {"first", "second"}
-    assert measures(outcome)["parse"]["all"]["n_empty"] < len(parse)
-
-
 @pytest.mark.slow
 def test_the_chain_conforms(small_corpus: Path, tmp_path: Path) -> None:
     tables = check_chain(lambda word: config(small_corpus, tmp_path / word, index={"shards": 2}))
@@ -516,23 +481,3 @@ def test_settings_that_are_wrong(small_corpus: Path, tmp_path: Path) -> None:
         config(small_corpus, tmp_path, options={"matching": {"level": 1.999}}), Ledger(Folder(str(tmp_path)))
     )
     assert not (tmp_path / "store").exists()
-
-
-def test_frames_without_speech_marks(small_corpus: Path, tmp_path: Path) -> None:
-    """Frames of other programs alone are refused before any work; beside a track made of the recordings they are taken."""
-    frames = tmp_path / "frames"
-    frames.mkdir()
-    for path in (small_corpus / "audio").iterdir():
-        seconds = soundfile.info(path).duration
-        rng = np.random.default_rng(len(path.name))
-        np.save(frames / f"{path.stem}.npy", rng.normal(size=(int(100 * seconds) - 2, 4)).astype(np.float32))
-    external = {
-        "name": "external",
-        "track": "given",
-        "options": {"path": str(frames), "shift": 0.01, "length": 0.032, "dimension": 4},
-    }
-    with raises(families.MISSING_INPUT, where="features"):
-        discovered(config(small_corpus, tmp_path / "run", features=external))
-    assert not (tmp_path / "run" / "store").exists()
-    outcome = discovered(config(small_corpus, tmp_path / "both", features=[external, {"name": "mfcc"}]))
-    assert rows(outcome, "parse")

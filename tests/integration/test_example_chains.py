@@ -163,55 +163,6 @@ def test_text_is_found_and_decided_without_references(text: Any) -> None:
     assert "pronunciations" in page
 
 
-def shortened(words: Path, phones: Path, made: Path) -> str:
-    """The words, and each once more without its last phone: so every word is found by two pronunciations in one place."""
-    inside: dict[str, list[tuple[float, float]]] = {}
-    for line in phones.read_text().splitlines():
-        doc_id, _, start, duration, *_ = line.split()
-        inside.setdefault(doc_id, []).append((float(start), float(start) + float(duration)))
-    lines = []
-    for line in words.read_text().splitlines():
-        doc_id, channel, start, duration, word = line.split()[:5]
-        lines.append(line)
-        first, last = float(start), float(start) + float(duration)
-        begins = [a for a, b in inside[doc_id] if first - 1e-6 <= a and b <= last + 1e-6]
-        if len(begins) > 1:
-            lines.append(f"{doc_id} {channel} {start} {begins[-1] - first:.3f} {word}")
-    made.write_text("\n".join(lines) + "\n")
-    return str(made)
-
-
-@pytest.mark.slow
-def test_overlapping_pronunciations_are_summed(text: Any, tiny: Path) -> None:
-    """What one place is worth by each of a word's pronunciations adds up; the best alone is worth less."""
-    words = shortened(tiny / "align.ctm", tiny / "phones.ctm", text.folder / "words.ctm")
-    given = json.loads(text.config.read_text())
-    given["corpus"]["alignments"]["words"] = words
-    text.config.write_text(json.dumps(given))
-    text.run()
-    text.run("reduce.merge=best", run="best")
-    chain_run = load_chain_run(folder(text))
-    rows = pa.concat_tables(chain_run.read("candidates")).to_pylist()
-    found: dict[tuple[Any, ...], list[tuple[int, int, int]]] = {}
-    for row in rows:
-        key = row["query_id"], row["doc_id"], row["channel"]
-        found.setdefault(key, []).append((row["first"], row["last"], -row["cost"]))
-    sums, bests = [], []
-    for spans in found.values():
-        ends, group = -1, []
-        for first, last, worth in [*sorted(spans), (1 << 60, 0, 0)]:
-            if group and first > ends:
-                sums.append(min(sum(group), 1 << 40))
-                bests.append(max(group))
-                group = []
-            ends = max(ends, last) if group else last
-            group.append(worth)
-    assert sorted(sums) != sorted(bests), "no two pronunciations stand in one place, so this shows nothing"
-    for run, expected in (("run", sums), ("best", bests)):
-        costs = pa.concat_tables(load_chain_run(folder(text, run)).read("detections"))["cost"].to_pylist()
-        assert sorted(-cost for cost in costs) == sorted(expected), run
-
-
 # -- two runs joined --------------------------------------------------------------------------------------------------
 
 

@@ -1,30 +1,39 @@
-"""A transform that is fitted to the corpus first: PCA, by sums of integers, pinned in the store."""
+"""What is fitted to the corpus first, and pinned in the store: PCA, mixtures, warps, a band; and transforms of all features."""
 
 from __future__ import annotations
 
 import json
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 import soundfile
+import soxr
 
 import swsdist
 from swsdist.audio.reader import read_blocks
+from swsdist.config import config_from_dict
 from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError
 from swsdist.features.fitting.interface import load_model
 from swsdist.features.phnrec.extractor import Phnrec
+from swsdist.features.transforms.project import Project, projection
 from swsdist.io.filesystem import Folder
-from swsdist.store.maintaining import compact
+from swsdist.pipeline.chain_run import StepSelection, prepare_chain_run
+from swsdist.pipeline.driver import run_stages
+from swsdist.pipeline.ledger import ONLY, Ledger
+from swsdist.pipeline.operation.progress import Progress
+from swsdist.registry.registries import TRANSFORMS
+from swsdist.searcher.searcher import Searcher
+from swsdist.store.maintaining import check, compact
 from swsdist.store.reading import Store
 from swsdist.testing.synthesis.recogniser import make_recogniser
 from tests.support.coded import raises
-
-pytestmark = pytest.mark.until("search")
 
 STREAMS = 'search.streams=[{"track": "mfcc"}, {"track": "pca", "normalise": "none"}]'
 
@@ -43,6 +52,7 @@ def frames_of(store: Store, track: str) -> np.ndarray:
     return np.concatenate([store.features(name, track=track) for name in names]).astype(np.float64)
 
 
+@pytest.mark.until("search")
 @pytest.mark.slow
 def test_it_is_the_pca_of_the_corpus(scene: Any) -> None:
     scene.run(features(), STREAMS)
@@ -69,6 +79,7 @@ def test_it_is_the_pca_of_the_corpus(scene: Any) -> None:
     assert np.abs(frames_of(store_of(scene), "pca") - made * np.sqrt(values[::-1][:8])).max() < 1.0
 
 
+@pytest.mark.until("search")
 @pytest.mark.slow
 def test_documents_that_come_later_go_through_it(own_corpus: Any) -> None:
     scene = own_corpus
@@ -86,6 +97,7 @@ def test_documents_that_come_later_go_through_it(own_corpus: Any) -> None:
     assert scene.run(features(), STREAMS).outcome.failures == []
 
 
+@pytest.mark.until("search")
 @pytest.mark.slow
 def test_of_a_few_documents(scene: Any) -> None:
     """As many as fill so many hours, chosen by their names, whatever their order in the table."""
@@ -104,6 +116,7 @@ def test_of_a_few_documents(scene: Any) -> None:
     assert models[0] == models[1]
 
 
+@pytest.mark.until("search")
 def test_an_extractor_that_is_fitted_and_a_transform_behind_it(scene: Any) -> None:
     """The mean of the corpus counts beside that of a recording; first it is fitted, then PCA of what comes of it."""
     make_recogniser(str(scene.folder / "made-up"))
@@ -139,6 +152,7 @@ def test_an_extractor_that_is_fitted_and_a_transform_behind_it(scene: Any) -> No
         Phnrec(**prior).extract(samples)
 
 
+@pytest.mark.until("search")
 def test_what_cannot_be(scene: Any, tmp_path: Path) -> None:
     with raises(codes.TOO_MANY_COMPONENTS, where="pca, columns", wanted=40, available=39):
         scene.run(features(columns=40), STREAMS)
@@ -147,6 +161,7 @@ def test_what_cannot_be(scene: Any, tmp_path: Path) -> None:
         scene.run(f"features={json.dumps({'name': 'mfcc', 'transforms': [gmm]})}")
 
 
+@pytest.mark.until("search")
 @pytest.mark.slow
 def test_a_long_recording_is_read_in_pieces(own_corpus: Any) -> None:
     """It takes neither one task nor all of the hours; the cut into tasks is no matter."""
@@ -163,3 +178,298 @@ def test_a_long_recording_is_read_in_pieces(own_corpus: Any) -> None:
     assert 360 < sum(each.work for each in summed) < 700
     whole = np.cov(frames_of(store_of(scene), "pca").T, bias=True)
     assert whole == pytest.approx(np.eye(8), abs=0.2), "a part of it is as good as all"
+
+
+#: Two transforms that are fitted, one after the other; the second on speech only.
+FITTED = [
+    {"name": "mean-variance", "options": {"hours": 1}},
+    {"name": "gmm", "options": {"components": 6, "iterations": 3, "hours": 1}},
+]
+
+
+FEATURES = "features=" + json.dumps([{"name": "mfcc", "track": "gmm", "transforms": FITTED}])
+
+
+STREAMS_MIXTURES = 'search.streams=[{"track": "gmm", "normalise": "none", "distance": "cosine"}]'
+
+
+@pytest.mark.until("search")
+@pytest.mark.slow
+def test_posteriors_of_a_run(scene: Any) -> None:
+    scene.run(FEATURES, STREAMS_MIXTURES)
+    store = store_of(scene)
+    assert {"mean-variance.gmm", "gmm.gmm"} < set(store.manifest.models)
+    assert store.manifest.tracks[0].kind == "posteriors"
+    frames = store.features(store.documents()["doc_id"].to_pylist()[0], track="gmm")
+    assert frames.sum(axis=1) == pytest.approx(np.ones(len(frames)), abs=1e-4)
+    model = load_model(store.folder, store.manifest.models["gmm.gmm"])
+    likelihoods: Any = model.settings["likelihoods"]
+    assert len(likelihoods) == 2 + 2 + 3  # after splits into two, four and six
+    assert likelihoods[-1] > likelihoods[0]
+    assert scene.run(FEATURES, STREAMS_MIXTURES).outcome.tasks_done == 0
+    scene.run(FEATURES, STREAMS_MIXTURES, "index.shards=4", run="four")
+    assert scene.digest("four") == scene.digest()
+    # What is made of posteriors does not matter to the mixture.
+    sharper = json.loads(FEATURES.partition("=")[2])
+    sharper[0]["transforms"][1]["options"] |= {"keep": 3, "floor": 0}
+    scene.run("features=" + json.dumps(sharper), STREAMS_MIXTURES)
+    assert store_of(scene).manifest.models["gmm.gmm"] == store.manifest.models["gmm.gmm"]
+    # Fitted anew it is the same.
+    assert (
+        scene.run(
+            FEATURES, STREAMS_MIXTURES, run="four", selection=StepSelection(redo_from="fit-transforms")
+        ).outcome.tasks_done
+        > 0
+    )
+    again = store_of(scene, "four")
+    assert again.manifest.models["gmm.gmm"] == store.manifest.models["gmm.gmm"].replace(".npz", ".2.npz")
+    fitted, anew = (load_model(each.folder, each.manifest.models["gmm.gmm"]) for each in (store, again))
+    assert anew.fingerprint == fitted.fingerprint
+
+
+@pytest.mark.until("search")
+@pytest.mark.slow
+def test_killed_between_rounds(scene: Any) -> None:
+    scene.run(FEATURES, STREAMS_MIXTURES, run="whole")
+    for target in (3, 8):
+        process = scene.start(FEATURES, STREAMS_MIXTURES)
+        while process.poll() is None and len(scene.receipts()) < target:
+            time.sleep(0.002)
+        process.kill()
+        process.communicate()
+    receipts = scene.receipts()
+    scene.run(FEATURES, STREAMS_MIXTURES)
+    assert receipts.items() <= scene.receipts().items(), "a round that had its receipts was done again"
+    assert scene.digest() == scene.digest("whole")
+
+
+@pytest.mark.until("search")
+@pytest.mark.slow
+def test_from_elsewhere(scene: Any, tmp_path: Path) -> None:
+    """The models of one run, named in another: nothing is fitted, and the frames are the same."""
+    scene.run(FEATURES, STREAMS_MIXTURES)
+    store = store_of(scene)
+    features = json.loads(FEATURES.partition("=")[2])
+    for one in features[0]["transforms"]:
+        one["options"]["model"] = store.folder.path(store.manifest.models[f"{one['name']}.gmm"])
+    scene.run("features=" + json.dumps(features), STREAMS_MIXTURES, run="named")
+    assert not any(name.startswith("fit-transforms") for name in scene.receipts("named"))
+    assert scene.digest("named") == scene.digest()
+
+
+@pytest.mark.until("search")
+@pytest.mark.slow
+def test_a_warp_for_each_speaker(scene: Any) -> None:
+    """Speakers of the documents have factors, which hold for queries of theirs; any shards give the same."""
+    vtln = {"name": "vtln", "options": {"step": 0.12, "components": 3, "iterations": 1, "hours": 1}}
+    plain = {"name": "mfcc"}
+    named = f"features={json.dumps([plain, vtln])}"
+    streams = "search.streams=[{track: vtln}]"
+    scene.run(named, streams)
+    store = store_of(scene)
+    model = load_model(store.folder, store.manifest.models["vtln.vtln"])
+    rows = store.documents().to_pylist()
+    speakers: Any = model.settings["speakers"]
+    assert set(speakers) == {row["speaker"] for row in rows}
+    factors = dict(zip(speakers, model.arrays["factors"].tolist(), strict=True))
+    assert set(factors.values()) <= {0.88, 1.0, 1.12}
+    for row in rows:
+        warped, unwarped = (store.features(row["doc_id"], track=name) for name in ("vtln", "mfcc"))
+        assert (np.abs(warped - unwarped).max() < 1e-2) == (factors[row["speaker"]] == 1.0)
+
+
+def features_of_common_band(fmax: object) -> str:
+    """MFCC, and transformed ones behind the same choice."""
+    low = {"name": "mfcc", "track": "normal", "options": {"fmax": fmax}, "transforms": [{"name": "mean-variance"}]}
+    return "features=" + json.dumps([{"name": "mfcc", "options": {"fmax": fmax}}, low])
+
+
+def narrowed(scene: Any, *numbers: int) -> None:
+    """Send documents through 8 kHz."""
+    for number in numbers:
+        (path,) = scene.corpus.rglob(f"d{number:03d}.*")
+        sound, rate = soundfile.read(path, dtype="float32")
+        soundfile.write(path, soxr.resample(soxr.resample(sound, rate, 8000), 8000, rate)[: len(sound)], rate)
+
+
+def store_of_of_common_band(scene: Any, run: str) -> Store:
+    return Store(Folder(str(scene.folder / run / "store")))
+
+
+def same_frames(store: Store, other: Store, *tracks: str) -> bool:
+    names = store.documents()["doc_id"].to_pylist()
+    assert names == other.documents()["doc_id"].to_pylist()
+    pairs = [(name, track) for name in names for track in tracks]
+    return all(np.array_equal(store.features(n, track=t), other.features(n, track=t)) for n, t in pairs)
+
+
+def hits(scene: Any, run: str) -> Any:
+    with Searcher(str(scene.folder / run)) as searcher:
+        return list(searcher.stream(str(scene.corpus / "queries.csv"), 20))[-1].table()
+
+
+@pytest.mark.until("search")
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("narrow", "fmax", "other"), [((1, 2), 3700.0, None), ((), None, 3700.0)], ids=["8khz", "wide"]
+)
+def test_frames_and_hits_are_those_of_the_chosen_band(
+    own_corpus: Any, narrow: tuple[int, ...], fmax: float | None, other: float | None
+) -> None:
+    scene = own_corpus
+    narrowed(scene, *narrow)
+    scene.run(features_of_common_band("common"), run="common")
+    scene.run(features_of_common_band(fmax), run="given")
+    scene.run(features_of_common_band(other), run="other")
+    store = store_of_of_common_band(scene, "common")
+    models = store.manifest.models
+    assert models["mfcc.mfcc"] == models["mfcc.normal"]
+    assert load_model(store.folder, models["mfcc.mfcc"]).settings == {"fmax": fmax}
+    assert same_frames(store, store_of_of_common_band(scene, "given"), "mfcc", "normal")
+    assert not same_frames(store, store_of_of_common_band(scene, "other"), "mfcc")
+    found = hits(scene, "common")
+    assert found.num_rows > 10
+    assert found.equals(hits(scene, "given"))
+    assert not found.equals(hits(scene, "other"))
+    assert scene.run(features_of_common_band("common"), run="common").outcome.tasks_done == 0
+    # Neither tasks nor shards matter.
+    scene.run(features_of_common_band("common"), "index.shards=3", run="cut")
+    assert (Path(store.folder.root) / models["mfcc.mfcc"]).read_bytes() == (
+        scene.folder / "cut" / "store" / models["mfcc.mfcc"]
+    ).read_bytes()
+
+
+@pytest.mark.until("search")
+def test_later_documents_do_not_change_the_choice(own_corpus: Any) -> None:
+    scene = own_corpus
+    narrowed(scene, 4, 5, 6)
+    scene.select(1, 2, 3)
+    scene.run(features_of_common_band("common"))
+    models = store_of_of_common_band(scene, "run").manifest.models
+    scene.select(1, 2, 3, 4, 5, 6)
+    scene.run(features_of_common_band("common"))
+    assert store_of_of_common_band(scene, "run").manifest.models == models
+    scene.run(features_of_common_band(None), run="given")
+    assert same_frames(store_of_of_common_band(scene, "run"), store_of_of_common_band(scene, "given"), "mfcc")
+    # A run with a store of its own chooses otherwise.
+    scene.run(features_of_common_band("common"), run="fresh")
+    scene.run(features_of_common_band(3700), run="narrow")
+    assert same_frames(store_of_of_common_band(scene, "fresh"), store_of_of_common_band(scene, "narrow"), "mfcc")
+
+
+@pytest.mark.slow
+@pytest.mark.until("search")
+def test_a_run_with_a_projection(scene: Any) -> None:
+    scene.run(run="plain")
+    plain = Store(Folder(str(scene.folder / "plain" / "store")))
+    frames = np.concatenate([plain.features(name) for name in plain.documents()["doc_id"].to_pylist()])
+    _, axes = np.linalg.eigh(np.cov(frames.T.astype(np.float64)))
+    made = projection(frames.mean(axis=0), axes[:, ::-1], frames.std(axis=0))
+    made.save(Folder(str(scene.folder)), "pca.npz")
+    model = str(scene.folder / "pca.npz")
+    transforms = [{"name": "project", "options": {"model": model, "columns": 12}}]
+    features = [{"name": "mfcc"}, {"name": "mfcc", "track": "pca", "transforms": transforms}]
+    sets = (f"features={json.dumps(features)}", 'search.streams=[{"track": "pca", "normalise": "none"}]')
+    found = scene.run(*sets, until="reduce")
+    assert sum(table.num_rows for table in found.outcome.chain_run.read("detections")) > 0
+    store, queries = (Store(Folder(str(scene.folder / "run" / name))) for name in ("store", "queries"))
+    assert [(track.name, track.dimension) for track in store.manifest.tracks] == [("mfcc", 39), ("pca", 12)]
+    assert store.manifest.track("pca").columns == tuple(f"p{k}" for k in range(12))
+    same = Project(model=model, columns=12)
+    for one, doc_id in ((store, "d003"), (queries, queries.documents()["doc_id"][0].as_py())):
+        assert list(check(one)) == []
+        channel = one.documents()["channel"][0].as_py()
+        assert one.features(doc_id, channel, "pca").tobytes() == same.apply(one.features(doc_id, channel)).tobytes()
+    # The same on other shards; a search by hand makes the extractors of the store again, transforms included.
+    scene.run(*sets, "index.shards=5", "executor.kind=serial", run="five")
+    assert scene.digest() == scene.digest("five")
+    row = {"query_id": "a", "path": str(sorted((scene.corpus / "queries").iterdir())[0])}
+    options = {"streams": [{"track": "pca", "normalise": "none"}]}
+    found = swsdist.search(str(scene.folder / "run" / "store"), pandas.DataFrame([row]), options=options)
+    assert len(found) > 0
+    # A model that was moved is the same: nothing is computed, and a search by hand finds it.
+    moved = scene.folder / "moved.npz"
+    (scene.folder / "pca.npz").rename(moved)
+    transforms[0]["options"]["model"] = str(moved)
+    sets = (f"features={json.dumps(features)}", sets[1])
+    assert scene.run(*sets).outcome.tasks_done == 0
+    again = swsdist.search(str(scene.folder / "run" / "store"), pandas.DataFrame([row]), options=options)
+    assert again.equals(found)
+    # Another model is another track, and the one that has not changed stays.
+    projection(frames.mean(axis=0) + 1, axes[:, ::-1], frames.std(axis=0)).save(Folder(str(scene.folder)), "moved.npz")
+    before = store.manifest.shards[0].files
+    assert scene.run(*sets).outcome.chain_run.outcomes["index"].done == 1
+    after = Store(store.folder).manifest.shards[0].files
+    assert (before["mfcc"] == after["mfcc"], before["pca"] == after["pca"]) == (True, False)
+
+
+#: By transform, the least options; others have their defaults.
+OPTIONS: dict[str, dict[str, Any]] = {
+    "gmm": {"components": 4, "iterations": 1},
+    "phones": {"components": 4, "iterations": 1},
+    "pca": {"columns": 3},
+    "lda": {"columns": 1},
+    "hlda": {"columns": 1},
+    "correspondence": {"columns": 3, "frames": 1},
+}
+
+
+FITTED_FITTED_TO_GIVEN_FRAMES = [name for name in TRANSFORMS if hasattr(TRANSFORMS[name].load(), "rounds")]
+
+
+def write(folder: Path, count: int) -> None:
+    """Frames of documents and of a query, and labels of each document: two sounds take turns."""
+    (folder / "frames").mkdir(exist_ok=True)
+    names = [f"d{k}" for k in range(count)]
+    for k, name in enumerate(names):
+        rng = np.random.default_rng(k)
+        sounds = np.repeat(np.eye(6)[:2], 10, axis=0)
+        frames = np.tile(sounds, (20, 1)) + rng.normal(scale=0.3, size=(400, 6))
+        np.save(folder / "frames" / f"{name}.npy", frames.astype(np.float32))
+    np.save(folder / "frames" / "q-1.npy", frames[:30].astype(np.float32))
+    (folder / "docs.csv").write_text("\n".join(["doc_id", *names, ""]))
+    (folder / "queries.csv").write_text("query_id,example,duration\nq,1,0.3\n")
+    labels = [f"d{d} 1 {k / 10:.1f} 0.1 {'ab'[k % 2]}" for d in range(5) for k in range(40)]
+    (folder / "labels.ctm").write_text("\n".join([*labels, ""]))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in ("pca", "lda") else pytest.param(name, marks=pytest.mark.slow)
+        for name in FITTED_FITTED_TO_GIVEN_FRAMES
+    ],
+)
+def test_models_of_given_frames(tmp_path: Path, name: str) -> None:
+    write(tmp_path, 4)
+    behind = [{"name": name, "options": OPTIONS.get(name, {})}]
+    options = {"path": "frames", "shift": 0.01, "dimension": 6}
+    config = config_from_dict(
+        {
+            "run": "run",
+            "corpus": {"documents": "docs.csv", "queries": "queries.csv", "alignments": {"phones": "labels.ctm"}},
+            "features": {"name": "external", "options": options, "transforms": behind},
+            "executor": {"kind": "serial"},
+        },
+        tmp_path,
+    )
+
+    def index() -> tuple[Store, int]:
+        outcome = run_stages(config, StepSelection(until="index"), Progress())
+        assert not outcome.failures
+        return outcome.chain_run.chain.inputs.store.open(), outcome.tasks_done  # type: ignore[attr-defined]
+
+    chain = prepare_chain_run(ONLY, config, Ledger(Folder(config.run)), StepSelection()).chain
+    assert chain.check is not None
+    assert not [one for one in chain.check(chain.inputs) if one.good is False]
+    before, done = index()
+    (model,) = (file for key, file in before.manifest.models.items() if key.startswith(name))
+    assert done > 2
+    assert index()[1] == 0
+    write(tmp_path, 5)
+    after, done = index()
+    assert done == 1
+    assert model in after.manifest.models.values()
+    assert np.array_equal(after.features("d0"), before.features("d0"))
+    assert len(after.features("d4")) == 400
+    assert not run_stages(config, StepSelection(until="reduce"), Progress()).failures

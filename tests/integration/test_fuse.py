@@ -23,7 +23,6 @@ from swsdist.core.codes import stages as stages_codes
 from swsdist.core.errors import ConfigError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
-from swsdist.pipeline.estimate import estimates
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.status import load_chain_run, status
 from swsdist.searcher.searcher import setup_of
@@ -190,14 +189,6 @@ def test_missing_scores(fusing: Fusing) -> None:
 
 
 @pytest.mark.slow
-def test_places_of_a_majority(fused: Fusing, fusing: Fusing) -> None:
-    for missing in ("least", "rescore"):
-        fusing.fuse(missing, systems=TAKEN, missing=missing, found_by=2)
-        assert parts_of(fusing.joined(missing))[2].all()
-    assert 0 < fusing.joined("least").num_rows < fused.joined("fused").num_rows
-
-
-@pytest.mark.slow
 def test_places_are_searched_again_by_speaker_too(fusing: Fusing) -> None:
     (store,) = (fusing.folder / "fused/systems/stores").iterdir()
     for name, steps in (("speaker", ["speaker-norm"]), ("cohort", ["zt-norm"])):
@@ -255,23 +246,6 @@ def test_what_cannot_be_fused_is_told(fusing: Fusing) -> None:
     swsdist.run(fusing.write("half", index=index), selection=StepSelection(until="search"))
     with raises(fuse_codes.UNFINISHED_SYSTEM, system="one"):
         fusing.fuse("bad", systems=[{"name": "one", "run": "half"}])
-
-
-def test_what_is_left_is_told_before_and_after(fused: Fusing, tmp_path: Path, small_corpus: Path) -> None:
-    before = Fusing(tmp_path, small_corpus)
-    systems = [{"name": name, "config": f"{name}.yaml"} for name in ("one", "two")]
-    path = before.write("fresh", chain="fuse", options={"systems": systems})
-    rows = {row.stage: row for row in estimates(load_config(path), StepSelection())}
-    assert rows["one: index"].tasks == 1
-    assert rows["two: search"].tasks is None
-    assert [rows[name].tasks for name in ("queries", "merge-lists", "impute-scores", "score")] == [None] * 4
-    assert not (tmp_path / "fresh").exists()
-    good = [finding.good for finding in check(FuseInputs(load_config(path), Ledger(Folder(str(tmp_path / "fresh")))))]
-    assert good
-    assert all(one is not False for one in good)
-    taken = before.write("taken", chain="fuse", options={"systems": [{"name": "gone", "run": "nowhere"}]})
-    (finding,) = check(FuseInputs(load_config(taken), Ledger(Folder(str(tmp_path / "taken")))))
-    assert finding.good is False
 
 
 @pytest.mark.slow

@@ -164,23 +164,6 @@ def test_what_was_given_up_goes_when_the_run_has_ended(own_corpus: Any) -> None:
     assert scene.digest() == digest
 
 
-@pytest.mark.slow
-def test_another_run_s_work_stays_when_the_run_beside_has_ended(own_corpus: Any) -> None:
-    """Two runs index into the store of the first."""
-    scene = own_corpus
-    scene.select(1, 2, 3)
-    scene.run()
-    store = scene.folder / "run" / "store"
-    other = f"index.store={store}"
-    scene.select(*range(1, 9))
-    did: list[tuple[str, str]] = []
-    with pytest.raises(KeyboardInterrupt):
-        scene.run(other, "index.shards=3", run="other", progress=Once(did))
-    assert swsdist("clean", scene.folder / "run", "--older", "0").out.startswith("0 files")
-    ended = scene.run(other, "index.shards=3", run="other").outcome.chain_run.outcomes["index"]
-    assert (len(did), ended.skipped) == (1, 1)
-
-
 def test_an_earlier_state_goes_in_one_piece(own_corpus: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who is killed while it removes one leaves the list of what was to go."""
     scene = own_corpus

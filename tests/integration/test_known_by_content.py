@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 import soundfile
-from commands import in_this_process
 
 from swsdist.config import config_from_dict
 from swsdist.features.mfcc import Mfcc
@@ -106,30 +105,6 @@ def test_all_moved_together(scene: Scene) -> None:
     assert scene.index().chain_run.chain.inputs.store.comparison.counts == (0, 0, 0, 0, 0)
     assert scene.extracted == 0
     scene.demand_as_fresh()
-
-
-def test_moved_together_clips_are_found_without_an_index(scene: Scene) -> None:
-    scene.record("a", 3.0)
-    scene.index()
-    scene.archive = scene.archive.rename(scene.archive.with_name("elsewhere"))
-    paths = {one.path for one in scene.store().recordings().values()}
-    assert paths == {str(scene.sounds / f"{name}.wav") for name in NAMES}
-    query = f"{scene.sounds / 'a.wav'}:0.2-0.9"
-    found = in_this_process(
-        *("search", str(scene.archive / "run" / "store"), "--query", query, "--no-trim", "--top", "2"),
-        *("--clips", str(scene.archive / "clips")),
-    )
-    assert found.code == 0, found.err
-    assert "no clip" not in found.err
-    assert len(list((scene.archive / "clips").glob("*.wav"))) == 2
-
-
-def test_a_store_that_moves_alone_names_the_recordings_where_they_are(scene: Scene) -> None:
-    scene.index()
-    away = scene.archive.parent / "far" / "away"
-    shutil.copytree(scene.archive / "run" / "store", away)
-    paths = {one.path for one in Store(Folder(str(away))).recordings().values()}
-    assert paths == {str(scene.sounds / f"{name}.wav") for name in NAMES}
 
 
 @pytest.mark.parametrize("channels", [1, 2])

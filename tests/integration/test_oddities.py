@@ -1,20 +1,31 @@
-"""What does not fit together in the tables of a corpus is told, with a count and the first case; --strict makes it an error."""
+"""What does not fit together in a corpus is told, with a count and the first case; what is implausible ends the run with an
+error of its own, after it has kept its work."""
 
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import soundfile
+from click.testing import CliRunner
 
+from swsdist.chains.check import check
+from swsdist.cli.scoring import score
+from swsdist.config import load_config
+from swsdist.core.codes import families
 from swsdist.core.codes import pipeline as chains_codes
 from swsdist.core.codes import stages as stages_codes
+from swsdist.core.errors import ImplausibleError
+from swsdist.features.mfcc import Mfcc
 from swsdist.io.filesystem import Folder
-from swsdist.stages.index import Index
-from swsdist.stages.queries import Queries
+from swsdist.io.notices import FEW, REJECTED
+from swsdist.pipeline.ledger import Ledger
+from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.store import manifest as libraries
 from swsdist.store.maintaining import compact
 from swsdist.store.manifest import load
@@ -130,19 +141,6 @@ def test_queries_cut_from_what_is_searched(scene: Any) -> None:
     assert "d004.flac" in warning  # the other names its document, so its own place is left out
 
 
-def test_queries_longer_than_all_documents(scene: Any) -> None:
-    lengths = {path.stem: soundfile.info(path).duration for path in (scene.corpus / "audio").iterdir()}
-    longest = max(lengths, key=lengths.__getitem__)
-    change(scene, "queries", lambda rows: rows[0].update(path=f"audio/{longest}.flac"))
-    change(scene, "docs", lambda rows: rows.remove(next(row for row in rows if row["doc_id"] == longest)))
-    change(scene, "refs", lambda rows: [rows.remove(row) for row in [*rows] if row["doc_id"] == longest])
-    (warning,) = (one for one in warnings(scene, "queries.trim=none") if "longer" in one)
-    assert says(warning, stages_codes.LONG_QUERY_EXAMPLE)
-    assert (
-        f"'q001', example 1, {lengths[longest] - 0.01:.2f} s; the longest document has" in warning
-    )  # its last frame's end
-
-
 @pytest.mark.slow
 def test_libraries_of_another_machine(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Frames of the same sound may differ in their last bits: the store says what made it, and a run compares."""
@@ -164,24 +162,6 @@ def test_libraries_of_another_machine(scene: Any, monkeypatch: pytest.MonkeyPatc
     (warning,) = (one for one in warnings(scene) if says(one, chains_codes.OTHER_LIBRARY))
     assert load(store).libraries["soxr"] == tuple(sorted([real["soxr"], "9.9"]))
     assert f"soxr {', '.join(sorted([real['soxr'], '9.9']))} made" in warning
-
-
-def test_a_store_names_what_its_workers_had(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not what the driver has, which made no frame."""
-    real = libraries.versions()
-    for stage in (Index, Queries):
-        whole = stage.run
-
-        def elsewhere(self: Any, task: Any, context: Any, whole: Any = whole) -> Any:
-            with monkeypatch.context() as there:
-                there.setattr(libraries, "versions", lambda: {**real, "soxr": "9.9"})
-                return whole(self, task, context)
-
-        monkeypatch.setattr(stage, "run", elsewhere)
-    (warning,) = warnings(scene)
-    assert f"soxr 9.9 made features of this store, and {real['soxr']} is" in warning
-    for store in (scene.folder / "run").rglob("manifest.json"):
-        assert load(Folder(str(store.parent))).libraries["soxr"] == ("9.9",)
 
 
 @pytest.mark.slow
@@ -219,3 +199,99 @@ def test_a_calibration_of_another_system_or_of_these_documents(scene: Any, tmp_p
     mixed = scene.run(f"calibrate.fit={file}", run="first")
     (warning,) = (one for one in mixed.report.warnings if says(one, stages_codes.CALIBRATION_ON_TEST_DATA))
     assert warning.startswith("1 calibration ")
+
+
+def bad_lines(scene: Any, run: str) -> list[str]:
+    """What `check` finds that keeps a run from its beginning."""
+    config = load_config(str(scene.config), [f"run={scene.folder / run}", "corpus.examples=all"])
+    found = check(SearchInputs.of(config, Ledger(Folder(str(scene.folder / run)))))
+    return [f"{one.name}: {one.text}" for one in found if one.good is False]
+
+
+def spoil(scene: Any, table: str, count: int) -> None:
+    """Make recordings empty: documents, or examples of queries."""
+    with (scene.corpus / f"{table}.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows[:count]:
+        (scene.corpus / row["path"]).write_bytes(b"")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("table", ["docs", "queries"])
+def test_what_is_rejected(scene: Any, table: str) -> None:
+    """Up to `FEW` files, or a tenth, are rejections; more end the run, whose work is kept."""
+    with (scene.corpus / f"{table}.csv").open(newline="") as file:
+        rows = len(list(csv.DictReader(file)))
+    most = max(FEW, int(REJECTED * rows))
+    assert most + 1 < rows
+    spoil(scene, table, most)
+    assert bad_lines(scene, "few") == []
+    scene.run("corpus.examples=all", run="few")
+    assert len(scene.rejected("few")) == most
+    spoil(scene, table, most + 1)
+    (bad,) = bad_lines(scene, "many")
+    assert f"{most + 1} of {rows}" in bad
+    with raises(chains_codes.MANY_REJECTED, count=most + 1, of=rows) as caught:
+        scene.run("corpus.examples=all", run="many")
+    assert caught.value.exit_code == 5
+    result = scene.run("corpus.examples=all", "force=true", run="many")
+    assert "index" not in {name for name, end in result.outcome.chain_run.outcomes.items() if end.done}  # it was kept
+    assert any(one.startswith(f"{most + 1} of {rows} ") for one in result.outcome.chain_run.notices())
+    with pytest.raises(ImplausibleError):  # nor does it pass since it was forced once
+        scene.run("corpus.examples=all", run="many")
+
+
+@pytest.mark.slow
+def test_durations_of_another_unit(scene: Any) -> None:
+    """An error; and trials are counted from the audio all the same."""
+    true = scene.run(run="true").measures()
+    real = {path.stem: soundfile.info(path).duration for path in (scene.corpus / "audio").iterdir()}
+    change(scene, "docs", lambda rows: [row.update(duration=f"{1000 * real[row['doc_id']]:.0f}") for row in rows])
+    assert any(says(line, stages_codes.CONTRADICTED_DURATION) for line in bad_lines(scene, "odd"))
+    with raises(stages_codes.CONTRADICTED_DURATION, where="docs.csv, line 2", count=len(real), of=len(real)) as caught:
+        scene.run(run="odd")
+    assert isinstance(caught.value, ImplausibleError)
+    assert scene.run("force=true", run="odd").measures() == true
+
+
+def test_an_extractor_with_too_many_frames_is_found_before_the_run(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = Mfcc.extract
+
+    def longer(self: Any, samples: Any) -> Any:
+        found = plain(self, samples)
+        return np.concatenate([found, found[:3]])
+
+    monkeypatch.setattr(Mfcc, "extract", longer)
+    (bad,) = bad_lines(scene, "odd")
+    assert says(bad, families.EXTENSION)
+
+
+NAMES = {"ending": "[unreferenced-documents]", "unit": "[time-unit-mismatch]"}
+
+
+@pytest.mark.parametrize("what", NAMES)
+def test_a_list_whose_names_or_times_do_not_fit(tmp_path: Path, what: str) -> None:
+    """An error with both sides' names; forced, a warning, and the measures."""
+    references = ["query_id,doc_id,start,end", *(f"q1,talk{n},1.0,1.5" for n in range(4))]
+    (tmp_path / "refs.csv").write_text("\n".join(references) + "\n")
+    ending, unit = (".flac", 1) if what == "ending" else ("", 1000)
+    found = [f"q1,talk{n}{ending},{1 * unit},{1.5 * unit},0.5,True" for n in range(4)]
+    (tmp_path / "a.csv").write_text("query_id,doc_id,start,end,score,decision\n" + "\n".join(found) + "\n")
+    call = ["-s", f"{tmp_path}/a.csv", "--references", f"{tmp_path}/refs.csv", "--seconds", "9000"]
+    refused = CliRunner().invoke(score, call, standalone_mode=False)
+    assert isinstance(refused.exception, ImplausibleError), refused.output
+    assert "4 of 4" in str(refused.exception)
+    assert NAMES[what] in str(refused.exception)
+    forced = CliRunner().invoke(score, [*call, "--force", "--json"], standalone_mode=False)
+    assert forced.exception is None
+    found = json.loads(forced.stdout)
+    assert found["measures"]["stwv"] == 0.0
+    (notice,) = (one for one in found["notices"] if f"[{one['code']}]" == NAMES[what])
+    assert notice["count"] == 4
+    assert "4 of 4" in notice["message"]
+
+
+def test_that_all_is_missed_is_a_warning(scene: Any) -> None:
+    """It has no structural cause: references lie in the recordings, and of other moments."""
+    change(scene, "refs", every(start="0.0", end="0.02"))
+    assert any(says(one, families.ALL_MISSED) for one in warnings(scene))

@@ -133,18 +133,6 @@ def test_what_was_missing_when_it_was_planned_is_rejected(scene: Any, monkeypatc
     assert scene.rejected() == []
 
 
-@pytest.mark.parametrize("kind", ["fifo", "folder"])
-def test_what_is_no_file(scene: Any, kind: str) -> None:
-    path = scene.corpus / "audio" / "d003.flac"
-    path.unlink()
-    os.mkfifo(path) if kind == "fifo" else path.mkdir()
-    scene.run(SHARDS)
-    (row,) = scene.rejected()
-    assert (row["id"], row["reason"]) == ("d003", "unreadable")
-    assert ("a pipe or a device" if kind == "fifo" else "a folder") + ", not a file" in row["message"]
-    assert "a recording is a file" in row["remedy"]
-
-
 class Silent:
     """A server that does not answer, for a while."""
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-import swsdist
 from swsdist.config import Config, config_from_dict
 from swsdist.core.codes import families
 from swsdist.core.codes import lattices as lattice_codes
@@ -182,25 +181,6 @@ def test_what_the_chain_does_not_take(small_corpus: Path, tmp_path: Path) -> Non
     with raises(families.WRONG_KIND, where=str(store)):
         options = {"source": "frames", "decoding": DECODING, "store": str(store)}
         searched(config(small_corpus, tmp_path / "2", "lattice", options=options))
-
-
-@pytest.mark.parametrize("named", [True, False])
-def test_a_search_of_a_run(small_corpus: Path, tmp_path: Path, method: str, named: bool) -> None:
-    """Its lattices are searched by written words; not where queries are lattices."""
-    (tmp_path / "words.txt").write_text("word g1\nother g2\n")
-    (tmp_path / "terms.csv").write_text("query_id,text\nq,word\n")
-    store = {"store": str(tmp_path / "lattices")} if named else {}
-    options = {"source": "frames", "decoding": DECODING, "terms": {"dictionary": str(tmp_path / "words.txt")}, **store}
-    tables = {"documents": "docs.csv", "queries": str(tmp_path / "terms.csv")}
-    given = config(small_corpus, tmp_path / "run", method, corpus=tables, options=options)
-    expected = {row["doc_id"] for row in hits(searched(given), "detections")}
-    if method == "lattice-edits":
-        with raises(families.UNSUPPORTED, where=given.run):
-            swsdist.search(given.run, "word")
-    else:
-        best = set(swsdist.search(given.run, "word")["doc_id"])
-        assert best
-        assert best <= expected
 
 
 @pytest.mark.slow

@@ -606,13 +606,6 @@ def test_a_removed_recording(scene: Any, service: Service, client: TestClient, m
     assert service._kept()["failed"] == {}
 
 
-def test_damaged_news(service: Service, client: TestClient) -> None:
-    for text in ("[]", "{", '{"news": 3}', "null"):
-        (service.project.folder / "news.json").write_text(text)
-        assert client.get("/api/state").json()["news"] == 0
-        assert client.get("/api/news").json() == {"news": []}
-
-
 def test_voices_and_classes_are_as_before(tmp_path: Path) -> None:
     said = list[str]()
     words, voice = tmp_path / "words", ("espeak-ng:en-us",)

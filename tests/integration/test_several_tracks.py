@@ -1,4 +1,4 @@
-"""A store of two tracks: indexed, searched together, added to, and interrupted."""
+"""A store of several tracks, of the index of a first pass, and of float16: added to, interrupted, and searched together."""
 
 from __future__ import annotations
 
@@ -7,34 +7,46 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas
+import pyarrow.parquet as pq
 import pytest
 import soundfile
 
+import swsdist
 from swsdist.core.codes import config as config_codes
 from swsdist.core.codes import families
 from swsdist.core.errors import ConfigError, UserError
 from swsdist.core.needs import Needs
 from swsdist.features.mfcc import Mfcc
+from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
+from swsdist.methods.first_pass import search as searching
 from swsdist.pipeline.chain_run import StepSelection
+from swsdist.pipeline.operation.cleaning import clean
 from swsdist.registry.registries import FEATURES
 from swsdist.registry.registry import Entry
 from swsdist.store import writing
-from swsdist.store.maintaining import check, compact
+from swsdist.store.maintaining import check, compact, refit
 from swsdist.store.reading import Store
 from tests.support.coded import raises
 
-pytestmark = pytest.mark.until("search")
-
 #: Frames of the second are longer, so that it has fewer of them; its shift is the same.
 PLAIN = {"name": "mfcc"}
+
+
 LONG: dict[str, Any] = {
     "name": "mfcc",
     "track": "long",
     "options": {"n_mfcc": 7, "deltas": 0, "n_fft": 1024, "win_length": 800},
 }
+
+
 BOTH = [PLAIN, LONG]
+
+
 STREAMS = [{"track": "long", "distance": "euclidean", "weight": 2}, {"track": "mfcc", "columns": [13, 26]}]
+
+
 NEVER = "search.normalise=none"  # so that what was frozen first is of no account
 
 
@@ -49,6 +61,7 @@ def store_of(scene: Any, run: str = "run") -> Store:
     return Store(Folder(str(scene.folder / run / "store")))
 
 
+@pytest.mark.until("search")
 @pytest.mark.slow
 def test_shards_do_not_matter_and_frames_are_those_of_each_extractor(scene: Any) -> None:
     scene.run(TWO, WITH_STREAMS, "index.shards=1", run="one")
@@ -70,22 +83,7 @@ def test_shards_do_not_matter_and_frames_are_those_of_each_extractor(scene: Any)
     assert scene.digest("alone")["features"] == digest["features.long"]
 
 
-@pytest.mark.slow
-def test_a_search_of_one_track_is_that_of_a_store_of_it_alone(scene: Any) -> None:
-    """The extractors have frames of one length, so that none is cut by the other."""
-    other = {"name": "mfcc", "track": "more", "options": {"n_mfcc": 5}}
-    scene.run(setting("features", [PLAIN, other]), setting("search.streams", [{"track": "more"}]), run="both")
-    scene.run(setting("features", [other]), setting("search.streams", [{"columns": [0, 15]}]), run="alone")
-    assert scene.digest("both")["candidates"] == scene.digest("alone")["candidates"]
-    swapped = setting("features", [other, PLAIN])
-    scene.run(swapped, setting("search.streams", [{"track": "more"}]), run="swapped")
-    assert scene.digest("swapped")["candidates"] == scene.digest("alone")["candidates"]
-    # Without streams: all columns of all tracks.
-    scene.run(setting("features", [PLAIN, other]), run="whole")
-    scene.run(setting("features", [PLAIN, other]), setting("search.streams", [{"columns": [0, 54]}]), run="all")
-    assert scene.digest("whole")["candidates"] == scene.digest("all")["candidates"]
-
-
+@pytest.mark.until("search")
 @pytest.mark.slow
 def test_a_track_that_is_added_is_all_that_is_computed(scene: Any) -> None:
     scene.run(TWO, WITH_STREAMS, "index.shards=3", run="once")
@@ -105,6 +103,7 @@ def test_a_track_that_is_added_is_all_that_is_computed(scene: Any) -> None:
     assert scene.digest() == scene.digest("once")
 
 
+@pytest.mark.until("search")
 @pytest.mark.slow
 def test_documents_come_go_and_change(own_corpus: Any) -> None:
     scene = own_corpus
@@ -131,6 +130,7 @@ def test_documents_come_go_and_change(own_corpus: Any) -> None:
     assert scene.digest() == scene.digest("once")
 
 
+@pytest.mark.until("search")
 @pytest.mark.slow
 def test_a_task_of_one_track_fails_and_is_done_the_next_time(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     scene.run(TWO, WITH_STREAMS, "index.shards=3", run="once")
@@ -178,6 +178,7 @@ def test_killed_while_the_second_is_indexed(scene: Any) -> None:
     assert {**scene.digest(), "measures": ""} == {**scene.digest("once"), "measures": ""}
 
 
+@pytest.mark.until("search")
 @pytest.mark.slow
 def test_what_one_rejects_all_do_once(own_corpus: Any) -> None:
     scene = own_corpus
@@ -202,6 +203,7 @@ def test_what_one_rejects_all_do_once(own_corpus: Any) -> None:
     assert "d003" in store_of(scene).documents()["doc_id"].to_pylist()
 
 
+@pytest.mark.until("search")
 def test_what_does_not_fit_is_refused_before_anything_is_done(scene: Any) -> None:
     other = {"name": "mfcc", "track": "fast", "options": {"hop_length": 200}}
     with raises(families.MISMATCH, first="mfcc", second="fast"):
@@ -218,6 +220,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_done(scene: Any) -> Non
     assert not (scene.folder / "run" / "store" / "manifest.json").exists()
 
 
+@pytest.mark.until("search")
 def test_a_store_that_others_use_is_added_to_but_not_replaced(scene: Any) -> None:
     shared = f"index.store={scene.folder / 'shared'}"
     scene.run(shared, run="first")
@@ -249,6 +252,7 @@ def layers() -> Iterator[None]:
     FEATURES.remove("layers")
 
 
+@pytest.mark.until("search")
 @pytest.mark.slow
 def test_tracks_of_one_pass(own_corpus: Any, layers: None, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = own_corpus
@@ -282,3 +286,179 @@ def test_tracks_of_one_pass(own_corpus: Any, layers: None, monkeypatch: pytest.M
     again = scene.run(features, both, NEVER, setting("features", [{"name": "layers"}, LONG]))
     assert again.outcome.chain_run.outcomes["index"].tasks == 2
     assert list(check(store_of(scene))) == []
+
+
+FIRST_PASS = {"name": "quantised", "factor": 2, "sample": 0, "windows": {"least": 3}}
+
+
+QUANTISED = f"search.first_pass={json.dumps(FIRST_PASS)}"
+
+
+BY_DOCUMENT = f"search.first_pass={json.dumps({**FIRST_PASS, 'over': 'document'})}"
+
+
+def steps(result: Any) -> dict[str, tuple[int, int]]:
+    ended = result.outcome.chain_run.outcomes
+    return {name: (ended[name].done, ended[name].skipped) for name in ("index", "quantise", "search")}
+
+
+@pytest.mark.until("search")
+@pytest.mark.slow
+@pytest.mark.parametrize("first_pass", [QUANTISED, BY_DOCUMENT])
+def test_it_finds_what_is_found_without(scene: Any, first_pass: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(searching, "kept_index", lambda *_: None)
+        scene.run(first_pass, "index.shards=2", run="made")
+    with monkeypatch.context() as patch:
+        patch.setattr("swsdist.methods.first_pass.quantised.build", None)  # nothing is made by the search
+        scene.run(first_pass, "index.shards=1", run="one")
+        scene.run(first_pass, "index.shards=7", run="seven")
+    assert scene.digest("made") == scene.digest("one") == scene.digest("seven")
+    (name,) = (name for name in store_of(scene, "one").manifest.models if name.startswith("codebook."))
+    assert store_of(scene, "one").manifest.models[name] == store_of(scene, "seven").manifest.models[name]
+    assert list(check(store_of(scene, "seven"))) == []
+
+
+@pytest.mark.until("search")
+@pytest.mark.slow
+def test_documents_that_come_are_indexed_by_the_same_codebook(own_corpus: Any) -> None:
+    scene = own_corpus
+    scene.select(1, 2, 3, 4, 5)
+    assert steps(scene.run(QUANTISED, "index.shards=2"))["quantise"] == (3, 0)
+    models = store_of(scene).manifest.models
+    assert steps(scene.run(QUANTISED, "index.shards=2"))["quantise"] == (0, 2)
+    scene.select(*range(1, 9))
+    assert steps(scene.run(QUANTISED, "index.shards=1"))["quantise"] == (1, 2)
+    assert store_of(scene).manifest.models == models
+    digest = scene.digest()
+    # Compacted: other files, the same codebook and results.
+    compact(store_of(scene).folder, 1.0)
+    assert steps(scene.run(QUANTISED, until=""))["quantise"] == (1, 0)
+    assert scene.digest() == digest
+    clean(Folder(str(scene.folder / "run")), 0.0, dry=False)
+    assert len(list((scene.folder / "run" / "store" / "codes").glob("*"))) == 1
+    # A new one is made when it is asked for.
+    refit(store_of(scene).folder)
+    assert not any(name.startswith("codebook.") for name in store_of(scene).manifest.models)
+    assert steps(scene.run(QUANTISED))["quantise"] == (2, 0)
+    scene.run(QUANTISED, run="once")
+    assert scene.digest() == scene.digest("once")
+
+
+@pytest.mark.until("search")
+def test_a_lost_list_is_made_again(scene: Any) -> None:
+    scene.run(QUANTISED, "index.shards=3")
+    digest = scene.digest()
+    next((scene.folder / "run" / "store" / "codes").glob("*")).unlink()
+    assert steps(scene.run(QUANTISED, "index.shards=3"))["quantise"] == (1, 2)
+    assert scene.digest() == digest
+
+
+@pytest.mark.until("search")
+@pytest.mark.slow
+def test_a_failed_codebook_is_made_the_next_time(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene.run(QUANTISED, run="once")
+    with monkeypatch.context() as patch:
+        patch.setattr(searching, "fit_codebook", lambda *_: 1 // 0)
+        failed = scene.run(QUANTISED)
+    assert [one.task.stage for one in failed.outcome.failures] == ["quantise"]
+    assert not any(name.startswith("codebook.") for name in store_of(scene).manifest.models)
+    # The search has made its index by itself, and found the same.
+    assert scene.digest()["candidates"] == scene.digest("once")["candidates"]
+    assert steps(scene.run(QUANTISED))["quantise"] == (2, 0)
+    assert scene.digest() == scene.digest("once")
+
+
+#: The same frames as float32, as float16, as two tracks of one pass, and transformed.
+TRACKS = [
+    {"name": "mfcc"},
+    {"name": "mfcc", "track": "half", "dtype": "float16"},
+    {"name": "parts", "dtype": "float16"},
+    {
+        "name": "mfcc",
+        "track": "shares",
+        "dtype": "float16",
+        "transforms": [{"name": "gmm", "options": {"components": 4}}],
+    },
+]
+
+
+STREAMS_HALF_PRECISION = [{"track": "half"}, {"track": "moving"}, {"track": "shares"}]
+
+
+SETS = (f"features={json.dumps(TRACKS)}", f"search.streams={json.dumps(STREAMS_HALF_PRECISION)}")
+
+
+class Parts(Mfcc):
+    """MFCC whose coefficients and derivatives are tracks of their own."""
+
+    name: ClassVar[str] = "parts"
+    tracks: ClassVar[Any] = (("still", 13), ("moving", 26))
+
+
+@pytest.fixture
+def parts() -> Iterator[None]:
+    FEATURES.add("parts", Entry(f"{__name__}:Parts", 1))
+    yield
+    FEATURES.remove("parts")
+
+
+def store_of_of_half_precision(scene: Any, run: str, name: str = "store") -> Store:
+    return Store(Folder(str(scene.folder / run / name)))
+
+
+@pytest.mark.until("reduce")
+@pytest.mark.slow
+def test_all_readers_see_what_was_rounded_once(scene: Any, parts: None) -> None:
+    scene.run(*SETS, "index.shards=1", run="one")
+    scene.run(*SETS, "index.shards=5", "executor.kind=serial", run="five")
+    assert scene.digest("one") == scene.digest("five")
+    for kind in ("store", "queries"):
+        store = store_of_of_half_precision(scene, "five", kind)
+        assert list(check(store)) == []
+        assert [track.dtype for track in store.manifest.tracks] == ["float32", *["float16"] * 4]
+        assert store.manifest.track("moving").columns == tuple(f"c{k}" for k in range(26))
+        for row in store.documents(columns=["doc_id", "channel"]).to_pylist():
+            key = row["doc_id"], row["channel"]
+            frames = store.features(*key).astype(np.float16).astype(np.float32)
+            assert np.array_equal(store.features(*key, "half"), frames)
+            assert np.array_equal(store.features(*key, "still"), frames[:, :13])
+            assert np.array_equal(store.features(*key, "moving"), frames[:, 13:])
+            shares = store.features(*key, "shares")
+            assert shares.dtype == np.float32
+            assert np.array_equal(shares, shares.astype(np.float16))
+    store = store_of_of_half_precision(scene, "five")
+    files = store.manifest.shards[0].files
+    full, half = (pq.read_table(store.folder.path(files[name].name))["features"] for name in ("mfcc", "half"))
+    assert b"".join(half.to_pylist()) == np.frombuffer(b"".join(full.to_pylist()), "<f4").astype("<f2").tobytes()
+    # The collection's statistics are of the rounded numbers.
+    frames = np.concatenate([store.features(name, 1, "half") for name in store.documents()["doc_id"].to_pylist()])
+    assert np.allclose(store.statistics("half")["collection", ""].mean, Statistics.of(frames).mean, rtol=1e-9)
+    before = {name: store.features("d003", 1, name).tobytes() for name in ("mfcc", "half", "moving", "shares")}
+    compact(store.folder, 1.0)
+    store = store_of_of_half_precision(scene, "five")
+    assert len(store.manifest.shards) == 1
+    assert list(check(store)) == []
+    assert {name: store.features("d003", 1, name).tobytes() for name in before} == before
+    # A search by hand makes the extractors of the store again.
+    query = pandas.DataFrame([{"query_id": "a", "path": str(sorted((scene.corpus / "queries").iterdir())[0])}])
+    found = [
+        swsdist.search(str(scene.folder / run / "store"), query, options={"streams": STREAMS_HALF_PRECISION})
+        for run in ("one", "five")
+    ]
+    assert len(found[0]) > 0
+    assert found[0].equals(found[1])
+
+
+@pytest.mark.until("reduce")
+def test_renamed_recordings_are_copied_as_they_are_kept(own_corpus: Any) -> None:
+    sets = (f"features={json.dumps(TRACKS[1])}", "index.shards=1")
+    own_corpus.run(*sets, until="index")
+    before = store_of_of_half_precision(own_corpus, "run").features("d003").tobytes()
+    audio = own_corpus.corpus / "audio"
+    (old,) = (path for path in audio.iterdir() if path.stem == "d003")
+    old.rename(audio / f"renamed{old.suffix}")
+    own_corpus.run(*sets, f"corpus.documents={audio}", until="index")
+    after = store_of_of_half_precision(own_corpus, "run")
+    assert after.features("renamed").tobytes() == before
+    assert list(check(after)) == []

@@ -1,4 +1,4 @@
-"""Log-likelihood ratios with side information in a run: examples are measured, and fitted values are read back."""
+"""Scores by speaker, cohort and side information in a run: examples are measured, and fitted values are read back."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from commands import in_this_process
 
 from swsdist.calibrate.procedure import Procedure
-from swsdist.calibrate.statistics import Tally
-from swsdist.calibrate.steps.norms import cohort_sums
+from swsdist.calibrate.statistics import Tally, from_table
+from swsdist.calibrate.steps.norms import SpeakerNorm, SpeakerNormOptions, cohort_sums
 from swsdist.core.codes import families
 from swsdist.core.errors import ConfigError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.status import load_chain_run
+from swsdist.reduce.examples import WHO, Speakers
 from swsdist.stages import reduce as module
+from swsdist.store.reading import Store
 from swsdist.testing.synthesis import make_corpus
 from tests.support.coded import raises
-
-pytestmark = pytest.mark.filterwarnings("ignore:.*negative-slope")
 
 LLR = "calibrate.options={llr: {covariates: [duration, speech, mean, gap, length-ratio], curve: rising}}"
 
@@ -33,6 +35,7 @@ def fitted(folder: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.filterwarnings("ignore:.*negative-slope")
 @pytest.mark.slow
 def test_side_information_in_a_run(scene: Any) -> None:
     done = scene.run("calibrate.steps=[q-norm, llr, at-prior]", LLR, "report.exports=[]")
@@ -57,6 +60,7 @@ def test_side_information_in_a_run(scene: Any) -> None:
     assert again.detections()["score"].between(0, 1).all()
 
 
+@pytest.mark.filterwarnings("ignore:.*negative-slope")
 def test_the_list_of_document_trials(own_corpus: Any) -> None:
     """What is fitted on a row a document gives them the same scores in the list of all detections."""
     steps = ("calibrate.steps=[q-norm, llr]", "calibrate.options={llr: {covariates: [best, gap]}}", "report.exports=[]")
@@ -75,6 +79,7 @@ def test_the_list_of_document_trials(own_corpus: Any) -> None:
         own_corpus.run(*steps, "score.protocol=kwseval", "score.trials=segment", run="segments")
 
 
+@pytest.mark.filterwarnings("ignore:.*negative-slope")
 @pytest.mark.slow
 def test_all_queries_that_were_asked_have_trials(own_corpus: Any) -> None:
     """Also those that cannot be searched and occur nowhere: of the ratio of all trials they are non-targets."""
@@ -92,6 +97,7 @@ def test_all_queries_that_were_asked_have_trials(own_corpus: Any) -> None:
     assert offset("twelve") > three + 1
 
 
+@pytest.mark.filterwarnings("ignore:.*negative-slope")
 def test_the_entropy_wants_posteriors(scene: Any) -> None:
     with pytest.raises(UserError, match=r"mfcc \[unsupported\]"):
         scene.run("calibrate.steps=[q-norm, llr]", "calibrate.options={llr: {covariates: [entropy]}}")
@@ -106,6 +112,7 @@ def cohort(scene: Any, tmp_path: Path) -> str:
     return f"corpus.cohort={tmp_path}/others/queries.csv"
 
 
+@pytest.mark.filterwarnings("ignore:.*negative-slope")
 @pytest.mark.slow
 def test_a_cohort_is_searched_and_never_scored(scene: Any, tmp_path: Path) -> None:
     sets = ("calibrate.steps=[zt-norm]", cohort(scene, tmp_path), "report.exports=[]", "calibrate.fit=none")
@@ -124,6 +131,7 @@ def test_a_cohort_is_searched_and_never_scored(scene: Any, tmp_path: Path) -> No
     assert {"candidates.cohort", "queries.cohort"} <= digest.keys()
 
 
+@pytest.mark.filterwarnings("ignore:.*negative-slope")
 @pytest.mark.slow
 @pytest.mark.parametrize(("examples", "window"), [("best", None), ("best", 0.5), ("mean", None), ("mean", 0.5)])
 @pytest.mark.until("cohort")
@@ -157,6 +165,7 @@ def test_a_cohort_is_held_by_places(
     assert rows[0] == sum(found["queries"].to_pylist()) < rows[1]
 
 
+@pytest.mark.filterwarnings("ignore:.*negative-slope")
 @pytest.mark.slow
 def test_a_cohort_is_checked(scene: Any, tmp_path: Path) -> None:
     sets = ("--set", "calibrate.steps=[zt-norm]", "--set", cohort(scene, tmp_path))
@@ -168,6 +177,7 @@ def test_a_cohort_is_checked(scene: Any, tmp_path: Path) -> None:
         scene.run("calibrate.steps=[zt-norm, at-prior]")
 
 
+@pytest.mark.filterwarnings("ignore:.*negative-slope")
 def test_a_cohort_that_no_step_asks_for(scene: Any, tmp_path: Path) -> None:
     with raises(families.UNUSED_OPTION, steps="q-norm"):
         scene.run(cohort(scene, tmp_path))
@@ -178,20 +188,49 @@ def test_a_cohort_that_no_step_asks_for(scene: Any, tmp_path: Path) -> None:
     assert not (scene.folder / "run" / "store").exists()
 
 
-@pytest.mark.slow
-def test_m_norm_of_means(scene: Any, tmp_path: Path) -> None:
-    """Statistics of a mean over examples are of the means."""
-    make_corpus(tmp_path / "corpus", documents=4, queries=4)
-    sets = [
-        f"corpus.{name}={tmp_path}/corpus/{table}.csv"
-        for name, table in (("documents", "docs"), ("queries", "queries"), ("references", "refs"))
-    ]
-    steps = ("corpus.examples=all", "search.examples=mean", "report.exports=[]")
-    normed = scene.run(*sets, *steps, "calibrate.steps=[m-norm]").detections()
-    plain = scene.run(*sets, *steps, "calibrate.steps=[q-norm]").detections()
-    key = ["query_id", "doc_id", "start"]
-    both = normed.merge(plain, on=key, suffixes=("", "_plain"))
-    assert len(both) == len(normed)
-    for _, group in both.groupby("query_id"):
-        order = group.sort_values("score_plain")["score"].to_numpy()
-        assert (np.diff(order) >= 0).all()
+STEPS = ("calibrate.steps=[speaker-norm]", "report.exports=[]")
+
+
+def test_scores_are_those_of_the_statistics(scene: Any) -> None:
+    normed, plain = scene.run(*STEPS, run="a"), scene.run("report.exports=[]", "calibrate.steps=[q-norm]", run="b")
+    store = Store(Folder(str(scene.folder / "a" / "store")))
+    documents = store.documents(columns=list(WHO))
+    assert len(set(documents["speaker"].to_pylist())) > 1
+    raw = next(iter((scene.folder / "a" / "tables" / "detections").glob("*.parquet")))
+    known = next(iter((scene.folder / "a" / "tables" / "statistics").glob("*.parquet")))
+    table, statistics = pq.read_table(raw), from_table(pq.read_table(known))
+    expected = SpeakerNorm(SpeakerNormOptions()).apply(
+        Speakers(documents, 0.01).of_detections(table, recordings=False), None, statistics, None
+    )
+    keys = ["query_id", "doc_id", "channel", "start"]
+    there = table.to_pandas()[keys].assign(expected=expected)
+    found = normed.detections().merge(there, on=keys)
+    assert len(found) == len(there) > 0
+    assert np.array_equal(found["score"], found["expected"])
+    both = normed.detections().merge(plain.detections(), on=keys)
+    assert not np.allclose(both["score_x"], both["score_y"])
+
+
+def test_it_comes_first(scene: Any) -> None:
+    with raises(families.MISMATCH):
+        scene.run("calibrate.steps=[q-norm, speaker-norm]")
+
+
+def test_recordings_of_several_speakers(own_corpus: Any) -> None:
+    """Documents that are places in one recording: each detection is normalised by who speaks in its middle."""
+    data, table = own_corpus.folder / "data", pd.read_csv(own_corpus.corpus / "docs.csv")
+    data.mkdir()
+    recording = table["doc_id"][0]
+    (data / "wav.scp").write_text(f"{recording} {own_corpus.corpus / table['path'][0]}\n")
+    (data / "segments").write_text(f"u1 {recording} 0 1\nu2 {recording} 1 2\n")
+    (data / "utt2spk").write_text("u1 ada\nu2 eva\n")
+    run = own_corpus.run(*STEPS, f"corpus.documents={data}", "corpus.references=null")
+    statistics = from_table(pq.read_table(own_corpus.folder / "run" / "tables" / "statistics"))
+    raw = pq.read_table(own_corpus.folder / "run" / "tables" / "detections")
+    named = np.array(raw["start"].to_numpy() + raw["end"].to_numpy() >= 2.0, np.int64)
+    assert set(named.tolist()) == {0, 1}
+    table = raw.append_column("speaker", pa.array(named))
+    expected = SpeakerNorm(SpeakerNormOptions()).apply(table, None, statistics, None)
+    keys = ["query_id", "doc_id", "channel", "start"]
+    found = run.detections().merge(raw.to_pandas()[keys].assign(expected=expected), on=keys)
+    assert np.array_equal(found["score"], found["expected"])

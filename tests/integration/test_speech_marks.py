@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import csv
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import soundfile
 
-import swsdist
 from swsdist.audio.speech import unpack_marks
 from swsdist.config import config_from_dict
 from swsdist.core.codes import config as codes
-from swsdist.core.errors import StoreError
-from swsdist.features.extractors import create, recipe
 from swsdist.io.filesystem import Folder
-from swsdist.store.manifest import File, NewTrack, Shard, commit
 from swsdist.store.reading import Store
-from swsdist.store.writing import write_tracks
 from tests.support.coded import raises
 
 ROOM = 2.0  # s between two words of a document
@@ -99,28 +92,6 @@ def test_a_second_track_and_a_query_have_no_marks(scene: Any) -> None:
     store = Store(Folder(str(scene.folder / "run" / "store")))
     assert [store.documents(track=track.name)["speech"].null_count for track in store.manifest.tracks] == [0, 4]
     assert Store(Folder(str(scene.folder / "run" / "queries"))).manifest.counts.get("heard_seconds", 0) == 0
-
-
-def test_what_nobody_listened_to_is_not_skipped(scene: Any, tmp_path: Path) -> None:
-    """Features that come from elsewhere have no marks; to skip by them is an error, and not a search of everything."""
-    folder = Folder(str(tmp_path / "store"))
-    rows = [
-        {"doc_id": f"d{k}", "channel": 1, "path": str(scene.corpus / f"d{k}.wav"), "identity": "0:0", "speaker": None}
-        for k in range(2)
-    ]
-    extractor = create("mfcc", {})
-    made = write_tracks(folder, "fp", rows, extractor)[0]
-    without = made.documents.set_column(
-        made.documents.schema.get_field_index("speech"),
-        made.documents.schema.field("speech"),
-        pa.nulls(2, pa.large_binary()),
-    )
-    shard = Shard(made.outputs[0].name, {"mfcc": File(*made.outputs[0])}, 2, 1)
-    commit(folder, [NewTrack("mfcc", recipe(extractor), extractor.dimension, without)], 0.01, [shard], made.rejected)
-    query = str(next((scene.corpus / "queries").iterdir()))
-    with pytest.raises(StoreError, match=r"\[missing-input\]"):
-        swsdist.search(Store(folder), query, options={"skip_silence": True})
-    assert len(swsdist.search(Store(folder), query))
 
 
 @pytest.mark.parametrize("first_pass", ["coarse", "quantised"])

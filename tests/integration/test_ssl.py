@@ -24,7 +24,7 @@ from swsdist.cli.options import FOLDER_CONFIG
 from swsdist.config import config_from_dict, load_config
 from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
-from swsdist.core.errors import ConfigError, DataError
+from swsdist.core.errors import DataError
 from swsdist.features.blocks import in_blocks, positions
 from swsdist.features.extractors import create, from_recipe, identity, recipe
 from swsdist.features.ssl.extractor import Ssl, search_of, settings_of
@@ -179,19 +179,6 @@ def test_other_types(models: Path, dtype: str) -> None:
     assert 0.98 < np.corrcoef(half.ravel(), plain.ravel())[0, 1] < 1
 
 
-def test_device_and_type_are_of_the_recipe(models: Path) -> None:
-    """A store made on a GPU, or in half precision, is another one."""
-    options: list[dict[str, str]] = [
-        {},
-        {"dtype": "float16"},
-        {"device": "cuda"},
-        {"device": "cuda", "dtype": "float16"},
-    ]
-    every = [create("ssl", {"model": str(models / "hubert"), "layer": 2, **some}) for some in options]
-    assert len({str(identity(one)) for one in every}) == 4
-    assert [from_recipe(recipe(one)).describe() for one in every] == [one.describe() for one in every]
-
-
 def test_an_identity_is_of_what_the_files_hold(models: Path, tmp_path: Path) -> None:
     shutil.copytree(models / "wav2vec2", tmp_path / "moved")
     (tmp_path / "w.json").write_text("[1, 2]")
@@ -242,21 +229,6 @@ def test_weights_as_published_models_name_them(models: Path, tmp_path: Path, kin
     wanted = Ssl(model=str(models / kind), layer=2).extract(noise(1))
     assert np.corrcoef(found.ravel(), wanted.ravel())[0, 1] > 0.999
     assert np.abs(found - np.float16(found)).max() > 0  # computed in float32
-
-
-def test_pickled_weights_are_converted_as_the_error_says(models: Path, tmp_path: Path) -> None:
-    from safetensors.torch import load_file
-
-    folder = tmp_path / "pickled"
-    shutil.copytree(models / "xls-r", folder)
-    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
-    (folder / "model.safetensors").unlink()
-    with pytest.raises(ConfigError, match=r"\[unusable-model\]") as caught:
-        Ssl(model=str(folder), layer=2)
-    code = str(caught.value.remedy).split('"')[1]
-    exec(code, {})
-    wanted = Ssl(model=str(models / "xls-r"), layer=2).extract(noise(1))
-    assert Ssl(model=str(folder), layer=2).extract(noise(1)).tobytes() == wanted.tobytes()
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

@@ -16,13 +16,9 @@ from swsdist.config.loader import config_from_dict
 from swsdist.core.codes import config as config_codes
 from swsdist.core.codes import families
 from swsdist.core.codes import methods as codes
-from swsdist.core.fingerprint import stable_hash
 from swsdist.io.filesystem import Folder
 from swsdist.methods.method import SPANS, create
-from swsdist.methods.query.extraction import GROUP_LEAST
 from swsdist.pipeline.chain_run import StepSelection
-from swsdist.pipeline.driver import run_plans
-from swsdist.pipeline.operation.progress import Progress
 from swsdist.store.reading import Store
 from swsdist.store.statistics import statistics_in
 from tests.support.coded import raises
@@ -97,42 +93,6 @@ def test_pooled_statistics_are_of_all_frames_whatever_the_shards(
     assert pooled.frames == len(everything)
     assert pooled.mean == pytest.approx(everything.mean(axis=0))
     assert pooled.variance == pytest.approx(everything.var(axis=0, ddof=1))
-
-
-def test_plans_that_share_a_group_have_statistics_of_their_own(tmp_path: Path) -> None:
-    rng, names = np.random.default_rng(0), ["q000"]
-    while len(names) < GROUP_LEAST or stable_hash(names[-1]) % 64:  # as `extraction.groups` cuts
-        names.append(f"q{len(names):03d}")
-    frames = {key: rng.normal(size=(20, 3)).astype(np.float32) for key in ("d0", "d1")}
-    frames |= {f"{name}-1": rng.normal(size=(6, 3)).astype(np.float32) for name in names}
-    frames["z-1"] = (5 + 7 * rng.normal(size=(300, 3))).astype(np.float32)
-    np.savez(tmp_path / "features.npz", **frames)
-    (tmp_path / "docs.csv").write_text("doc_id\nd0\nd1\n")
-
-    def config(run: str, queries: list[str]) -> Any:
-        path = tmp_path / f"{len(queries)}.csv"
-        path.write_text("\n".join(["query_id,example", *(f"{name},1" for name in queries), ""]))
-        return config_from_dict(
-            {
-                "run": str(tmp_path / run),
-                "corpus": {"documents": str(tmp_path / "docs.csv"), "queries": str(path)},
-                "features": {
-                    "name": "external",
-                    "options": {"path": str(tmp_path / "features.npz"), "shift": 0.02, "dimension": 3},
-                },
-                "search": {"recurrence": "asymmetric", **POOLED},
-                "calibrate": {"steps": ["q-norm"]},
-                "executor": {"kind": "serial"},
-            }
-        )
-
-    def costs(run: str, **queries: list[str]) -> list[list[int]]:
-        configs = {name: config(run, some) for name, some in queries.items()}
-        outcome = run_plans(configs, StepSelection(until="search", shared=True), Progress())
-        return [part["cost"].to_pylist() for part in outcome.chain_runs["all"].read("candidates")]
-
-    everything = [*names, "z"]
-    assert costs("both", some=names, all=everything) == costs("alone", all=everything)
 
 
 def test_too_short_queries_are_named(run: Run, folder: Path) -> None:

@@ -161,36 +161,10 @@ def test_the_cut_does_not_show(
     assert written.digest() == whole[kind]
 
 
-@pytest.mark.slow
-def test_files_cut_otherwise(kaldi: Any, whole: dict[str, dict[str, str]]) -> None:
-    folder = kaldi.corpus / "kaldi"
-    content = "".join(path.read_text() for path in sorted(folder.iterdir()))
-    for path in folder.iterdir():
-        path.unlink()
-    (folder / "lat.1").write_text(content)
-    kaldi.run(*OF_LATTICES)
-    assert kaldi.digest() == whole["kaldi"]
-    kaldi.run(*OF_LATTICES, f"corpus.documents={folder / 'lat.1'}", run="file")
-    assert kaldi.digest("file") == whole["kaldi"]
-
-
 @pytest.mark.ray
 def test_the_same_on_ray(written: Any, whole: dict[str, dict[str, str]], cluster: Any) -> None:
     written.run(*cluster.sets)
     assert written.digest() == whole["json"]
-
-
-def test_resumed_after_each_stage(written: Any, whole: dict[str, dict[str, str]]) -> None:
-    kept: dict[str, float] = {}
-    for stage in STAGES:
-        written.run("reduce.buckets=3", until=stage)
-        receipts = written.receipts()
-        assert kept.items() <= receipts.items()
-        assert len(receipts) > len(kept)
-        kept = receipts
-    written.run("reduce.buckets=3")
-    assert written.digest() == whole["json"]
-    assert written.reported()
 
 
 def test_an_indexing_that_was_cut_off(
@@ -341,20 +315,6 @@ def test_documents_given_apart(written: Any) -> None:
     assert detected(result) == pytest.approx(left, abs=1e-6)
 
 
-def test_words_after_the_end_of_their_document(written: Any) -> None:
-    path = written.corpus / "documents.csv"
-    path.write_text(
-        "".join(
-            f"{line.partition(',')[0]},1.5\n" if line.startswith("d003") else f"{line}\n"
-            for line in path.read_text().splitlines()
-        )
-    )
-    written.base["options"] = {"lattices": {"path": str(written.corpus / "json")}}
-    written.base["corpus"] |= {"documents": str(path), "references": None}
-    (notice,) = (line for line in written.run().outcome.chain_run.notices() if says(line, codes.TEXT_BEYOND_END))
-    assert "d003, " in notice
-
-
 def test_two_lattices_of_a_document(kaldi: Any) -> None:
     (kaldi.corpus / "kaldi" / "lat.more").write_text(compact_text("d004", spoken()["d005"]))
     kaldi.run(*OF_LATTICES, until="search")
@@ -444,57 +404,6 @@ def test_thresholds_without_references(written: Any) -> None:
         for row in rows:
             p = plain[query_id, row["doc_id"], round(row["start"], 3), round(row["end"], 3)]
             assert row["decision"] == (p > threshold), (query_id, p, threshold)
-
-
-@pytest.mark.slow
-def test_written_and_spoken_queries_in_a_table(scene: Any) -> None:
-    """Each chain rejects those of the other kind, and a fusion takes both lists of what has both."""
-    with (scene.corpus / "refs.csv").open() as file:
-        spoken_words = list(csv.DictReader(file))
-    folder = scene.folder / "json"
-    folder.mkdir()
-    for doc_id in {row["doc_id"] for row in csv.DictReader((scene.corpus / "docs.csv").open())}:
-        words = [
-            {"word": row["query_id"], "start": float(row["start"]), "end": float(row["end"]), "probability": 0.75}
-            for row in sorted(spoken_words, key=lambda row: float(row["start"]))
-            if row["doc_id"] == doc_id
-        ]
-        segment = {"text": "", "start": 0.0, "end": 60.0, "words": words}
-        (folder / f"{doc_id}.json").write_text(json.dumps({"segments": [segment] if words else []}))
-    path = scene.folder / "queries.csv"
-    recording = {k: f"{scene.corpus}/queries/q{k:03}_1.wav" for k in (1, 2, 3)}
-    path.write_text(f"query_id,path,text\nq001,{recording[1]},q001\nq002,{recording[2]},\nq003,,q003\n")
-    corpus = {
-        "documents": str(scene.corpus / "docs.csv"),
-        "references": str(scene.corpus / "refs.csv"),
-        "queries": str(path),
-    }
-    common = {"corpus": corpus, "executor": {"kind": "serial"}, "report": {"clips": 0, "exports": []}}
-    text = {
-        "chain": "lattices",
-        "search": {"method": "lattice"},
-        "options": {"lattices": {"path": str(folder)}},
-        "calibrate": {"steps": []},
-    }
-    results = {}
-    for name, values in (("text", text), ("spoken", {})):
-        config = scene.folder / f"{name}.yaml"
-        config.write_text(json.dumps({"run": str(scene.folder / name), **common, **values}))
-        results[name] = swsdist.run(config)
-    rejected = {
-        name: {row["id"]: row["reason"] for row in scene.rejected(name) if row["kind"] != "document"}
-        for name in ("text", "spoken")
-    }
-    assert rejected == {"text": {"q002": "query-without-text"}, "spoken": {"q003": "text-query"}}
-    for name, queries in (("text", {"q001", "q003"}), ("spoken", {"q001", "q002"})):
-        assert set(results[name].detections()["query_id"]) == queries
-    systems = [{"name": name, "run": str(scene.folder / name)} for name in ("text", "spoken")]
-    fuse = {"chain": "fuse", "run": str(scene.folder / "fused"), "options": {"systems": systems}, **common}
-    config = scene.folder / "fuse.yaml"
-    config.write_text(json.dumps(fuse))
-    fused = swsdist.run(config, sets=["force=true"])
-    assert set(fused.detections()["query_id"]) == {"q001", "q002", "q003"}
-    assert fused.measures()["mtwv"] > 0.5
 
 
 @pytest.mark.skipif(not GOLDEN.is_dir(), reason=f"no golden lattices beside the checkout ({GOLDEN})")

@@ -135,25 +135,6 @@ def test_spoken_and_written_queries_together(corpus: Path, tmp_path: Path) -> No
     assert sum(words[row["query_id"]] == row["term"] for row in spoken) >= len(spoken) / 2
 
 
-def test_any_channel_rate_and_place(corpus: Path, tmp_path: Path) -> None:
-    """A document as the second channel of a file, at another rate, behind a second of silence."""
-    reference = rows(corpus / "references.csv")[0]
-    samples, rate = soundfile.read(corpus / "audio" / f"{reference['doc_id']}.wav")
-    wide = np.interp(np.arange(0, len(samples), rate / 22050), np.arange(len(samples)), samples)
-    later = np.concatenate([np.zeros(22050), wide])
-    soundfile.write(corpus / "wide.flac", np.stack([np.zeros(len(later)), later], axis=1), 22050)
-    table = [{"doc_id": "wide", "path": "wide.flac", "channel": "2"}]
-    write(corpus / "wide.csv", table)
-    write(
-        corpus / "terms1.csv", [row for row in rows(corpus / "terms.csv") if row["query_id"] == reference["query_id"]]
-    )
-    tables = {"documents": "wide.csv", "queries": "terms1.csv"}
-    chain_run = searched(config(corpus, tmp_path, corpus=tables))
-    detections = [row for table in chain_run.read("detections") for row in table.to_pylist()]
-    best = min(detections, key=lambda row: row["cost"])
-    assert best["start"] == pytest.approx(1 + float(reference["start"]), abs=0.1)
-
-
 def test_what_the_chain_does_not_take(corpus: Path, tmp_path: Path) -> None:
     with raises(codes.OPTION_OF_OTHER_SOURCE, where="features", source="recogniser"):
         searched(config(corpus, tmp_path, features=[{"name": "plp"}]))

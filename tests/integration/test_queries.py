@@ -1,8 +1,9 @@
-"""Queries as people record them: what is around the speech is cut off, said, and of no account."""
+"""Queries: trimmed to their speech, and kept in a store like that of the documents."""
 
 from __future__ import annotations
 
 import csv
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,19 @@ import soundfile
 from commands import expecting, in_this_process
 
 import swsdist
-from swsdist.core.errors import DataError
+from swsdist.core.errors import DataError, UserError
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.status import status
+from swsdist.stages.queries import examples_in
+from swsdist.store.maintaining import check, compact, refit
 from swsdist.store.reading import Store
 
 DEV = Path(__file__).parents[2].parent / "shared/data/mboshi"
+
+
 RNG = np.random.default_rng(3)
+
+
 BEFORE, AFTER = 0.7, 0.5
 
 
@@ -146,26 +154,6 @@ def test_a_search_by_hand(scene: Any, recorded: list[dict[str, str]]) -> None:
 
 
 @pytest.mark.slow
-def test_columns_that_are_not_read_are_told(scene: Any, recorded: list[dict[str, str]]) -> None:
-    """An `end` of which nothing says where it begins is no place: the query is trimmed as if it were not there."""
-    ask(scene, recorded)
-    scene.run(run="plain")
-    path = scene.corpus / "queries.csv"
-    lines = [line.split(",")[:3] for line in path.read_text().splitlines()]
-    path.write_text(
-        "\n".join(",".join([*line, *(("Begin", "end") if k == 0 else ("0.2", "0.9"))]) for k, line in enumerate(lines))
-    )
-    result = scene.run()
-    warnings = scene.report()["warnings"]
-    assert ["column 'end' without 'start'" in warnings[0], "[unread-column]" in warnings[1]] == [True, True]
-    assert warnings[1].split("&")[0] in (scene.folder / "run" / "report.html").read_text().replace("&#39;", "'")
-    assert result.outcome.chain_run.notices() == warnings
-    assert scene.digest() == scene.digest("plain")
-    with pytest.raises(DataError, match="an error because of --strict"):
-        scene.run("strict=true", run="strict")
-
-
-@pytest.mark.slow
 @pytest.mark.skipif(not DEV.is_dir(), reason="needs ../shared beside the checkout, with the Mboshi corpus")
 def test_margins_cost_next_to_nothing(mboshi_dev: Any, tmp_path: Path) -> None:
     """The goals of the corpus `dev-margins`, against the words as they were cut."""
@@ -187,3 +175,131 @@ def test_margins_cost_next_to_nothing(mboshi_dev: Any, tmp_path: Path) -> None:
         assert margins[auc] >= before[auc] - 0.01
     assert margins["cnxe_min"] <= before["cnxe_min"] + 0.02
     assert margins["mtwv"] >= 0.95 * before["mtwv"]
+
+
+LONG = {"name": "mfcc", "track": "long", "options": {"n_mfcc": 7, "deltas": 0, "n_fft": 1024, "win_length": 800}}
+
+
+BOTH = f"features={json.dumps([{'name': 'mfcc'}, LONG])}"
+
+
+STREAMS = f"search.streams={json.dumps([{'track': 'long'}, {'track': 'mfcc', 'columns': [13, 26]}])}"
+
+
+def ask_of_store_of_queries(scene: Any, rows: list[dict[str, str]]) -> None:
+    """Let these be the queries; there are no references to them."""
+    with (scene.corpus / "queries.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, ["query_id", "example", "path", "doc_id", "start", "end"], restval="")
+        writer.writeheader()
+        writer.writerows(rows)
+    with (scene.corpus / "refs.csv").open("w") as file:
+        file.write("query_id,doc_id,start,end\n")
+
+
+def stores(scene: Any) -> tuple[Store, Store]:
+    """Of the documents, and of the queries."""
+    run = scene.folder / "run"
+    return Store(Folder(str(run / "store"))), Store(Folder(str(run / "queries")))
+
+
+@pytest.mark.slow
+def test_a_document_and_a_query_of_it_have_the_same_frames(scene: Any) -> None:
+    place = {"doc_id": "d002", "start": "1.0", "end": "2.5"}
+    ask_of_store_of_queries(
+        scene,
+        [
+            {"query_id": "whole", "example": "3", "path": "audio/d001.flac"},
+            {"query_id": "part", "example": "1", **place},
+        ],
+    )
+    scene.run(BOTH, STREAMS, "queries.trim=none")
+    documents, queries = stores(scene)
+    assert list(check(queries)) == []
+    assert (queries.manifest.kind, queries.manifest.tick) == (documents.manifest.kind, documents.manifest.tick)
+    named = [[(t.name, t.recipe, t.columns, t.kind) for t in one.manifest.tracks] for one in (documents, queries)]
+    assert named[0] == named[1]
+    assert [name for name, *_ in named[0]] == ["mfcc", "long"]
+    for track in ("mfcc", "long"):
+        asked, spoken = queries.features("whole", 3, track), documents.features("d001", 1, track)
+        assert asked.tobytes() == spoken.tobytes()
+        # A place is computed with what is around it: its frames are those of the document.
+        part = queries.features("part", 1, track)
+        assert part.tobytes() == documents.features("d002", 1, track)[100 : 100 + len(part)].tobytes()
+    rows = {row["doc_id"]: row for row in queries.documents().to_pylist()}
+    assert (rows["whole"]["sha256"], rows["part"]["sha256"]) == (documents.documents()["sha256"][0].as_py(), "")
+    assert rows["part"]["duration"] == 1.5
+    seconds = {row["query_id"]: row["duration"] for row in scene.report()["per_query"]}
+    assert seconds == {name: row["duration"] for name, row in rows.items()}
+
+
+@pytest.mark.until("queries")
+def test_the_store_holds_the_queries_of_the_last_plan(scene: Any) -> None:
+    path = sorted(path.relative_to(scene.corpus) for path in (scene.corpus / "queries").iterdir())
+    first = {"query_id": "one", "example": "1", "path": str(path[0])}
+    ask_of_store_of_queries(scene, [first])
+    scene.run()
+    _, before = stores(scene)
+    ask_of_store_of_queries(scene, [first, {"query_id": "two", "example": "1", "path": str(path[1])}])
+    scene.run()
+    _, after = stores(scene)
+    assert after.documents()["doc_id"].to_pylist() == ["one", "two"]
+    assert before.features("one").tobytes() == after.features("one").tobytes(), "an old state can still be read"
+    assert after.manifest.fingerprint != before.manifest.fingerprint
+
+
+@pytest.mark.until("queries")
+def test_what_one_extractor_rejects_is_rejected_once(scene: Any) -> None:
+    path = sorted((scene.corpus / "queries").iterdir())[0]
+    samples, rate = soundfile.read(path)
+    soundfile.write(scene.corpus / "queries" / "short.wav", samples[: round(0.035 * rate)], rate)
+    good = {"query_id": "good", "example": "1", "path": str(path.relative_to(scene.corpus))}
+    ask_of_store_of_queries(scene, [{"query_id": "bad", "example": "1", "path": "queries/short.wav"}, good])
+    outcome = scene.run(BOTH, STREAMS, "queries.trim=none").outcome
+    (row,) = scene.rejected()
+    assert (row["kind"], row["id"], row["part"], row["reason"]) == ("query", "bad", 1, "too-short")
+    _, queries = stores(scene)
+    for track in ("mfcc", "long"):
+        assert queries.documents(track=track)["doc_id"].to_pylist() == ["good"]
+    assert queries.manifest.counts["documents"] == 1
+    assert queries.rejected()["id"].to_pylist() == ["bad"]
+    (example,) = examples_in(outcome.chain_run).to_pylist()
+    lengths = [len(queries.features("good", 1, track)) for track in ("mfcc", "long")]
+    assert example["frames"] == min(lengths) < max(lengths)
+
+
+@pytest.mark.until("queries")
+def test_what_the_run_alone_writes_to(scene: Any) -> None:
+    scene.run()
+    _, queries = stores(scene)
+    for change in (lambda: compact(queries.folder, 1.0), lambda: refit(queries.folder)):
+        with pytest.raises(UserError, match="this is a run's store of queries"):
+            change()
+    with pytest.raises(UserError, match=r"index\.store: .*: this is a run's store of queries"):
+        scene.run(f"index.store={scene.folder / 'run' / 'queries'}", run="other")
+
+
+@pytest.mark.until("queries")
+def test_its_manifest_is_made_again_from_the_groups(scene: Any) -> None:
+    scene.run()
+    digest = scene.digest()
+    folder = scene.folder / "run" / "queries"
+    for damage in (
+        lambda: (folder / "manifest.json").write_text("{"),
+        lambda: (folder / "manifest.json").unlink(),
+        lambda: [path.unlink() for path in folder.glob("documents-*")],
+    ):
+        damage()
+        assert scene.run().outcome.tasks_done == 0
+        assert list(check(stores(scene)[1])) == []
+        assert scene.digest() == digest
+
+
+def test_a_run_that_was_moved(scene: Any) -> None:
+    scene.run()
+    before = {stage.stage: (stage.done, stage.tasks) for stage in status(Folder(str(scene.folder / "run"))).stages}
+    digest = scene.digest()
+    (scene.folder / "run").rename(scene.folder / "elsewhere")
+    moved = Folder(str(scene.folder / "elsewhere"))
+    assert {stage.stage: (stage.done, stage.tasks) for stage in status(moved).stages} == before
+    assert status(moved).state == "done"
+    assert scene.digest("elsewhere") == digest
