@@ -282,9 +282,6 @@ def test_cpu_and_memory_on_ray_are_what_the_kernel_counts(scene: Any) -> None:
 GMM = {"name": "gmm", "options": {"components": 4, "iterations": 2, "hours": 1}}
 
 
-FITTED_FORECASTS = [{"name": "mfcc", "transforms": [{"name": "pca", "options": {"columns": 8, "hours": 1}}, GMM]}]
-
-
 def measured(scene: Any, run: str = "run") -> tuple[ChainRun, list[StepCost]]:
     chain_run = load_partial_run(Folder(str(scene.folder / run)))
     return chain_run, costs_of(chain_run)
@@ -320,32 +317,6 @@ def test_the_whole_run_is_in_its_forecast(scene: Any) -> None:
     assert told.took[1:] == (pytest.approx(wall, abs=0.02), 1)
     assert told.wall_s == pytest.approx(wall, rel=0.1)
     assert (told.steps[0].name, told.steps[-1].name) == ("start", "report")
-
-
-def test_what_increments_and_other_searches_leave(own_corpus: Any) -> None:
-    scene = own_corpus
-    table = scene.corpus / "docs.csv"
-    lines = table.read_text().splitlines(keepends=True)
-    table.write_text("".join(lines[:4]))
-    scene.base["corpus"] = {"documents": str(table), "queries": str(scene.corpus / "queries.csv")}
-    scene.run()
-    part = measured(scene)[0].chain.inputs.hours
-    table.write_text("".join(lines))
-    scene.run()
-    chain_run, costs = measured(scene)
-    hours = chain_run.chain.inputs.hours
-    assert hours > 1.5 * part
-    assert work_of(costs, "index") == pytest.approx(3600 * hours)
-    assert {cost.processes for cost in costs} == {1}, "one at a time, in two calls"
-    before = {cost.name: len(cost.work) for cost in costs}
-    scene.run("search.distance=cosine-squared")
-    chain_run, costs = measured(scene)
-    assert chain_run.chain.inputs.hours == hours
-    assert {cost.name: len(cost.work) for cost in costs} == before
-    assert work_of(costs, "index") == pytest.approx(3600 * hours)
-    search = next(cost for cost in costs if cost.name == "search")
-    assert search.driver_s < 5, "what lay between two calls is no work of the driver"
-    assert left_out(chain_run, costs) == []
 
 
 def test_what_is_missing_is_said(scene: Any, tmp_path: Path) -> None:

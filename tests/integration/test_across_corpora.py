@@ -16,7 +16,6 @@ import soxr
 
 import swsdist
 from swsdist.config.search import Search
-from swsdist.core.codes import families
 from swsdist.core.types import EXAMPLES
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
@@ -25,7 +24,6 @@ from swsdist.pipeline.chain_run import StepSelection
 from swsdist.stages import queries as query_statistics
 from swsdist.stages.inputs.corpus import renormalise
 from swsdist.store.reading import Store
-from tests.support.coded import raises
 
 #: Of the documents that the field recordings are made of; the archive has them all.
 FIELD = ("d001", "d002", "d003", "d004")
@@ -164,25 +162,6 @@ def test_statistics_are_those_of_a_store_of_that_corpus(
         assert row["variance"] == pytest.approx(wanted.variance.tolist(), rel=1e-6)
 
 
-def test_tracks_and_what_is_fitted_to_the_archive(across: Any) -> None:
-    """Statistics are of the same frames: through the components that were fitted to what is searched, side by side."""
-    features = [
-        {"name": "mfcc", "transforms": [{"name": "pca", "options": {"columns": 8}}]},
-        {"name": "mfcc", "track": "few", "options": {"n_mfcc": 5, "deltas": 0}},
-    ]
-    streams = [{"track": "mfcc", "normalise": "none"}, {"track": "few"}]
-    sets = [f"features={json.dumps(features)}", f"search.streams={json.dumps(streams)}"]
-    ended = across("tracks", *sets, selection=StepSelection(until="search")).outcome
-    assert not ended.failures
-    (file,) = (across.folder / "tracks" / "tables" / "query_statistics").glob("*.parquet")
-    assert {len(row["mean"]) for row in pq.read_table(file).to_pylist()} == {8 + 5}
-    plain = [f"features={json.dumps(features)}", "search.normalise=none"]
-    assert (
-        "query-statistics"
-        not in across("plain", *plain, selection=StepSelection(until="queries")).outcome.chain_run.outcomes
-    )
-
-
 def test_hours_bound_what_is_taken(across: Any) -> None:
     few = across("few", "corpus.queries_from.hours=0.0001", "search.queries_by=collection")
     assert few.report.queries_from.taken_from == 1
@@ -204,21 +183,3 @@ def test_moved_is_normalised_by_theirs() -> None:
     # Nothing is taken out of posteriors, so they stay.
     plain = renormalise(table, of_theirs, ours, Search(normalise="none"))
     assert plain["features"].to_pylist() == table["features"].to_pylist()
-
-
-def test_documents_that_cannot_be_read(across: Any, field: Path) -> None:
-    broken = across.folder / "broken"
-    broken.mkdir()
-    for name in FIELD:
-        (broken / f"{name}.wav").write_bytes(b"nothing")
-    queries = str(across.folder / "q.csv")
-    write(
-        Path(queries),
-        [{"query_id": "q1", "path": str(field / "audio" / "d001.wav"), "start": 0.2, "end": 0.8, "channel": 2}],
-    )
-    corpus = {"queries": queries, "queries_from": {"documents": str(broken)}, "references": None}
-    outcome = across("waits", **corpus).outcome
-    assert "[empty-input]" in outcome.failures[0].message
-    assert "search" not in outcome.chain_run.outcomes
-    with raises(families.MISSING_INPUT, where=str(broken)):
-        across("goes-on", selection=StepSelection(keep_going=True), **corpus)

@@ -14,16 +14,12 @@ from commands import changed, in_this_process
 import swsdist
 from swsdist.chains.report import publish
 from swsdist.config import load_config
-from swsdist.core.codes import families
-from swsdist.core.codes import storage as storage_codes
 from swsdist.core.errors import DataError, TableError, UserError
 from swsdist.core.types import TRIALS
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.score.measures.twv import PER_TERM
 from swsdist.stages.index import Index
-from swsdist.stages.reduce import Reduce
 from swsdist.store.maintaining import check
-from tests.support.coded import raises
 
 #: The stages in their order.
 ALL = [
@@ -139,14 +135,6 @@ def test_only_wants_earlier_stages_done(scene: Any) -> None:
     assert done(scene.run()) == ALL[3:]
 
 
-def test_stages_one_by_one(scene: Any, undisturbed: dict[str, str]) -> None:
-    for stage in ALL:
-        assert done(scene.run(selection=StepSelection(until=stage))) == [stage]
-    scene.run()
-    assert scene.digest() == undisturbed
-    assert scene.reported()
-
-
 def test_without_references(scene: Any) -> None:
     result = scene.run("corpus.references=null", "report.clips=20", "report.exports=null")
     assert done(result) == [
@@ -249,13 +237,6 @@ def test_a_lost_shard_is_made_again(scene: Any) -> None:
     assert scene.digest() == before
 
 
-def test_a_lost_table_of_the_store_is_made_again(finished: Any) -> None:
-    before = finished.digest()
-    next((finished.folder / "run" / "store").glob("documents-*.parquet")).unlink()
-    finished.run()
-    assert finished.digest() == before
-
-
 def test_a_damaged_file_of_receipts_is_named_and_its_tasks_are_done_again_without_it(
     finished: Any, undisturbed: dict[str, str]
 ) -> None:
@@ -313,23 +294,6 @@ def test_a_report_runs_nothing(scene: Any) -> None:
     folder = scene.folder / "run"
     assert in_this_process("report", scene.config).code == 4  # what is left to do is told, and is not done
     assert not (folder / "tables" / "candidates").exists()
-
-
-def test_half_a_run_has_no_digest(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(self: Any, task: Any, context: Any) -> Any:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Reduce, "run", fail)
-    with pytest.raises(KeyboardInterrupt):
-        scene.run()
-    with raises(families.NOT_FINISHED, stage="reduce"):
-        swsdist.digest(str(scene.folder / "run"))
-
-
-def test_a_run_folder_that_is_a_file(scene: Any) -> None:
-    (scene.folder / "run").write_text("not a folder")
-    with raises(storage_codes.EXISTING_FILE, where=str(scene.folder / "run")):
-        scene.run()
 
 
 @pytest.mark.slow

@@ -324,39 +324,6 @@ def test_an_excerpt_is_noted(small_corpus: Path, tmp_path: Path) -> None:
     assert "a and b" in line
 
 
-@pytest.mark.slow
-def test_one_time_of_a_recording_is_one_place(small_corpus: Path, tmp_path: Path) -> None:
-    """Two microphones, and segments that overlap."""
-    folder = tmp_path / "corpus"
-    folder.mkdir()
-    samples = sound(small_corpus, "d003").astype(np.float64)
-    other = np.convolve(samples, [0.4, -0.3, 0.1, 0.2])[: len(samples)] + np.random.default_rng(1).normal(
-        scale=20, size=len(samples)
-    )
-    soundfile.write(folder / "both.wav", np.stack([samples, other], axis=1) / 32768, RATE, subtype="PCM_16")
-    (folder / "data").mkdir()
-    (folder / "data" / "wav.scp").write_text(f"both {folder}/both.wav\n")
-    (folder / "data" / "segments").write_text("first both 0.0 5.0\nsecond both 2.0 6.5\n")
-    (folder / "docs.csv").write_text("doc_id,channel,path\nboth,1,both.wav\nboth,2,both.wav\n")
-    for documents in ("docs.csv", "data"):
-        outcome = discovered(config(folder, tmp_path / documents, corpus={"documents": documents}))
-        begin = {"first": 0, "second": 200, "both": 0}
-        matches = rows(outcome, "matches")
-        assert matches
-        for row in matches:
-            first, other_first = row["first"] + begin[row["doc_id"]], row["other_first"] + begin[row["other_doc_id"]]
-            lengths = [row[f"{side}stop"] - row[f"{side}first"] for side in ("", "other_")]
-            assert first + lengths[0] <= other_first or other_first + lengths[1] <= first
-        members = sorted(
-            (row["class"], *(row[edge] + begin[row["doc_id"]] / 100 for edge in ("start", "end")))
-            for row in rows(outcome, "classes")
-        )
-        assert members
-        for (number, start, end), (after, start_after, end_after) in itertools.pairwise(members):
-            common = min(end, end_after) - start_after
-            assert number != after or common < 0.5 * max(end - start, end_after - start_after)
-
-
 def test_no_class_lies_in_digital_silence(small_corpus: Path, tmp_path: Path) -> None:
     """Seams, and blanked names, of two lengths."""
     sounds, rng = {}, np.random.default_rng(2)

@@ -111,19 +111,6 @@ def test_an_extractor_that_cannot_be_made(scene: Any, told: Path) -> None:
     assert "strangers_ears:Deaf" in str(caught.value.remedy)
 
 
-@pytest.mark.ray
-def test_on_ray(scene: Any, cluster: Any) -> None:
-    frames = int(soundfile.info(scene.corpus / "audio" / "d005.flac").frames)
-    scene.sabotage(how="bug", samples=[frames])
-    done = scene.go(*cluster.sets, "features.name=saboteur", "index.shards=8")
-    assert done.returncode == 4, done.stderr
-    assert "saboteur.py, line " in done.stderr
-    (kept,) = (scene.folder / "run" / "failed").iterdir()
-    assert str(kept) in done.stderr
-    assert "saboteur.py" in kept.read_text()
-    assert "\x1b" not in kept.read_text()
-
-
 def test_entry_points_that_do_not_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "torn.py").write_text("def f(:\n")
     info = tmp_path / "torn-1.0.dist-info"

@@ -43,10 +43,6 @@ def features(**options: Any) -> str:
     return "features=" + json.dumps([{"name": "mfcc"}, {"name": "mfcc", "track": "pca", "transforms": pca}])
 
 
-def store_of(scene: Any, run: str = "run") -> Store:
-    return Store(Folder(str(scene.folder / run / "store")))
-
-
 def frames_of(store: Store, track: str) -> np.ndarray:
     names = sorted(store.documents()["doc_id"].to_pylist())
     return np.concatenate([store.features(name, track=track) for name in names]).astype(np.float64)
@@ -56,7 +52,7 @@ def frames_of(store: Store, track: str) -> np.ndarray:
 @pytest.mark.slow
 def test_it_is_the_pca_of_the_corpus(scene: Any) -> None:
     scene.run(features(), STREAMS)
-    store = store_of(scene)
+    store = scene.store()
     assert set(store.manifest.models) > {"pca.pca"}
     whole = frames_of(store, "mfcc")
     made = frames_of(store, "pca")
@@ -75,8 +71,8 @@ def test_it_is_the_pca_of_the_corpus(scene: Any) -> None:
     assert scene.run(features(), STREAMS).outcome.tasks_done > 0
     assert scene.digest() == before
     scene.run(features(whiten=False), STREAMS)
-    assert store_of(scene).manifest.models["pca.pca"] != store.manifest.models["pca.pca"]
-    assert np.abs(frames_of(store_of(scene), "pca") - made * np.sqrt(values[::-1][:8])).max() < 1.0
+    assert scene.store().manifest.models["pca.pca"] != store.manifest.models["pca.pca"]
+    assert np.abs(frames_of(scene.store(), "pca") - made * np.sqrt(values[::-1][:8])).max() < 1.0
 
 
 @pytest.mark.until("search")
@@ -85,11 +81,11 @@ def test_documents_that_come_later_go_through_it(own_corpus: Any) -> None:
     scene = own_corpus
     scene.select(1, 2, 3)
     scene.run(features(), STREAMS)
-    before = store_of(scene)
+    before = scene.store()
     frames = before.features("d002", track="pca")
     scene.select(1, 2, 3, 4, 5)
     scene.run(features(), STREAMS)
-    after = store_of(scene)
+    after = scene.store()
     assert after.manifest.models["pca.pca"] == before.manifest.models["pca.pca"]
     assert np.array_equal(after.features("d002", track="pca"), frames)
     assert after.documents(track="pca").num_rows == 5
@@ -102,7 +98,7 @@ def test_documents_that_come_later_go_through_it(own_corpus: Any) -> None:
 def test_of_a_few_documents(scene: Any) -> None:
     """As many as fill so many hours, chosen by their names, whatever their order in the table."""
     scene.run(features(hours=0.002), STREAMS, "index.shards=1")
-    model = store_of(scene).manifest.models["pca.pca"]
+    model = scene.store().manifest.models["pca.pca"]
     table = (scene.corpus / "docs.csv").read_text().splitlines()
     turned = scene.folder / "docs.csv"
     turned.write_text("\n".join([table[0], *table[:0:-1]]) + "\n")
@@ -110,7 +106,7 @@ def test_of_a_few_documents(scene: Any) -> None:
         if (scene.corpus / name).is_dir():
             shutil.copytree(scene.corpus / name, scene.folder / name)
     scene.run(features(hours=0.002), STREAMS, f"corpus.documents={turned}", run="turned")
-    again = store_of(scene, "turned").manifest.models["pca.pca"]
+    again = scene.store("turned").manifest.models["pca.pca"]
     assert model == again
     models = [load_model(Folder(str(scene.folder / run / "store")), model).fingerprint for run in ("run", "turned")]
     assert models[0] == models[1]
@@ -134,7 +130,7 @@ def test_an_extractor_that_is_fitted_and_a_transform_behind_it(scene: Any) -> No
     named = f"features={json.dumps([plain, energies, fitted, pca])}"
     sets = (named, "search.streams=[{track: pca}]", "index.shards=3")
     scene.run(*sets, until="")
-    store = store_of(scene)
+    store = scene.store()
     model = store.manifest.models["phnrec.fitted"]
     assert model == store.manifest.models["phnrec.pca"]
     assert "pca.pca" in store.manifest.models
@@ -176,7 +172,7 @@ def test_a_long_recording_is_read_in_pieces(own_corpus: Any) -> None:
     summed = [each for each in scene.chain_runs["run"].receipts("fit-transforms") if each.work > 1 and not each.round]
     assert {round(each.work, 1) for each in summed} <= {333.3, round(333.3 + len(parts[0]) / rate, 1)}
     assert 360 < sum(each.work for each in summed) < 700
-    whole = np.cov(frames_of(store_of(scene), "pca").T, bias=True)
+    whole = np.cov(frames_of(scene.store(), "pca").T, bias=True)
     assert whole == pytest.approx(np.eye(8), abs=0.2), "a part of it is as good as all"
 
 
@@ -197,7 +193,7 @@ STREAMS_MIXTURES = 'search.streams=[{"track": "gmm", "normalise": "none", "dista
 @pytest.mark.slow
 def test_posteriors_of_a_run(scene: Any) -> None:
     scene.run(FEATURES, STREAMS_MIXTURES)
-    store = store_of(scene)
+    store = scene.store()
     assert {"mean-variance.gmm", "gmm.gmm"} < set(store.manifest.models)
     assert store.manifest.tracks[0].kind == "posteriors"
     frames = store.features(store.documents()["doc_id"].to_pylist()[0], track="gmm")
@@ -213,7 +209,7 @@ def test_posteriors_of_a_run(scene: Any) -> None:
     sharper = json.loads(FEATURES.partition("=")[2])
     sharper[0]["transforms"][1]["options"] |= {"keep": 3, "floor": 0}
     scene.run("features=" + json.dumps(sharper), STREAMS_MIXTURES)
-    assert store_of(scene).manifest.models["gmm.gmm"] == store.manifest.models["gmm.gmm"]
+    assert scene.store().manifest.models["gmm.gmm"] == store.manifest.models["gmm.gmm"]
     # Fitted anew it is the same.
     assert (
         scene.run(
@@ -221,7 +217,7 @@ def test_posteriors_of_a_run(scene: Any) -> None:
         ).outcome.tasks_done
         > 0
     )
-    again = store_of(scene, "four")
+    again = scene.store("four")
     assert again.manifest.models["gmm.gmm"] == store.manifest.models["gmm.gmm"].replace(".npz", ".2.npz")
     fitted, anew = (load_model(each.folder, each.manifest.models["gmm.gmm"]) for each in (store, again))
     assert anew.fingerprint == fitted.fingerprint
@@ -248,34 +244,13 @@ def test_killed_between_rounds(scene: Any) -> None:
 def test_from_elsewhere(scene: Any, tmp_path: Path) -> None:
     """The models of one run, named in another: nothing is fitted, and the frames are the same."""
     scene.run(FEATURES, STREAMS_MIXTURES)
-    store = store_of(scene)
+    store = scene.store()
     features = json.loads(FEATURES.partition("=")[2])
     for one in features[0]["transforms"]:
         one["options"]["model"] = store.folder.path(store.manifest.models[f"{one['name']}.gmm"])
     scene.run("features=" + json.dumps(features), STREAMS_MIXTURES, run="named")
     assert not any(name.startswith("fit-transforms") for name in scene.receipts("named"))
     assert scene.digest("named") == scene.digest()
-
-
-@pytest.mark.until("search")
-@pytest.mark.slow
-def test_a_warp_for_each_speaker(scene: Any) -> None:
-    """Speakers of the documents have factors, which hold for queries of theirs; any shards give the same."""
-    vtln = {"name": "vtln", "options": {"step": 0.12, "components": 3, "iterations": 1, "hours": 1}}
-    plain = {"name": "mfcc"}
-    named = f"features={json.dumps([plain, vtln])}"
-    streams = "search.streams=[{track: vtln}]"
-    scene.run(named, streams)
-    store = store_of(scene)
-    model = load_model(store.folder, store.manifest.models["vtln.vtln"])
-    rows = store.documents().to_pylist()
-    speakers: Any = model.settings["speakers"]
-    assert set(speakers) == {row["speaker"] for row in rows}
-    factors = dict(zip(speakers, model.arrays["factors"].tolist(), strict=True))
-    assert set(factors.values()) <= {0.88, 1.0, 1.12}
-    for row in rows:
-        warped, unwarped = (store.features(row["doc_id"], track=name) for name in ("vtln", "mfcc"))
-        assert (np.abs(warped - unwarped).max() < 1e-2) == (factors[row["speaker"]] == 1.0)
 
 
 def features_of_common_band(fmax: object) -> str:
@@ -290,10 +265,6 @@ def narrowed(scene: Any, *numbers: int) -> None:
         (path,) = scene.corpus.rglob(f"d{number:03d}.*")
         sound, rate = soundfile.read(path, dtype="float32")
         soundfile.write(path, soxr.resample(soxr.resample(sound, rate, 8000), 8000, rate)[: len(sound)], rate)
-
-
-def store_of_of_common_band(scene: Any, run: str) -> Store:
-    return Store(Folder(str(scene.folder / run / "store")))
 
 
 def same_frames(store: Store, other: Store, *tracks: str) -> bool:
@@ -321,12 +292,12 @@ def test_frames_and_hits_are_those_of_the_chosen_band(
     scene.run(features_of_common_band("common"), run="common")
     scene.run(features_of_common_band(fmax), run="given")
     scene.run(features_of_common_band(other), run="other")
-    store = store_of_of_common_band(scene, "common")
+    store = scene.store("common")
     models = store.manifest.models
     assert models["mfcc.mfcc"] == models["mfcc.normal"]
     assert load_model(store.folder, models["mfcc.mfcc"]).settings == {"fmax": fmax}
-    assert same_frames(store, store_of_of_common_band(scene, "given"), "mfcc", "normal")
-    assert not same_frames(store, store_of_of_common_band(scene, "other"), "mfcc")
+    assert same_frames(store, scene.store("given"), "mfcc", "normal")
+    assert not same_frames(store, scene.store("other"), "mfcc")
     found = hits(scene, "common")
     assert found.num_rows > 10
     assert found.equals(hits(scene, "given"))
@@ -339,29 +310,11 @@ def test_frames_and_hits_are_those_of_the_chosen_band(
     ).read_bytes()
 
 
-@pytest.mark.until("search")
-def test_later_documents_do_not_change_the_choice(own_corpus: Any) -> None:
-    scene = own_corpus
-    narrowed(scene, 4, 5, 6)
-    scene.select(1, 2, 3)
-    scene.run(features_of_common_band("common"))
-    models = store_of_of_common_band(scene, "run").manifest.models
-    scene.select(1, 2, 3, 4, 5, 6)
-    scene.run(features_of_common_band("common"))
-    assert store_of_of_common_band(scene, "run").manifest.models == models
-    scene.run(features_of_common_band(None), run="given")
-    assert same_frames(store_of_of_common_band(scene, "run"), store_of_of_common_band(scene, "given"), "mfcc")
-    # A run with a store of its own chooses otherwise.
-    scene.run(features_of_common_band("common"), run="fresh")
-    scene.run(features_of_common_band(3700), run="narrow")
-    assert same_frames(store_of_of_common_band(scene, "fresh"), store_of_of_common_band(scene, "narrow"), "mfcc")
-
-
 @pytest.mark.slow
 @pytest.mark.until("search")
 def test_a_run_with_a_projection(scene: Any) -> None:
     scene.run(run="plain")
-    plain = Store(Folder(str(scene.folder / "plain" / "store")))
+    plain = scene.store("plain")
     frames = np.concatenate([plain.features(name) for name in plain.documents()["doc_id"].to_pylist()])
     _, axes = np.linalg.eigh(np.cov(frames.T.astype(np.float64)))
     made = projection(frames.mean(axis=0), axes[:, ::-1], frames.std(axis=0))

@@ -28,13 +28,13 @@ def shards(folder: Path) -> dict[str, tuple[str, int]]:
 
 def live(scene: Any) -> dict[str, int]:
     """Documents of the store, with their frames."""
-    table = Store(Folder(str(scene.folder / "run" / "store"))).documents()
+    table = scene.store().documents()
     return dict(zip(table["doc_id"].to_pylist(), table["frames"].to_pylist(), strict=True))
 
 
 def whole(scene: Any) -> bool:
     """Whether `store check` finds nothing."""
-    return not list(check(Store(Folder(str(scene.folder / "run" / "store")))))
+    return not list(check(scene.store()))
 
 
 @pytest.mark.slow

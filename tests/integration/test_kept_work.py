@@ -139,31 +139,6 @@ def test_nothing_that_was_done_is_done_again(
     assert found == digest
 
 
-@pytest.mark.slow
-def test_what_was_given_up_goes_when_the_run_has_ended(own_corpus: Any) -> None:
-    """Shards of an index that was cut off, and went on with other settings."""
-    scene = own_corpus
-    scene.select(1, 2, 3)
-    scene.run()
-    scene.select(*range(1, 9))
-    with pytest.raises(KeyboardInterrupt):
-        scene.run("index.shards=4", progress=Once([]))
-    run = scene.folder / "run"
-    shards = lambda: {path.name for path in (run / "store/shards").iterdir() if path.name.count(".") == 1}  # noqa: E731
-    named = lambda: {shard.name.partition("/")[2] for shard in Store(Folder(str(run / "store"))).manifest.shards}  # noqa: E731
-    assert shards() == named()
-    told = swsdist("clean", run, "--older", "0").out
-    assert "run incomplete: nothing removed" in told
-    given_up = shards()
-    scene.run("index.shards=1")
-    assert len(given_up - named()) == 1
-    swsdist("clean", run, "--older", "0")
-    assert shards() == named()
-    digest = scene.digest()
-    assert scene.run("index.shards=1").outcome.tasks_done == 0
-    assert scene.digest() == digest
-
-
 def test_an_earlier_state_goes_in_one_piece(own_corpus: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who is killed while it removes one leaves the list of what was to go."""
     scene = own_corpus

@@ -15,9 +15,7 @@ from swsdist.core.codes import pipeline as chains_codes
 from swsdist.core.codes import stages as stages_codes
 from swsdist.core.errors import ConfigError
 from swsdist.features.fitting.interface import load_model
-from swsdist.io.filesystem import Folder
 from swsdist.stages.fit_transforms import FitTransforms
-from swsdist.store.reading import Store
 from tests.support.coded import raises, says
 
 STREAMS = "search.streams=[{track: made, normalise: none, distance: cosine}]"
@@ -47,7 +45,7 @@ def labels(scene: Any, tmp_path: Path) -> str:
 
 
 def model_of(scene: Any, name: str, run: str = "run") -> Any:
-    store = Store(Folder(str(scene.folder / run / "store")))
+    store = scene.store(run)
     return load_model(store.folder, store.manifest.models[name])
 
 
@@ -83,7 +81,7 @@ def test_labels_of_what_is_searched_are_oracle(scene: Any, labels: str) -> None:
 
 def test_phones_of_the_part_that_is_for_training(scene: Any, labels: str) -> None:
     scene.run(PHONES, STREAMS, f"corpus.alignments.phones={labels}", 'corpus.parts={train: ["d001", "d002", "d003"]}')
-    store = Store(Folder(str(scene.folder / "run/store")))
+    store = scene.store()
     (track,) = store.manifest.tracks
     assert track.kind == "posteriors"
     model = model_of(scene, "phones.made")
@@ -104,7 +102,7 @@ def test_a_model_of_other_documents_is_no_oracle(own_corpus: Any, tmp_path: Path
     scene.select(1, 2, 3)
     scene.run(LDA, STREAMS, f"corpus.alignments.phones={path}")
     assert warnings(scene)
-    store = Store(Folder(str(scene.folder / "run/store")))
+    store = scene.store()
     behind = json.loads(LDA.partition("=")[2])
     for one in behind[0]["transforms"]:
         if f"{one['name']}.made" in store.manifest.models:

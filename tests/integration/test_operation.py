@@ -21,7 +21,6 @@ import pytest
 import soundfile
 from commands import expecting, in_this_process
 
-from swsdist import api
 from swsdist.accounts.journal import Journal
 from swsdist.core.codes import families
 from swsdist.core.codes import pipeline as codes
@@ -279,20 +278,6 @@ def test_sigterm_ends_a_run_though_a_task_is_long(scene: Any, ray_left: Any) -> 
     assert {lines[-1]["event"] for lines in scene.journals() if lines[0]["role"] == "driver"} == {"close"}
 
 
-@pytest.mark.slow
-def test_follow_tells_a_run_to_its_end(scene: Any) -> None:
-    scene.sabotage(seconds=0.3)
-    process = scene.start(*SLOW, *SHARDS)
-    run = str(scene.folder / "run")
-    scene.wait(lambda: run_status.read(Folder(run)), process)
-    shown = swsdist("status", run, "--follow", "--every", "0.2").out
-    process.communicate()
-    assert "index       7 of 7 tasks" in shown, shown
-    assert shown.endswith("the run ended: done\ndone\n")
-    told = swsdist("status", run, "--follow", "--json").out
-    assert [json.loads(line) for line in told.splitlines()] == events_of(scene.folder / "run")
-
-
 def files(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
@@ -335,25 +320,6 @@ def test_clean_removes_what_dead_processes_left(scene: Any) -> None:
     assert names == {".tmp/old.parquet", "lock.json", "cancel.json", "readers/x.json"}
     assert (run / ".tmp" / "new.parquet").exists()
     assert not (run / "lock.json").exists()
-
-
-def test_who_searches_a_store_marks_it(finished: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from swsdist.searcher.searcher import Searcher
-
-    store = finished.folder / "run" / "store"
-    query = str(next((finished.corpus / "queries").glob("*.wav")))
-    marks: list[int] = []
-    search = Searcher.stream
-
-    def monitored(*arguments: Any, **named: Any) -> Any:
-        marks.append(len(files(store / "readers")))
-        return search(*arguments, **named)
-
-    monkeypatch.setattr(Searcher, "stream", monitored)
-    assert len(api.search(str(store), query)) > 0
-    assert swsdist("search", str(store), "--query", query).code == 0
-    assert marks == [1, 1]
-    assert not (store / "readers").exists()
 
 
 @pytest.mark.slow
@@ -458,18 +424,6 @@ def test_a_second_driver_is_refused(scene: Any) -> None:
     assert read(Folder(str(scene.folder / "run"))) is not None
     assert scene.go(*SLOW_LOCK, store).returncode == 0
     assert read(Folder(str(scene.folder / "run"))) is None
-
-
-def test_two_runs_share_a_store(scene: Any) -> None:
-    store = f"index.store={scene.folder / 'store'}"
-    first = scene.run(store, "index.shards=3", run="one")
-    second = scene.run(store, "search.distance=cosine-squared", run="two")
-    assert first.outcome.chain_run.outcomes["index"].done == 3
-    assert second.outcome.chain_run.outcomes["index"].done == 0
-    one, two = scene.digest("one"), scene.digest("two")
-    assert one["features"] == two["features"]
-    assert one["candidates"] != two["candidates"]
-    assert scene.report("two")["isf"] == scene.report("one")["isf"] > 0
 
 
 def test_held_and_given_back(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from swsdist.config import Config, config_from_dict
 from swsdist.core.codes import families
 from swsdist.core.codes import lattices as lattice_codes
 from swsdist.core.codes import lattices as text_codes
-from swsdist.core.codes import methods as methods_codes
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun, StepSelection, prepare_chain_run
 from swsdist.pipeline.driver import run_stages
@@ -144,23 +143,6 @@ def test_phones_that_the_track_lacks(small_corpus: Path, tmp_path: Path, method:
         (finding,) = found
         assert "2 of 4" in finding
         assert "words.txt has g7" in finding
-
-
-def test_queries_of_too_many_phones_are_rejected(small_corpus: Path, tmp_path: Path) -> None:
-    (tmp_path / "words.txt").write_text(f"short g1 g2\nshorter g3\nlong {' g1 g2' * 512}\n")
-    words = ("short", "shorter", "long")
-    (tmp_path / "terms.csv").write_text("query_id,text\n" + "".join(f"{word},{word}\n" for word in words))
-    given = config(
-        small_corpus,
-        tmp_path / "run",
-        "lattice-edits",
-        corpus={"documents": "docs.csv", "queries": str(tmp_path / "terms.csv")},
-        options={"source": "frames", "decoding": DECODING, "terms": {"dictionary": str(tmp_path / "words.txt")}},
-    )
-    chain_run = searched(given)
-    assert {row["query_id"] for row in hits(chain_run, "detections")} == {"short", "shorter"}
-    rejected = chain_run.rejected().to_pylist()
-    assert [(row["id"], row["reason"]) for row in rejected] == [("long", methods_codes.TOO_MANY_LABELS.name)]
 
 
 def test_what_the_chain_does_not_take(small_corpus: Path, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +68,7 @@ def test_a_report_says_what_was_cut(scene: Any, recorded: list[dict[str, str]]) 
     scene.run()
     report = scene.report()
     assert report["counts"]["trimmed"] == len(recorded)
-    queries = Store(Folder(str(scene.folder / "run" / "queries")))
+    queries = scene.store("run", "queries")
     kept = dict(zip(*(queries.documents()[name].to_pylist() for name in ("doc_id", "duration")), strict=True))
     for row in report["per_query"]:
         assert row["cut"] == pytest.approx(BEFORE + AFTER, abs=0.35)
@@ -151,30 +150,6 @@ def test_a_search_by_hand(scene: Any, recorded: list[dict[str, str]]) -> None:
     trimmed = swsdist.search(store, path)
     assert trimmed["frames"].max() < whole["frames"].max()
     assert printed.out.splitlines()[1].split(",")[1] == trimmed["doc_id"][0]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not DEV.is_dir(), reason="needs ../shared beside the checkout, with the Mboshi corpus")
-def test_margins_cost_next_to_nothing(mboshi_dev: Any, tmp_path: Path) -> None:
-    """The goals of the corpus `dev-margins`, against the words as they were cut."""
-    config = Path(__file__).parents[2] / "configs" / "mboshi-dev.yaml"
-    assert mboshi_dev.outcome.chain_run.config.queries.trim == "none"
-    shutil.copytree(Path(mboshi_dev.folder) / "store", tmp_path / "store")  # with copy2
-    common = ["executor.kind=serial", "report.exports=[]", "report.clips=0", f"index.store={tmp_path / 'store'}"]
-    found = {"whole": mboshi_dev.measures()}
-    for name, sets in {
-        "clean": ["queries.trim=auto"],
-        "margins": ["queries.trim=auto", f"corpus.queries={DEV / 'dev-margins' / 'queries.csv'}"],
-    }.items():
-        result = swsdist.run(config, sets=[*common, f"run={tmp_path / name}", *sets])
-        assert result.outcome.chain_run.outcomes["index"].done == 0
-        found[name] = result.measures()
-    before, clean, margins = (found[name] for name in ("whole", "clean", "margins"))
-    for auc in ("auc", "pair_auc"):
-        assert clean[auc] >= before[auc] - 0.003
-        assert margins[auc] >= before[auc] - 0.01
-    assert margins["cnxe_min"] <= before["cnxe_min"] + 0.02
-    assert margins["mtwv"] >= 0.95 * before["mtwv"]
 
 
 LONG = {"name": "mfcc", "track": "long", "options": {"n_mfcc": 7, "deltas": 0, "n_fft": 1024, "win_length": 800}}

@@ -27,7 +27,6 @@ from swsdist.registry.registries import FEATURES
 from swsdist.registry.registry import Entry
 from swsdist.store import writing
 from swsdist.store.maintaining import check, compact, refit
-from swsdist.store.reading import Store
 from tests.support.coded import raises
 
 #: Frames of the second are longer, so that it has fewer of them; its shift is the same.
@@ -57,10 +56,6 @@ def setting(name: str, value: Any) -> str:
 TWO, WITH_STREAMS = setting("features", BOTH), setting("search.streams", STREAMS)
 
 
-def store_of(scene: Any, run: str = "run") -> Store:
-    return Store(Folder(str(scene.folder / run / "store")))
-
-
 @pytest.mark.until("search")
 @pytest.mark.slow
 def test_shards_do_not_matter_and_frames_are_those_of_each_extractor(scene: Any) -> None:
@@ -73,7 +68,7 @@ def test_shards_do_not_matter_and_frames_are_those_of_each_extractor(scene: Any)
     plain = scene.digest("plain")
     assert (plain["features"], plain["documents"]) == (digest["features"], digest["documents"])
     assert plain["candidates"] != digest["candidates"]
-    store = store_of(scene, "seven")
+    store = scene.store("seven")
     assert len(store.manifest.shards) == 7
     assert [(track.name, track.dimension) for track in store.manifest.tracks] == [("mfcc", 39), ("long", 7)]
     assert store.documents(track="long")["shard"].to_pylist() == store.documents()["shard"].to_pylist()
@@ -97,7 +92,7 @@ def test_a_track_that_is_added_is_all_that_is_computed(scene: Any) -> None:
     assert scene.run(TWO, WITH_STREAMS).outcome.chain_run.outcomes["index"].tasks == 0
     # Without it, and with it again: nothing is computed.
     assert scene.run().outcome.chain_run.outcomes["index"].tasks == 0
-    assert [track.name for track in store_of(scene).manifest.tracks] == ["mfcc"]
+    assert [track.name for track in scene.store().manifest.tracks] == ["mfcc"]
     back = scene.run(TWO, WITH_STREAMS).outcome.chain_run.outcomes["index"]
     assert (back.done, back.skipped) == (0, 3)
     assert scene.digest() == scene.digest("once")
@@ -119,13 +114,13 @@ def test_documents_come_go_and_change(own_corpus: Any) -> None:
     soundfile.write(scene.corpus / "audio" / "d002.flac", sound[: 2 * rate], rate)
     changed = scene.run(TWO, WITH_STREAMS, NEVER).outcome.chain_run.outcomes["index"]
     assert changed.done == 2
-    assert list(check(store_of(scene))) == []
-    documents = {track: set(store_of(scene).documents(track=track)["doc_id"].to_pylist()) for track in ("mfcc", "long")}
+    assert list(check(scene.store())) == []
+    documents = {track: set(scene.store().documents(track=track)["doc_id"].to_pylist()) for track in ("mfcc", "long")}
     assert documents["mfcc"] == documents["long"] == {f"d{k:03d}" for k in (1, 2, 4, 6, 7, 8)}
     scene.run(TWO, WITH_STREAMS, NEVER, run="once")
     assert scene.digest() == scene.digest("once")
     compact(Folder(str(scene.folder / "run" / "store")), 1.0)
-    assert list(check(store_of(scene))) == []
+    assert list(check(scene.store())) == []
     assert scene.run(TWO, WITH_STREAMS, NEVER).outcome.chain_run.outcomes["index"].tasks == 0
     assert scene.digest() == scene.digest("once")
 
@@ -147,13 +142,13 @@ def test_a_task_of_one_track_fails_and_is_done_the_next_time(scene: Any, monkeyp
         failed = scene.run(TWO, WITH_STREAMS, "index.shards=3", until="", selection=StepSelection(keep_going=True))
     assert len(failed.outcome.failures) == 1
     assert seen
-    manifest = store_of(scene).manifest
+    manifest = scene.store().manifest
     assert manifest.provisional
     assert [sorted(shard.files) for shard in manifest.shards].count(["mfcc"]) == 1
     assert "d004" not in set(failed.detections()["doc_id"])
     again = scene.run(TWO, WITH_STREAMS, "index.shards=3").outcome.chain_run.outcomes["index"]
     assert again.done == 1
-    assert not store_of(scene).manifest.provisional
+    assert not scene.store().manifest.provisional
     assert scene.digest() == scene.digest("once")
 
 
@@ -192,7 +187,7 @@ def test_what_one_rejects_all_do_once(own_corpus: Any) -> None:
     scene.run(TWO, WITH_STREAMS)
     rejected = sorted(scene.rejected(), key=lambda row: row["id"])
     assert [(row["id"], row["reason"]) for row in rejected] == [("d003", "too-short"), ("d004", "too-short")]
-    store = store_of(scene)
+    store = scene.store()
     assert all("d003" not in store.documents(track=name)["doc_id"].to_pylist() for name in ("mfcc", "long"))
     scene.run(TWO, WITH_STREAMS, "index.shards=3", run="once")
     assert {row["id"] for row in scene.rejected("once")} == {"d003", "d004"}
@@ -200,7 +195,7 @@ def test_what_one_rejects_all_do_once(own_corpus: Any) -> None:
     # Without the track that had refused it, it is back.
     scene.run()
     assert [row["id"] for row in scene.rejected()] == ["d004"]
-    assert "d003" in store_of(scene).documents()["doc_id"].to_pylist()
+    assert "d003" in scene.store().documents()["doc_id"].to_pylist()
 
 
 @pytest.mark.until("search")
@@ -265,7 +260,7 @@ def test_tracks_of_one_pass(own_corpus: Any, layers: None, monkeypatch: pytest.M
     assert set(Layers.granted) == {Needs(cpus=2)}
     scene.select(*range(1, 9))
     assert scene.run(features, both, NEVER, "index.shards=1").outcome.chain_run.outcomes["index"].done == 1
-    store = store_of(scene)
+    store = scene.store()
     assert [(track.name, track.dimension, len(track.columns)) for track in store.manifest.tracks] == [
         ("still", 13, 13),
         ("moving", 26, 26),
@@ -274,8 +269,8 @@ def test_tracks_of_one_pass(own_corpus: Any, layers: None, monkeypatch: pytest.M
     halves = setting("search.streams", [{"columns": [0, 13]}, {"columns": [13, 39]}])
     scene.run(halves, NEVER, run="plain")
     assert scene.digest()["candidates"] == scene.digest("plain")["candidates"]
-    whole, _ = store_of(scene, "plain"), compact(store.folder, 1.0)
-    store = store_of(scene)
+    whole, _ = scene.store("plain"), compact(store.folder, 1.0)
+    store = scene.store()
     assert list(check(store)) == []
     for doc_id in ("d001", "d007"):
         frames = whole.features(doc_id)
@@ -285,7 +280,7 @@ def test_tracks_of_one_pass(own_corpus: Any, layers: None, monkeypatch: pytest.M
     (scene.folder / "run" / "store" / store.manifest.shards[0].files["moving"].name).unlink()
     again = scene.run(features, both, NEVER, setting("features", [{"name": "layers"}, LONG]))
     assert again.outcome.chain_run.outcomes["index"].tasks == 2
-    assert list(check(store_of(scene))) == []
+    assert list(check(scene.store())) == []
 
 
 FIRST_PASS = {"name": "quantised", "factor": 2, "sample": 0, "windows": {"least": 3}}
@@ -314,9 +309,9 @@ def test_it_finds_what_is_found_without(scene: Any, first_pass: str, monkeypatch
         scene.run(first_pass, "index.shards=1", run="one")
         scene.run(first_pass, "index.shards=7", run="seven")
     assert scene.digest("made") == scene.digest("one") == scene.digest("seven")
-    (name,) = (name for name in store_of(scene, "one").manifest.models if name.startswith("codebook."))
-    assert store_of(scene, "one").manifest.models[name] == store_of(scene, "seven").manifest.models[name]
-    assert list(check(store_of(scene, "seven"))) == []
+    (name,) = (name for name in scene.store("one").manifest.models if name.startswith("codebook."))
+    assert scene.store("one").manifest.models[name] == scene.store("seven").manifest.models[name]
+    assert list(check(scene.store("seven"))) == []
 
 
 @pytest.mark.until("search")
@@ -325,21 +320,21 @@ def test_documents_that_come_are_indexed_by_the_same_codebook(own_corpus: Any) -
     scene = own_corpus
     scene.select(1, 2, 3, 4, 5)
     assert steps(scene.run(QUANTISED, "index.shards=2"))["quantise"] == (3, 0)
-    models = store_of(scene).manifest.models
+    models = scene.store().manifest.models
     assert steps(scene.run(QUANTISED, "index.shards=2"))["quantise"] == (0, 2)
     scene.select(*range(1, 9))
     assert steps(scene.run(QUANTISED, "index.shards=1"))["quantise"] == (1, 2)
-    assert store_of(scene).manifest.models == models
+    assert scene.store().manifest.models == models
     digest = scene.digest()
     # Compacted: other files, the same codebook and results.
-    compact(store_of(scene).folder, 1.0)
+    compact(scene.store().folder, 1.0)
     assert steps(scene.run(QUANTISED, until=""))["quantise"] == (1, 0)
     assert scene.digest() == digest
     clean(Folder(str(scene.folder / "run")), 0.0, dry=False)
     assert len(list((scene.folder / "run" / "store" / "codes").glob("*"))) == 1
     # A new one is made when it is asked for.
-    refit(store_of(scene).folder)
-    assert not any(name.startswith("codebook.") for name in store_of(scene).manifest.models)
+    refit(scene.store().folder)
+    assert not any(name.startswith("codebook.") for name in scene.store().manifest.models)
     assert steps(scene.run(QUANTISED))["quantise"] == (2, 0)
     scene.run(QUANTISED, run="once")
     assert scene.digest() == scene.digest("once")
@@ -362,7 +357,7 @@ def test_a_failed_codebook_is_made_the_next_time(scene: Any, monkeypatch: pytest
         patch.setattr(searching, "fit_codebook", lambda *_: 1 // 0)
         failed = scene.run(QUANTISED)
     assert [one.task.stage for one in failed.outcome.failures] == ["quantise"]
-    assert not any(name.startswith("codebook.") for name in store_of(scene).manifest.models)
+    assert not any(name.startswith("codebook.") for name in scene.store().manifest.models)
     # The search has made its index by itself, and found the same.
     assert scene.digest()["candidates"] == scene.digest("once")["candidates"]
     assert steps(scene.run(QUANTISED))["quantise"] == (2, 0)
@@ -403,10 +398,6 @@ def parts() -> Iterator[None]:
     FEATURES.remove("parts")
 
 
-def store_of_of_half_precision(scene: Any, run: str, name: str = "store") -> Store:
-    return Store(Folder(str(scene.folder / run / name)))
-
-
 @pytest.mark.until("reduce")
 @pytest.mark.slow
 def test_all_readers_see_what_was_rounded_once(scene: Any, parts: None) -> None:
@@ -414,7 +405,7 @@ def test_all_readers_see_what_was_rounded_once(scene: Any, parts: None) -> None:
     scene.run(*SETS, "index.shards=5", "executor.kind=serial", run="five")
     assert scene.digest("one") == scene.digest("five")
     for kind in ("store", "queries"):
-        store = store_of_of_half_precision(scene, "five", kind)
+        store = scene.store("five", kind)
         assert list(check(store)) == []
         assert [track.dtype for track in store.manifest.tracks] == ["float32", *["float16"] * 4]
         assert store.manifest.track("moving").columns == tuple(f"c{k}" for k in range(26))
@@ -427,7 +418,7 @@ def test_all_readers_see_what_was_rounded_once(scene: Any, parts: None) -> None:
             shares = store.features(*key, "shares")
             assert shares.dtype == np.float32
             assert np.array_equal(shares, shares.astype(np.float16))
-    store = store_of_of_half_precision(scene, "five")
+    store = scene.store("five")
     files = store.manifest.shards[0].files
     full, half = (pq.read_table(store.folder.path(files[name].name))["features"] for name in ("mfcc", "half"))
     assert b"".join(half.to_pylist()) == np.frombuffer(b"".join(full.to_pylist()), "<f4").astype("<f2").tobytes()
@@ -436,7 +427,7 @@ def test_all_readers_see_what_was_rounded_once(scene: Any, parts: None) -> None:
     assert np.allclose(store.statistics("half")["collection", ""].mean, Statistics.of(frames).mean, rtol=1e-9)
     before = {name: store.features("d003", 1, name).tobytes() for name in ("mfcc", "half", "moving", "shares")}
     compact(store.folder, 1.0)
-    store = store_of_of_half_precision(scene, "five")
+    store = scene.store("five")
     assert len(store.manifest.shards) == 1
     assert list(check(store)) == []
     assert {name: store.features("d003", 1, name).tobytes() for name in before} == before
@@ -448,17 +439,3 @@ def test_all_readers_see_what_was_rounded_once(scene: Any, parts: None) -> None:
     ]
     assert len(found[0]) > 0
     assert found[0].equals(found[1])
-
-
-@pytest.mark.until("reduce")
-def test_renamed_recordings_are_copied_as_they_are_kept(own_corpus: Any) -> None:
-    sets = (f"features={json.dumps(TRACKS[1])}", "index.shards=1")
-    own_corpus.run(*sets, until="index")
-    before = store_of_of_half_precision(own_corpus, "run").features("d003").tobytes()
-    audio = own_corpus.corpus / "audio"
-    (old,) = (path for path in audio.iterdir() if path.stem == "d003")
-    old.rename(audio / f"renamed{old.suffix}")
-    own_corpus.run(*sets, f"corpus.documents={audio}", until="index")
-    after = store_of_of_half_precision(own_corpus, "run")
-    assert after.features("renamed").tobytes() == before
-    assert list(check(after)) == []

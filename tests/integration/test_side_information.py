@@ -22,7 +22,6 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.status import load_chain_run
 from swsdist.reduce.examples import WHO, Speakers
 from swsdist.stages import reduce as module
-from swsdist.store.reading import Store
 from swsdist.testing.synthesis import make_corpus
 from tests.support.coded import raises
 
@@ -193,7 +192,7 @@ STEPS = ("calibrate.steps=[speaker-norm]", "report.exports=[]")
 
 def test_scores_are_those_of_the_statistics(scene: Any) -> None:
     normed, plain = scene.run(*STEPS, run="a"), scene.run("report.exports=[]", "calibrate.steps=[q-norm]", run="b")
-    store = Store(Folder(str(scene.folder / "a" / "store")))
+    store = scene.store("a")
     documents = store.documents(columns=list(WHO))
     assert len(set(documents["speaker"].to_pylist())) > 1
     raw = next(iter((scene.folder / "a" / "tables" / "detections").glob("*.parquet")))

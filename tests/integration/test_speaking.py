@@ -12,13 +12,10 @@ from commands import in_this_process
 from starlette.testclient import TestClient
 
 import swsdist
-from swsdist.core.codes import families
 from swsdist.searcher.searcher import Searcher
 from swsdist.server.app import create_app
 from swsdist.server.security import Guard
 from swsdist.server.service import Service, Settings
-from tests.support.coded import raises
-from tests.support.lattice_stores import chain, store_of
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("espeak-ng") is None, reason="espeak-ng is not installed"),
@@ -67,12 +64,6 @@ def test_a_store_is_searched_as_by_the_recording(written: Any, tmp_path: Path) -
     assert found[found["query_id"] == "mother"][columns].values.tolist() == alike[columns].values.tolist()
     ended = in_this_process("search", store, "--text", "mother", "--speak", US, "--top", "5", "--json")
     assert [row["start"] for row in json.loads(ended.out)] == alike["start"].tolist()
-
-
-def test_words_alone_have_no_frames(tmp_path: Path) -> None:
-    store_of(tmp_path, {"d": chain("abc")})
-    with raises(families.UNSUPPORTED):
-        swsdist.search(str(tmp_path), "hello", speak=[US])
 
 
 def test_the_server_speaks_only_if_it_is_told_to(written: Any, tmp_path: Path) -> None:

@@ -12,8 +12,6 @@ import soundfile
 from swsdist.audio.speech import unpack_marks
 from swsdist.config import config_from_dict
 from swsdist.core.codes import config as codes
-from swsdist.io.filesystem import Folder
-from swsdist.store.reading import Store
 from tests.support.coded import raises
 
 ROOM = 2.0  # s between two words of a document
@@ -64,7 +62,7 @@ def test_what_is_found_without_the_silence_is_found_at_the_same_place(scene: Any
     spoken = scene.run("index.shards=3", "search.skip_silence=true", run="spoken")
     assert spoken.report.counts.speech == everything.report.counts.speech
     assert 0.1 < spoken.report.counts.speech < 0.6
-    store = Store(Folder(str(scene.folder / "spoken" / "store")))
+    store = scene.store("spoken")
     documents = store.documents()
     # As many cells as there are frames of speech.
     marked = sum(unpack_marks(row["speech"], row["frames"]).sum() for row in documents.to_pylist())
@@ -89,9 +87,9 @@ def test_what_is_found_without_the_silence_is_found_at_the_same_place(scene: Any
 @pytest.mark.until("queries")
 def test_a_second_track_and_a_query_have_no_marks(scene: Any) -> None:
     scene.run("features=[{name: mfcc}, {name: mfcc, track: fewer, options: {n_mfcc: 7}}]", "search.distance=cosine")
-    store = Store(Folder(str(scene.folder / "run" / "store")))
+    store = scene.store()
     assert [store.documents(track=track.name)["speech"].null_count for track in store.manifest.tracks] == [0, 4]
-    assert Store(Folder(str(scene.folder / "run" / "queries"))).manifest.counts.get("heard_seconds", 0) == 0
+    assert scene.store("run", "queries").manifest.counts.get("heard_seconds", 0) == 0
 
 
 @pytest.mark.parametrize("first_pass", ["coarse", "quantised"])

@@ -249,7 +249,7 @@ def test_layers_are_tracks_of_a_run(models: Path, scene: Any) -> None:
     digest = scene.digest("one")
     assert digest == scene.digest("five")
     assert {"features", "features.layer3", "queries"} <= digest.keys()
-    store = Store(Folder(str(scene.folder / "five" / "store")))
+    store = scene.store("five")
     assert [(track.name, track.dimension) for track in store.manifest.tracks] == [("layer1", 16), ("layer3", 16)]
     assert store.manifest.tick == pytest.approx(0.02)
     assert store.manifest.libraries["transformers"] == (transformers.__version__,)

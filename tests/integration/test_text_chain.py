@@ -23,7 +23,6 @@ from swsdist.lattices import collection
 from swsdist.pipeline.operation.cleaning import clean
 from swsdist.store import lattice_shards
 from swsdist.store.maintaining import check
-from swsdist.store.reading import Store
 from tests.support.coded import raises, says
 from tests.support.random_lattices import GOLDEN
 from tests.support.written_corpus import QUERIES, Said, compact_text, make, spoken, write_json
@@ -112,11 +111,7 @@ def detected(result: Any) -> dict[tuple[str, str, float, float], float]:
 
 
 def live(scene: Any) -> set[str]:
-    return set(store(scene).documents(columns=["doc_id"])["doc_id"].to_pylist())
-
-
-def store(scene: Any) -> Store:
-    return Store(Folder(str(scene.folder / "run" / "store")))
+    return set(scene.store().documents(columns=["doc_id"])["doc_id"].to_pylist())
 
 
 def done(result: Any) -> dict[str, int]:
@@ -132,7 +127,7 @@ def test_transcripts(written: Any) -> None:
     assert written.rejected() == []
     assert (written.folder / "run" / "report.html").exists()
     assert live(written) == set(spoken())
-    assert not list(check(store(written)))
+    assert not list(check(written.store()))
     again = written.run()
     assert done(again) == {}
 
@@ -156,7 +151,7 @@ def test_the_cut_does_not_show(
     monkeypatch.setattr(lattice_shards, "ROW_GROUP_ARCS", 60)
     monkeypatch.setattr(collection, "_MOST_FILES", 5)
     result = written.run("reduce.buckets=7")
-    assert len(store(written).manifest.shards) > 4
+    assert len(written.store().manifest.shards) > 4
     assert len(result.outcome.chain_run.outcomes["index"].receipts) >= 3
     assert written.digest() == whole[kind]
 
@@ -192,7 +187,7 @@ def test_an_indexing_that_was_cut_off(
     assert written.digest() == whole["json"]
     clean(Folder(str(written.folder / "run")), 0.0, dry=False)
     left = {path.name for path in (written.folder / "run" / "store" / "shards").glob("part-*-?.parquet")}
-    assert left == {Path(shard.name).name for shard in store(written).manifest.shards}
+    assert left == {Path(shard.name).name for shard in written.store().manifest.shards}
 
 
 @pytest.mark.slow
@@ -218,7 +213,7 @@ def test_files_added_changed_removed(written: Any, monkeypatch: pytest.MonkeyPat
     removed = written.run()
     assert done(removed) == {}
     assert live(written) == {*every, "d900"} - {"d005"}
-    assert not list(check(store(written)))
+    assert not list(check(written.store()))
 
     incremental = written.digest()
     written.run(run="fresh")
@@ -308,7 +303,7 @@ def test_documents_given_apart(written: Any) -> None:
         ("sub/d002", codes.LATTICE_WITHOUT_DOCUMENT.name),
         ("d990", codes.DOCUMENT_WITHOUT_LATTICE.name),
     }
-    table = store(written).documents(columns=["doc_id", "duration"])
+    table = written.store().documents(columns=["doc_id", "duration"])
     seconds = dict(zip(table["doc_id"].to_pylist(), table["duration"].to_pylist(), strict=True))
     assert seconds == {row[0]: float(row[1]) for row in rows[1:] if row[0] != "d990"}
     left = {key: score for key, score in expected(first=True).items() if key[1] != "d001"}
@@ -393,7 +388,7 @@ def test_thresholds_without_references(written: Any) -> None:
     written.base["corpus"]["references"] = None
     result = written.run("calibrate.steps=[kst]", "score.beta=999.9")
     frame = result.detections()
-    seconds = sum(store(written).documents(columns=["duration"])["duration"].to_pylist())
+    seconds = sum(written.store().documents(columns=["duration"])["duration"].to_pylist())
     beta = 999.9
     plain = expected(first=True)
     for query_id in QUERIES:
