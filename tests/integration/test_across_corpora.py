@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from swsdist.pipeline.chain_run import StepSelection
 from swsdist.stages import queries as query_statistics
 from swsdist.stages.inputs.corpus import renormalise
 from swsdist.store.reading import Store
+from tests.support.tables import read_rows, write_rows
 
 #: Of the documents that the field recordings are made of; the archive has them all.
 FIELD = ("d001", "d002", "d003", "d004")
@@ -37,7 +37,7 @@ def field(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
     folder = tmp_path_factory.mktemp("field")
     (folder / "audio").mkdir()
-    documents = list(csv.DictReader((small_corpus / "docs.csv").open(newline="")))
+    documents = read_rows(small_corpus / "docs.csv")
     rows = []
     for row in documents:
         if row["doc_id"] in FIELD:
@@ -46,41 +46,32 @@ def field(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             both = np.stack([np.zeros_like(dull), dull], axis=1)
             soundfile.write(folder / "audio" / f"{row['doc_id']}.wav", both, 8000)
             rows.append({"doc_id": row["doc_id"], "channel": 2, "path": f"audio/{row['doc_id']}.wav"})
-    write(folder / "docs.csv", rows)
-    write(
+    write_rows(folder / "docs.csv", rows)
+    write_rows(
         folder / "speakers.csv",
         [{"doc_id": r["doc_id"], "speaker": r["speaker"]} for r in documents if r["doc_id"] in FIELD],
     )
-    terms = {row["query_id"]: row["term"] for row in csv.DictReader((small_corpus / "queries.csv").open(newline=""))}
+    terms = {row["query_id"]: row["term"] for row in read_rows(small_corpus / "queries.csv")}
     examples, seen = [], set()
-    for row in csv.DictReader((small_corpus / "refs.csv").open(newline="")):
+    for row in read_rows(small_corpus / "refs.csv"):
         if row["doc_id"] in FIELD and row["query_id"] not in seen:
             seen.add(row["query_id"])
             examples.append(
                 {name: row[name] for name in ("query_id", "doc_id", "start", "end")} | {"term": terms[row["query_id"]]}
             )
-    write(folder / "queries.csv", examples)
+    write_rows(folder / "queries.csv", examples)
     (folder / "field.yaml").write_text(
         "documents: docs.csv\nqueries: queries.csv\nspeakers: speakers.csv\nprotocol: sws2012\n"
     )
     return folder
 
 
-def write(path: Path, rows: list[dict[str, Any]]) -> None:
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-
-
 @pytest.fixture
 def across(small_corpus: Path, field: Path, tmp_path: Path) -> Any:
     """Runs the archive's documents with the field's queries; keywords are keys of the section corpus."""
-    known = {row["query_id"] for row in csv.DictReader((field / "queries.csv").open(newline=""))}
-    references = [
-        row for row in csv.DictReader((small_corpus / "refs.csv").open(newline="")) if row["query_id"] in known
-    ]
-    write(tmp_path / "refs.csv", references)
+    known = {row["query_id"] for row in read_rows(field / "queries.csv")}
+    references = [row for row in read_rows(small_corpus / "refs.csv") if row["query_id"] in known]
+    write_rows(tmp_path / "refs.csv", references)
 
     def run(run: str, *sets: str, selection: StepSelection | None = None, **corpus: Any) -> Any:
         path = tmp_path / f"{run}.yaml"
@@ -120,9 +111,9 @@ def test_speakers_of_one_name_are_two_people(across: Any, small_corpus: Path) ->
     """Who is called what in the archive is of no account; unless they are said to be the same."""
     renamed = [
         {**row, "path": str(small_corpus / row["path"]), "speaker": f"x-{row['speaker']}"}
-        for row in csv.DictReader((small_corpus / "docs.csv").open(newline=""))
+        for row in read_rows(small_corpus / "docs.csv")
     ]
-    write(across.folder / "renamed.csv", renamed)
+    write_rows(across.folder / "renamed.csv", renamed)
     searched = StepSelection(until="search")
     for how in ("theirs", "ours"):
         across(how, f"corpus.queries_from.statistics={how}", selection=searched)

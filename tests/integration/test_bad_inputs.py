@@ -33,6 +33,7 @@ from tests.integration.test_phones_chain import DECODING, FEATURES
 from tests.support.coded import raises, says
 from tests.support.english.words import small_corpus as english_corpus
 from tests.support.english.words import small_recogniser
+from tests.support.tables import read_rows, write_rows
 
 RATE = 16000
 
@@ -46,10 +47,7 @@ def speech(scene: Any, seconds: float | None = None) -> np.ndarray[Any, Any]:
 def add(scene: Any, table: str, rows: list[dict[str, str]]) -> None:
     """Rows at the end of a table."""
     path = scene.corpus / f"{table}.csv"
-    with path.open(newline="") as file:
-        columns = next(csv.reader(file))
-    with path.open("a", newline="") as file:
-        csv.DictWriter(file, columns, restval="").writerows(rows)
+    write_rows(path, [*read_rows(path), *rows])
 
 
 def bad_documents(scene: Any) -> dict[str, str]:
@@ -230,8 +228,7 @@ def searching(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., C
         tables = {"documents": "docs.csv", "queries": "queries.csv"}
 
     def make(bad: int, good: int = 6) -> Config:
-        with (folder / tables["queries"]).open(newline="") as file:
-            there = [folder / row["path"] for row in csv.DictReader(file)]
+        there = [folder / row["path"] for row in read_rows(folder / tables["queries"])]
         rows = [(f"good{k}", there[k % len(there)]) for k in range(good)]
         for k in range(bad):
             path = tmp_path / f"bad{k}.wav"
@@ -280,8 +277,7 @@ def program() -> str:
 def convert(scene: Any, program: str, table: str, name: str) -> None:
     """Make a recording of a table one in an m4a, without loss."""
     path = scene.corpus / f"{table}.csv"
-    with path.open(newline="") as source:
-        rows = list(csv.DictReader(source))
+    rows = read_rows(path)
     for row in rows:
         if name in row["path"]:
             old = scene.corpus / row["path"]
@@ -289,10 +285,7 @@ def convert(scene: Any, program: str, table: str, name: str) -> None:
             subprocess.run([program, "-v", "error", "-nostdin", "-i", old, "-c:a", "alac", new], check=True)
             row["path"] = str(Path(row["path"]).with_suffix(".m4a"))
             old.unlink()
-    with path.open("w", newline="") as target:
-        writer = csv.DictWriter(target, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+    write_rows(path, rows)
 
 
 def test_a_document_and_a_query(own_corpus: Any, program: str, undisturbed: dict[str, str]) -> None:

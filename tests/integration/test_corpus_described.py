@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from commands import Command, expecting, in_this_process
 from swsdist.core.codes import discovery as report_codes
 from swsdist.core.codes import families
 from tests.support.coded import says
+from tests.support.tables import read_rows
 
 RATE = 16000
 
@@ -171,5 +171,4 @@ def test_several_beside_each_other(swsdist: Command, here: Path, tmp_path: Path)
     swsdist("corpus", "describe", here / "corpus.yaml", here / "corpus.yaml", code=2)
     csv_of = ("corpus", "describe", "corpus.yaml", "--table", f"{tmp_path}/of.csv")
     swsdist(*csv_of, cwd=here)
-    with (tmp_path / "of-recordings.csv").open(newline="") as stream:
-        assert [row["name"] for row in csv.DictReader(stream)] == ["d0", "d1", "d2", "d3"]
+    assert [row["name"] for row in read_rows(tmp_path / "of-recordings.csv")] == ["d0", "d1", "d2", "d3"]

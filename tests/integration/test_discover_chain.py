@@ -27,6 +27,7 @@ from swsdist.pipeline.status import digests, load_chain_run
 from swsdist.store.reading import Store
 from swsdist.testing.conformance import check_chain
 from tests.support.coded import raises
+from tests.support.tables import write_rows
 
 RATE = 16000
 GAUSSIANS = [
@@ -83,10 +84,7 @@ def corpus_of(folder: Path, small_corpus: Path, names: list[str], **sounds: np.n
     for name, samples in sounds.items():
         soundfile.write(folder / f"{name}.wav", samples, RATE, subtype="PCM_16")
         table.append({"doc_id": name, "path": f"{name}.wav"})
-    with (folder / "docs.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, ["doc_id", "path"])
-        writer.writeheader()
-        writer.writerows(table)
+    write_rows(folder / "docs.csv", table)
     return folder
 
 

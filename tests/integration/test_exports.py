@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import Counter
 from pathlib import Path
@@ -17,6 +16,7 @@ from swsdist.exports import lists
 from swsdist.exports.interface import Material
 from swsdist.registry.registries import EXPORTS
 from swsdist.store import parquet
+from tests.support.tables import read_rows
 
 LISTS = {"csv": "detections.csv", "stdlist": "stdlist.xml", "kwslist": "kwslist.xml"}
 
@@ -29,8 +29,7 @@ def whole(result: Any, folder: Path, kind: str) -> bytes:
     chain_run = result.outcome.chain_run
     names = [part.name for part in chain_run.receipts("decide").parts("scored")]
     rows = pa.concat_tables([parquet.read(chain_run.run, name) for name in names])
-    with Path(str(chain_run.config.corpus.queries)).open(newline="") as file:
-        queries = sorted({row["query_id"] for row in csv.DictReader(file)})
+    queries = sorted({row["query_id"] for row in read_rows(Path(str(chain_run.config.corpus.queries)))})
     EXPORTS[kind].load()(
         Material(lambda: iter(rows.to_batches(max_chunksize=7)), queries, chain_run.config.system), folder
     )
@@ -63,8 +62,7 @@ def test_what_a_program_cannot_read_is_left_out(
     scene.run(*sets)
     exports = scene.folder / "run" / "exports"
     assert {path.name for path in exports.iterdir()} == {*LISTS.values(), "labels"}
-    with (exports / "detections.csv").open(newline="") as file:
-        first, second = list(dict.fromkeys(row["doc_id"] for row in csv.DictReader(file)))[:2]
+    first, second = list(dict.fromkeys(row["doc_id"] for row in read_rows(exports / "detections.csv")))[:2]
     for table in ("docs.csv", "refs.csv"):
         text = (scene.corpus / table).read_text()
         for old, new in zip((first, second), names, strict=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import shutil
 from pathlib import Path
@@ -22,6 +21,7 @@ from swsdist.stages.inputs.state import import_store
 from swsdist.store.maintaining import check
 from swsdist.store.reading import Store
 from tests.support.coded import raises
+from tests.support.tables import read_rows, write_rows
 
 #: After the store's documents: what is digested of a search.
 SEARCHED = ("features", "queries", "candidates", "detections", "normalised", "scored", "trials", "measures")
@@ -62,19 +62,6 @@ def npy(tmp_path: Path, frames: dict[str, np.ndarray]) -> Path:
 
 def features(path: Path | str, **options: Any) -> str:
     return "features=" + json.dumps({"name": "external", "options": {"path": str(path), **OPTIONS, **options}})
-
-
-def table(path: Path, rows: list[dict[str, Any]]) -> str:
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-    return str(path)
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def without(rows: list[dict[str, str]], *names: str) -> list[dict[str, str]]:
@@ -118,9 +105,9 @@ def test_s3(scene: Any, npy: Path, s3: Any) -> None:
 
 def test_without_audio(scene: Any, npy: Path, by_mfcc: Path) -> None:
     """A table of documents without paths; then without durations."""
-    documents, queries = rows_of(scene.corpus / "docs.csv"), rows_of(scene.corpus / "queries.csv")
-    asked = table(scene.folder / "queries.csv", without(queries, "path", "duration"))
-    known = table(scene.folder / "docs.csv", without(documents, "path"))
+    documents, queries = read_rows(scene.corpus / "docs.csv"), read_rows(scene.corpus / "queries.csv")
+    asked = write_rows(scene.folder / "queries.csv", without(queries, "path", "duration"))
+    known = write_rows(scene.folder / "docs.csv", without(documents, "path"))
     sets = (features(npy), f"corpus.queries={asked}")
     result = scene.run(*sets, f"corpus.documents={known}", "report.clips=5", "report.exports=[csv, clips]")
     digest, wanted = scene.digest(), swsdist.digest(str(by_mfcc))
@@ -128,7 +115,7 @@ def test_without_audio(scene: Any, npy: Path, by_mfcc: Path) -> None:
     (warning,) = scene.report()["warnings"]
     assert "clips was not exported: corpus.documents: the documents have no recordings" in warning
     assert result.measures()["mtwv"] == pytest.approx(1.0)
-    bare = table(scene.folder / "bare.csv", without(documents, "path", "duration", "speaker"))
+    bare = write_rows(scene.folder / "bare.csv", without(documents, "path", "duration", "speaker"))
     scene.run(*sets, f"corpus.documents={bare}", "index.shards=3", run="bare", until="index")
     store = scene.store("bare")
     assert len(store.manifest.shards) == 3  # cut by the sizes of the frames
@@ -212,7 +199,7 @@ def test_a_query_that_is_a_place_in_a_document(scene: Any, npy: Path, frames: di
         {"query_id": "cut", "example": 1, "doc_id": "d001", "start": 1.0, "end": 1.5},
         {"query_id": "beyond", "example": 1, "doc_id": "d001", "start": 1.0, "end": 900.0},
     ]
-    asked = table(scene.folder / "queries.csv", places)
+    asked = write_rows(scene.folder / "queries.csv", places)
     result = scene.run(features(npy), f"corpus.queries={asked}", "corpus.references=null", until="queries")
     queries = scene.store("run", "queries")
     count = 1 + int((0.5 - 0.032) / 0.01)
@@ -243,12 +230,12 @@ def test_several_channels(scene: Any, npy: Path) -> None:
     (npy / "d001.npy").rename(npy / "talk-1.npy")
     (npy / "d002.npy").rename(npy / "talk-2.npy")
     rows = [{"doc_id": "talk", "channel": 1}, {"doc_id": "talk", "channel": 2}, {"doc_id": "d003", "channel": 2}]
-    documents = table(scene.folder / "docs.csv", rows)
+    documents = write_rows(scene.folder / "docs.csv", rows)
     scene.run(features(npy), f"corpus.documents={documents}", "corpus.references=null")
     store = scene.store()
     for name, channel, key in (("talk", 1, "talk-1"), ("talk", 2, "talk-2"), ("d003", 2, "d003")):
         assert np.array_equal(store.features(name, channel), np.load(npy / f"{key}.npy"))
-    clash = table(scene.folder / "clash.csv", [*rows, {"doc_id": "talk-2", "channel": 1}])
+    clash = write_rows(scene.folder / "clash.csv", [*rows, {"doc_id": "talk-2", "channel": 1}])
     with pytest.raises(UserError, match="both have frames of the key 'talk-2'"):
         scene.run(features(npy), f"corpus.documents={clash}", run="no", selection=StepSelection(only="index"))
 

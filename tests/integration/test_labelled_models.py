@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from swsdist.core.errors import ConfigError
 from swsdist.features.fitting.interface import load_model
 from swsdist.stages.fit_transforms import FitTransforms
 from tests.support.coded import raises, says
+from tests.support.tables import read_rows
 
 STREAMS = "search.streams=[{track: made, normalise: none, distance: cosine}]"
 
@@ -34,8 +34,7 @@ PHONES = features(("mean-variance", {"hours": 1}), ("phones", {"components": 4, 
 def labels(scene: Any, tmp_path: Path) -> str:
     """Which query is said: as good as phones."""
     path = tmp_path / "labels.ctm"
-    with (scene.corpus / "refs.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_rows(scene.corpus / "refs.csv")
     lines = [
         f"{row['doc_id']} 1 {row['start']} {float(row['end']) - float(row['start']):.3f} {row['query_id']}\n"
         for row in rows

@@ -3,7 +3,6 @@ error of its own, after it has kept its work."""
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -30,6 +29,7 @@ from swsdist.store import manifest as libraries
 from swsdist.store.maintaining import compact
 from swsdist.store.manifest import load
 from tests.support.coded import raises, says
+from tests.support.tables import read_rows, write_rows
 
 Rows = list[dict[str, str]]
 
@@ -43,13 +43,9 @@ def scene(own_corpus: Any) -> Any:
 def change(scene: Any, table: str, how: Callable[[Rows], Any]) -> None:
     """Rewrite a table of the corpus."""
     path: Path = scene.corpus / f"{table}.csv"
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_rows(path)
     how(rows)
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(dict.fromkeys(name for row in rows for name in row)), restval="")
-        writer.writeheader()
-        writer.writerows(rows)
+    write_rows(path, rows)
 
 
 def every(**values: str) -> Callable[[Rows], Any]:
@@ -210,8 +206,7 @@ def bad_lines(scene: Any, run: str) -> list[str]:
 
 def spoil(scene: Any, table: str, count: int) -> None:
     """Make recordings empty: documents, or examples of queries."""
-    with (scene.corpus / f"{table}.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_rows(scene.corpus / f"{table}.csv")
     for row in rows[:count]:
         (scene.corpus / row["path"]).write_bytes(b"")
 
@@ -220,8 +215,7 @@ def spoil(scene: Any, table: str, count: int) -> None:
 @pytest.mark.parametrize("table", ["docs", "queries"])
 def test_what_is_rejected(scene: Any, table: str) -> None:
     """Up to `FEW` files, or a tenth, are rejections; more end the run, whose work is kept."""
-    with (scene.corpus / f"{table}.csv").open(newline="") as file:
-        rows = len(list(csv.DictReader(file)))
+    rows = len(read_rows(scene.corpus / f"{table}.csv"))
     most = max(FEW, int(REJECTED * rows))
     assert most + 1 < rows
     spoil(scene, table, most)

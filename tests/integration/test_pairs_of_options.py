@@ -11,7 +11,6 @@ HYPOTHESIS_PROFILE=nightly runs all rows that all pairs need, otherwise those of
 
 from __future__ import annotations
 
-import csv
 import os
 import shutil
 from collections.abc import Callable
@@ -51,6 +50,7 @@ from swsdist.registry.registries import (
 from swsdist.testing.synthesis import make_corpus
 from swsdist.testing.synthesis.encoder import make_encoder
 from swsdist.testing.synthesis.recogniser import make_recogniser
+from tests.support.tables import read_rows
 
 pytestmark = pytest.mark.slow
 
@@ -280,8 +280,7 @@ class Scene:
             run_stages(self.config({}).model_copy(update={"run": str(folder / name)}), StepSelection(), Progress())
 
     def _rows(self, name: str) -> list[dict[str, str]]:
-        with (self.folder / name).open(encoding="utf-8", newline="") as text:
-            return list(csv.DictReader(text))
+        return read_rows(self.folder / name)
 
     def config(self, row: Row) -> Config:
         given: Values = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import warnings
 from pathlib import Path
 from typing import Any
@@ -20,21 +19,20 @@ from swsdist.pipeline.chain_run import StepSelection
 from swsdist.reduce.spans import outside_places, source_places
 from swsdist.stages.buckets import Measured
 from tests.support.coded import raises, says
+from tests.support.tables import read_rows, write_rows
 
 
 @pytest.fixture
 def scene(own_corpus: Any) -> Any:
     """Queries are the first true occurrence of each, by the name of its document."""
-    with (own_corpus.corpus / "refs.csv").open(newline="") as file:
-        references = list(csv.DictReader(file))
+    references = read_rows(own_corpus.corpus / "refs.csv")
     first = {row["query_id"]: row for row in reversed(references)}
-    for name, key in (("named", "doc_id"), ("filed", "path")):
-        with (own_corpus.corpus / f"{name}.csv").open("w", newline="") as file:
-            writer = csv.DictWriter(file, ["query_id", "doc_id", "path", "start", "end"], restval="")
-            writer.writeheader()
-            for query, row in first.items():
-                value = row["doc_id"] if key == "doc_id" else f"audio/{row['doc_id']}.flac"
-                writer.writerow({"query_id": query, key: value, "start": row["start"], "end": row["end"]})
+    for name, key, ends in (("named", "doc_id", "{}"), ("filed", "path", "audio/{}.flac")):
+        places = [
+            {"query_id": query, key: ends.format(row["doc_id"]), "start": row["start"], "end": row["end"]}
+            for query, row in first.items()
+        ]
+        write_rows(own_corpus.corpus / f"{name}.csv", places)
     own_corpus.first = first
     own_corpus.count = len(references)
     return own_corpus
@@ -126,10 +124,8 @@ def scene_of_marked_places(own_corpus: Any) -> Any:
         copy = passed(soxr.resample(tape, 16000, rate), rate, *band)
         for folder in (audio, own_corpus.folder):
             soundfile.write(folder / f"{name}.wav", 0.9 * copy, rate, subtype=coding)
-    with (own_corpus.corpus / "docs.csv").open("a", newline="") as file:
-        fields = (own_corpus.corpus / "docs.csv").read_text().splitlines()[0].split(",")
-        writer = csv.DictWriter(file, fields, restval="")
-        writer.writerows({"doc_id": name, "path": f"audio/{name}.wav"} for name in CHANNELS)
+    docs = own_corpus.corpus / "docs.csv"
+    write_rows(docs, [*read_rows(docs), *({"doc_id": name, "path": f"audio/{name}.wav"} for name in CHANNELS)])
     return own_corpus
 
 
@@ -150,10 +146,7 @@ def test_each_place_finds_itself_at_no_cost(scene_of_marked_places: Any) -> None
         for name in CHANNELS
         for k, (start, end) in enumerate(PLACES)
     ]
-    with (scene_of_marked_places.corpus / "queries.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, ["query_id", "doc_id", "start", "end"])
-        writer.writeheader()
-        writer.writerows(rows)
+    write_rows(scene_of_marked_places.corpus / "queries.csv", rows)
     result = scene_of_marked_places.run("corpus.references=null", "report.exports=[]", "corpus.own_places=keep")
     best = result.detections().groupby("query_id").first()
     assert best["doc_id"].to_dict() == {row["query_id"]: row["doc_id"] for row in rows}

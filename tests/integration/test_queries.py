@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,9 +17,7 @@ from swsdist.pipeline.status import status
 from swsdist.stages.queries import examples_in
 from swsdist.store.maintaining import check, compact, refit
 from swsdist.store.reading import Store
-
-DEV = Path(__file__).parents[2].parent / "shared/data/mboshi"
-
+from tests.support.tables import read_rows, write_rows
 
 RNG = np.random.default_rng(3)
 
@@ -42,8 +38,7 @@ def noise(seconds: float, rate: int) -> np.ndarray:
 @pytest.fixture
 def recorded(scene: Any) -> list[dict[str, str]]:
     """The corpus's queries with faint noise around them; as rows."""
-    with (scene.corpus / "queries.csv").open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["example"] == "1"]
+    rows = [row for row in read_rows(scene.corpus / "queries.csv") if row["example"] == "1"]
     for row in rows:
         samples, rate = soundfile.read(scene.corpus / row["path"])
         soundfile.write(
@@ -53,12 +48,8 @@ def recorded(scene: Any) -> list[dict[str, str]]:
 
 
 def ask(scene: Any, rows: list[dict[str, Any]]) -> None:
-    with (scene.corpus / "queries.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(
-            file, ["query_id", "example", "path", "start", "end"], restval="", extrasaction="ignore"
-        )
-        writer.writeheader()
-        writer.writerows(rows)
+    names = ("query_id", "example", "path", "start", "end")
+    write_rows(scene.corpus / "queries.csv", [{name: row.get(name, "") for name in names} for row in rows])
 
 
 @pytest.mark.slow
@@ -163,10 +154,7 @@ STREAMS = f"search.streams={json.dumps([{'track': 'long'}, {'track': 'mfcc', 'co
 
 def ask_of_store_of_queries(scene: Any, rows: list[dict[str, str]]) -> None:
     """Let these be the queries; there are no references to them."""
-    with (scene.corpus / "queries.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, ["query_id", "example", "path", "doc_id", "start", "end"], restval="")
-        writer.writeheader()
-        writer.writerows(rows)
+    write_rows(scene.corpus / "queries.csv", rows)
     with (scene.corpus / "refs.csv").open("w") as file:
         file.write("query_id,doc_id,start,end\n")
 

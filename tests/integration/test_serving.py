@@ -24,6 +24,7 @@ from swsdist.glossary.project import KeptSounds, Project
 from swsdist.glossary.words import Place
 from swsdist.pipeline.lock import locked
 from swsdist.searcher.searcher import Searcher
+from tests.support.tables import read_rows
 
 pytest.importorskip("starlette")
 from starlette.testclient import TestClient
@@ -76,8 +77,7 @@ def client(service: Service) -> TestClient:
 
 
 def query_of(scene: Any, number: int = 0) -> Path:
-    with (scene.corpus / "queries.csv").open(newline="") as file:
-        return scene.corpus / list(csv.DictReader(file))[number]["path"]
+    return scene.corpus / read_rows(scene.corpus / "queries.csv")[number]["path"]
 
 
 def sent(client: TestClient, path: Path, name: str = "word.wav") -> dict[str, Any]:
@@ -410,12 +410,10 @@ def test_news_of_recordings_that_came_later(
     service.search_news()
     assert service.news() == []
     entry = service.project.add_entry(person="Ann", form="word")
-    with (scene.corpus / "refs.csv").open(newline="") as file:
-        row = next(csv.DictReader(file))
+    row = next(read_rows(scene.corpus / "refs.csv"))
     place = Place(doc_id=row["doc_id"], channel=1, start=float(row["start"]), end=float(row["end"]), sound=None)
     service.project.judge(entry.entry_id, place, "yes", person="Ann", example=True)
-    with (scene.corpus / "docs.csv").open(newline="") as file:
-        documents = list(csv.DictReader(file))
+    documents = read_rows(scene.corpus / "docs.csv")
     again = {**next(each for each in documents if each["doc_id"] == row["doc_id"]), "doc_id": "new"}
     samples, rate = soundfile.read(scene.corpus / again["path"])
     again |= {"path": str(scene.folder / "new.wav"), "duration": ""}  # longer: a copy is no news

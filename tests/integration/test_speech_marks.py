@@ -13,6 +13,7 @@ from swsdist.audio.speech import unpack_marks
 from swsdist.config import config_from_dict
 from swsdist.core.codes import config as codes
 from tests.support.coded import raises
+from tests.support.tables import read_rows
 
 ROOM = 2.0  # s between two words of a document
 
@@ -22,8 +23,7 @@ def scene(own_corpus: Any) -> Any:
     """Documents are words with room between them; queries are three of the words."""
     scene = own_corpus
     rng = np.random.default_rng(8)
-    with (scene.corpus / "queries.csv").open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["example"] == "1"]
+    rows = [row for row in read_rows(scene.corpus / "queries.csv") if row["example"] == "1"]
     words = {row["query_id"]: soundfile.read(scene.corpus / row["path"])[0] for row in rows}
     rate = soundfile.info(scene.corpus / rows[0]["path"]).samplerate
     documents, references = [], []
@@ -71,8 +71,7 @@ def test_what_is_found_without_the_silence_is_found_at_the_same_place(scene: Any
         for result in (spoken, everything)
     ]
     assert cells[0] * sum(documents["frames"].to_pylist()) == cells[1] * marked
-    with (scene.corpus / "refs.csv").open(newline="") as file:
-        references = list(csv.DictReader(file))
+    references = read_rows(scene.corpus / "refs.csv")
     of_all, of_spoken = hits(everything), hits(spoken)
     assert len(references) == len(of_spoken) > 10
     for row in references:

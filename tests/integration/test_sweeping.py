@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import signal
@@ -29,6 +28,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.ledger import load_plans
 from swsdist.testing.conformance.chain import with_identities
 from tests.support.coded import raises, says
+from tests.support.tables import read_rows
 
 KST, STO = ["q-norm", "logistic", "kst"], ["q-norm", "logistic", "sto"]
 
@@ -81,8 +81,9 @@ def test_random_points_are_the_runs_that_they_would_be(scene: Any, monkeypatch: 
     }
     path = write(scene, points={"random": {"draws": 20, "seed": 3, "keys": keys}}, measures=FEW)
     done = swsdist.sweep(path)
-    with (scene.corpus / "queries.csv").open(newline="") as file:
-        assert asked == [{row["query_id"] for row in csv.DictReader(file)}] * 2  # as a run's, silent ones among them
+    assert (
+        asked == [{row["query_id"] for row in read_rows(scene.corpus / "queries.csv")}] * 2
+    )  # as a run's, silent ones among them
     points = rows(done)
     assert len(points) == 20
     assert len({row["atwv"] for row in points}) > 3

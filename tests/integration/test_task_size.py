@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import pickle
 import tracemalloc
@@ -18,6 +17,7 @@ from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.task import Task
+from tests.support.tables import read_rows, write_rows
 
 
 class Counted(io.FileIO):
@@ -41,14 +41,10 @@ class Counted(io.FileIO):
 def search_tasks(scene: Any, documents: int) -> tuple[Any, list[Task], Context]:
     """Index so many documents, the first ones those of the corpus, the others copies of its shortest; plan the search."""
     table = scene.corpus / "docs.csv"
-    with (scene.corpus / "docs.all.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_rows(scene.corpus / "docs.all.csv")
     short = min(rows, key=lambda row: (scene.corpus / row["path"]).stat().st_size)
     rows = rows[:2] + [{**short, "doc_id": f"x{k:03d}", "speaker": f"s{k:03d}"} for k in range(documents - 2)]
-    with table.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+    write_rows(table, rows)
     config = load_config(scene.config, [f"run={scene.folder}/of-{documents}", f"index.shards={documents}"])
     chain_run = run_stages(config, StepSelection(until="queries"), Progress()).chain_run
     step = chain_run.chain.step("search")
