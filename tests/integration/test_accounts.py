@@ -122,7 +122,6 @@ def test_one_isf_in_all_places_whoever_indexed(scene: Any) -> None:
 
 @pytest.mark.slow
 def test_gpus_are_told_beside_cpus_and_in_no_factor(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Indexing holds half of a GPU that is not there."""
     monkeypatch.setattr("swsdist.stages.index.Index.needs", lambda *_: (Needs(gpus=0.5),))
     monkeypatch.setattr("swsdist.accounts.journal.gpu_bytes", lambda: 3_000_000_000)
     scene.run("index.shards=2")

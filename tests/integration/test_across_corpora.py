@@ -129,7 +129,6 @@ def test_speakers_of_one_name_are_two_people(across: Any, small_corpus: Path) ->
 def test_statistics_are_those_of_a_store_of_that_corpus(
     across: Any, field: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """To the rounding of sums; whatever is a task."""
     tables = []
     for run, seconds in (("one", 300.0), ("many", 0.1)):
         monkeypatch.setattr(query_statistics, "_TASK_SECONDS", seconds)

@@ -19,13 +19,11 @@ from commands import in_this_process
 import swsdist
 from swsdist.audio.formats import ffmpeg
 from swsdist.config import Config, config_from_dict
-from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.codes import families
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import FEW
-from swsdist.pipeline.chain_run import StepSelection
 from swsdist.registry.registries import CHAINS
 from swsdist.stages.index import Index
 from swsdist.store.manifest import load
@@ -65,17 +63,9 @@ def bad_documents(scene: Any) -> dict[str, str]:
     soundfile.write(audio / "zero.wav", sound[:0], RATE)
     soundfile.write(audio / "short.wav", sound[:100], RATE)
     shutil.copy(audio / "whole.wav", audio / "mono.wav")
-    reasons = {
-        "empty": "empty-recording",
-        "cutwav": "truncated",
-        "cutflac": "damaged-stream",
-        "text": "not-audio",
-        "nan": "not-finite",
-        "zero": "no-samples",
-        "short": "too-short",
-        "missing": "missing",
-        "mono": "no-such-channel",
-    }
+    reasons = {"empty": "empty-recording", "cutwav": "truncated", "cutflac": "damaged-stream", "text": "not-audio"}
+    reasons |= {"nan": "not-finite", "zero": "no-samples", "short": "too-short", "missing": "missing"}
+    reasons |= {"mono": "no-such-channel"}
     suffix = {"cutflac": "flac"}
     path = scene.corpus / "docs.csv"
     head, *rows = path.read_text().splitlines()
@@ -86,64 +76,47 @@ def bad_documents(scene: Any) -> dict[str, str]:
     return reasons
 
 
-def test_bad_documents(own_corpus: Any, undisturbed: dict[str, str]) -> None:
-    scene = own_corpus
-    reasons = bad_documents(scene)
-    result = scene.run("index.shards=4", "force=true")
-    found = {row["id"]: row for row in scene.rejected()}
-    assert {name: row["reason"] for name, row in found.items()} == reasons
-    for row in found.values():
-        assert row["kind"] == "document"
-        assert str(row["path"]).startswith(str(scene.corpus))
-    assert scene.report()["counts"]["rejected"] == len(reasons)
-    assert not result.outcome.failures
-    digests = scene.digest()
-    searched = ("features", "documents", "queries", "candidates", "statistics", "detections", "normalised")
-    assert {name: digests[name] for name in searched} == {name: undisturbed[name] for name in searched}
-    # None of them is tried again until its file changes.
-    assert scene.run("index.shards=4", "force=true").outcome.tasks_done == 0
-    soundfile.write(scene.corpus / "audio" / "empty.wav", speech(scene, 2.0), RATE)
-    os.utime(scene.corpus / "audio" / "text.wav", (1, 1))
-    again = scene.run("index.shards=4", "force=true")
-    receipts = again.outcome.chain_run.outcomes["index"].receipts
-    assert sum(receipt.result["documents"] for receipt in receipts) == 1
-    assert sum(len(receipt.rejected) for receipt in receipts) == 1
-    assert {row["id"] for row in scene.rejected()} == set(reasons) - {"empty"}
-    assert scene.report()["counts"]["documents"] == 9
-
-
-def test_bad_queries(own_corpus: Any, undisturbed: dict[str, str]) -> None:
-    scene = own_corpus
+def bad_queries(scene: Any) -> dict[str, str]:
+    """Put bad recordings in, by query_id, each with the reason that must be recorded."""
     queries = scene.corpus / "queries"
     (queries / "empty.wav").write_bytes(b"")
     (queries / "text.wav").write_text("not a recording\n" * 100)
-    soundfile.write(queries / "zero.wav", np.zeros(0, np.float32), RATE)
-    soundfile.write(queries / "short.wav", np.zeros(50, np.float32), RATE)
+    for name, samples in (("zero", 0), ("short", 50)):
+        soundfile.write(queries / f"{name}.wav", np.zeros(samples, np.float32), RATE)
     spoiled = speech(scene, 0.6)
     spoiled[3] = np.inf
     soundfile.write(queries / "inf.wav", spoiled, RATE, subtype="FLOAT")
-    reasons = {
-        "empty": "empty-recording",
-        "text": "not-audio",
-        "zero": "no-samples",
-        "short": "too-short",
-        "inf": "not-finite",
-        "missing": "missing",
-    }
+    reasons = {"empty": "empty-recording", "text": "not-audio", "zero": "no-samples", "short": "too-short"}
+    reasons |= {"inf": "not-finite", "missing": "missing"}
     add(scene, "queries", [{"query_id": name, "example": "1", "path": f"queries/{name}.wav"} for name in reasons])
-    scene.run("force=true")
-    rows = scene.rejected()
-    assert {row["id"]: row["reason"] for row in rows} == reasons
-    assert {row["kind"] for row in rows} == {"query"}
+    return reasons
+
+
+def test_bad_documents_and_queries(own_corpus: Any, undisturbed: dict[str, str]) -> None:
+    scene, four = own_corpus, ("index.shards=4", "force=true")
+    reasons = {"document": bad_documents(scene), "query": bad_queries(scene)}
+    result = scene.run(*four)
+    for kind, wanted in reasons.items():
+        assert {row["id"]: row["reason"] for row in scene.rejected() if row["kind"] == kind} == wanted
+    assert all(row["message"] and str(row["path"]).startswith(str(scene.corpus)) for row in scene.rejected())
+    counts = scene.report()["counts"]
+    assert (counts["rejected"], counts["queries"]) == (sum(map(len, reasons.values())), 3)
+    assert not result.outcome.failures
     digests = scene.digest()
-    for name in ("queries", "candidates", "detections", "normalised", "scored"):
-        assert digests[name] == undisturbed[name]
-    assert scene.report()["counts"]["queries"] == 3
-    assert scene.run("force=true").outcome.tasks_done == 0
-    soundfile.write(queries / "missing.wav", speech(scene, 0.7), RATE)
-    again = scene.run("force=true")
-    assert again.outcome.chain_run.outcomes["queries"].done == 1
-    assert {row["id"] for row in scene.rejected()} == set(reasons) - {"missing"}
+    searched = ("features", "documents", "queries", "candidates", "statistics", "detections", "normalised", "scored")
+    assert {name: digests[name] for name in searched} == {name: undisturbed[name] for name in searched}
+    # None of them is tried again until its file changes.
+    assert scene.run(*four).outcome.tasks_done == 0
+    soundfile.write(scene.corpus / "audio" / "empty.wav", speech(scene, 2.0), RATE)
+    os.utime(scene.corpus / "audio" / "text.wav", (1, 1))
+    soundfile.write(scene.corpus / "queries" / "missing.wav", speech(scene, 0.7), RATE)
+    ended = scene.run(*four).outcome.chain_run.outcomes
+    receipts = ended["index"].receipts
+    assert sum(receipt.result["documents"] for receipt in receipts) == 1
+    assert sum(len(receipt.rejected) for receipt in receipts) == ended["queries"].done == 1
+    for kind, mended in (("document", "empty"), ("query", "missing")):
+        assert {row["id"] for row in scene.rejected() if row["kind"] == kind} == set(reasons[kind]) - {mended}
+    assert scene.report()["counts"]["documents"] == 9
 
 
 def test_a_query_that_is_too_long_for_the_recurrence(own_corpus: Any) -> None:
@@ -172,7 +145,6 @@ def test_no_query_or_document_can_be_used(own_corpus: Any, folder: str) -> None:
 
 
 def test_one_query_that_occurs_cannot_be_crossfit(own_corpus: Any) -> None:
-    """It is told before any work, by `check` too."""
     path = own_corpus.corpus / "refs.csv"
     head, first, *rest = path.read_text().splitlines()
     query = first.split(",")[0]
@@ -335,38 +307,3 @@ def test_a_worker_without_it_rejects_nothing(own_corpus: Any, program: str, monk
     monkeypatch.setattr(Index, "run", run)
     with pytest.raises(UserError, match="has no ffmpeg, although"):
         own_corpus.run()
-
-
-def test_absurd_and_odd_files_are_one_rejection_each(own_corpus: Any) -> None:
-    """A folder as the world leaves it: all else is indexed."""
-    folder = own_corpus.corpus / "audio"
-    good = len(list(folder.glob("*.flac")))
-    soundfile.write(str(folder / "slow.wav"), np.zeros(50_000), 16000)
-    slow = bytearray((folder / "slow.wav").read_bytes())
-    slow[24:28] = (1).to_bytes(4, "little")
-    (folder / "slow.wav").write_bytes(slow)
-    (folder / "x.wav").symlink_to("x.wav")
-    (folder / "loop").symlink_to(".")
-    os.mkfifo(folder / "pipe.wav")
-    (folder / "text.mp4").write_text("no film\n" * 100)
-    (folder / "- i $(x) 'é'.wav").write_bytes(b"")
-    with open(os.fsencode(folder) + b"/\xfcber.flac", "wb") as file:  # noqa: PTH123 (a name that is no text)
-        file.write(b"x")
-    result = own_corpus.run(
-        f"corpus.documents={folder}", "corpus.references=null", "force=true", selection=StepSelection(until="index")
-    )
-    reasons = {row["id"]: row["reason"] for row in result.outcome.chain_run.rejected().to_pylist()}
-    expected = {
-        "slow": "impossible-header",
-        "text": "not-audio",
-        "- i $(x) 'é'": "empty-recording",
-        "pipe": "unreadable",
-    }
-    assert reasons == expected
-    store = load(Folder(str(own_corpus.folder / "run" / "store")))
-    assert store is not None
-    assert store.counts["documents"] == good
-    told = " ".join(result.outcome.chain_run.notices())
-    assert says(told, corpora_codes.FILE_NAME_NOT_UTF8)
-    assert says(told, families.LEFT_OUT)
-    assert "x.wav" in told

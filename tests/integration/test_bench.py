@@ -62,36 +62,6 @@ def test_data_are_multiplied_by_name_alone(scene: Any) -> None:
         config_at(config, BenchPoint(2, 1, 0), scene.folder)
 
 
-def test_written_queries_have_no_seconds_but_a_cost(tmp_path: Path) -> None:
-    words = ((k, ("good", "morning", "to", "you")[k % 4]) for k in range(400))
-    (tmp_path / "talks.ctm").write_text("".join(f"d{k // 100} 1 {k % 100} 0.9 {word} 0.9\n" for k, word in words))
-    (tmp_path / "terms.csv").write_text("query_id,term\nq1,good morning\nq2,you\n")
-    values = {
-        "run": str(tmp_path / "run"),
-        "chain": "lattices",
-        "corpus": {"documents": str(tmp_path / "talks.ctm"), "queries": str(tmp_path / "terms.csv")},
-        "search": {"method": "lattice"},
-        "calibrate": {"steps": []},
-        "executor": {"kind": "serial"},
-        "report": {"clips": 0},
-    }
-    (tmp_path / "config.yaml").write_text(json.dumps(values))  # JSON is YAML
-    config = load_config(str(tmp_path / "config.yaml"))
-    with raises(families.UNSUPPORTED):
-        config_at(config, BenchPoint(1, 2, 0), tmp_path / "bench")
-    results = run_benchmark(config, tmp_path / "bench", Plan([1], [1], 1), lambda line: None, here)
-    figures = results.measured[0].figures
-    assert figures["query_s"] == 0
-    assert figures["ssf"] is figures["pl"] is None
-    assert figures["audio_s"] is not None
-    assert figures["search_cpu_s"] is not None
-    assert figures["query_cost"] == pytest.approx(figures["search_cpu_s"] / 2 / (figures["audio_s"] / 3600))
-    for name in ("isf", "pmu_index_gb", "pmu_search_gb", "index_wall_s", "search_wall_s"):
-        assert (figures[name] or 0) > 0
-    assert results.measured[0].forecast["w1-x1"] > 0
-    assert results.estimates("query_cost").keys() == {(1, 1)}
-
-
 @pytest.mark.slow
 def test_from_end_to_end(scene: Any) -> None:
     config, folder = load_config(scene.config), scene.folder / "bench"

@@ -109,7 +109,6 @@ def test_queries(swsdist: Command, here: Path) -> None:
 
 
 def test_a_corpus_that_tells_little(swsdist: Command, here: Path, tmp_path: Path) -> None:
-    """A folder of audio, and nothing else."""
     (tmp_path / "little.yaml").write_text(f"documents: {here}\n")
     found = told(swsdist, tmp_path, "little.yaml")
     assert set(found) == {"Corpus little", "Recordings"}

@@ -13,18 +13,15 @@ import numpy as np
 import pytest
 import soundfile
 
-from swsdist.chains.discover.inputs import DiscoverInputs, stretches
+from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.config import Config, config_from_dict
 from swsdist.core.codes import families
 from swsdist.io.filesystem import Folder
-from swsdist.kernels.alignment import align_locally
-from swsdist.kernels.products import local_distances
 from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.status import digests, load_chain_run
-from swsdist.store.reading import Store
 from swsdist.testing.conformance import check_chain
 from tests.support.coded import raises
 from tests.support.tables import write_rows
@@ -323,7 +320,6 @@ def test_an_excerpt_is_noted(small_corpus: Path, tmp_path: Path) -> None:
 
 
 def test_no_class_lies_in_digital_silence(small_corpus: Path, tmp_path: Path) -> None:
-    """Seams, and blanked names, of two lengths."""
     sounds, rng = {}, np.random.default_rng(2)
     for name in ("d003", "d004", "d005"):
         parts = np.split(sound(small_corpus, name), range(RATE, 8 * RATE, RATE))
@@ -336,42 +332,6 @@ def test_no_class_lies_in_digital_silence(small_corpus: Path, tmp_path: Path) ->
     for row in members:
         samples = sounds[row["doc_id"]][round(row["start"] * RATE) : round(row["end"] * RATE)]
         assert np.mean(samples == 0) < 0.3
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("distance", "values"),
-    [
-        ("cosine", {}),
-        ("euclidean", {}),
-        ("kl", {"features": {"name": "mfcc", "transforms": GAUSSIANS}, "options": {"neighbours": {"unlike": 0.49}}}),
-    ],
-)
-def test_scores_are_of_a_query_in_a_document(
-    small_corpus: Path, tmp_path: Path, distance: str, values: dict[str, Any]
-) -> None:
-    """As in a search, where many distances prepare the two sides differently; the first stretch is the query."""
-    normalise = "none" if distance == "kl" else "mean-variance"
-    given = config(small_corpus, tmp_path, search={"distance": distance, "normalise": normalise}, **values)
-    matches = rows(discovered(given), "matches")
-    store = Store(Folder(given.store))
-    held = [
-        {
-            key: (stretch, measure)
-            for shard in store.manifest.shards
-            for key, stretch, measure in stretches(store, shard.name, given.search, side=side)
-        }
-        for side in ("query", "document")
-    ]
-    assert matches
-    for row in matches:
-        query, measure = held[0][row["doc_id"], row["channel"]]
-        document, _ = held[1][row["other_doc_id"], row["other_channel"]]
-        places = slice(row["first"], row["stop"]), slice(row["other_first"], row["other_stop"])
-        distances = local_distances(query.frames[places[0]], document.frames[places[1]], measure)
-        place, level, gap = np.empty(5, np.int64), round(0.6 * measure.unit), round(0.25 * measure.unit)
-        align_locally(distances, 0, 200, level, gap, place)
-        assert place[0] >= row["score"]
 
 
 @pytest.mark.slow

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import soundfile
 
 import swsdist
-from swsdist.cli.options import DISCOVER_CONFIG
 from swsdist.config import load_config
-from swsdist.features.blocks import in_blocks
-from swsdist.features.ssl.extractor import Ssl, settings_of
+from swsdist.features.ssl.extractor import Ssl
 from tests.integration.conftest import SHARED
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,16 +44,6 @@ def test_layers_are_those_of_transformers(sentence: np.ndarray) -> None:
         assert np.abs(ours - wanted).max() < 1e-4 * np.abs(wanted).max()
 
 
-def test_a_long_recording_is_a_short_one_in_each_stretch(sentence: np.ndarray) -> None:
-    """The first stretch is what it is alone, and another after it."""
-    extractor = Ssl(model=str(MODEL), layer=4, chunk_seconds=4, overlap_seconds=1)
-    frames = 4 * 50
-    alone = extractor.extract(np.resize(sentence, frames * 320))
-    whole = np.concatenate(list(in_blocks(extractor, [np.resize(sentence, 3 * frames * 320)])))
-    assert whole[: frames - 25].tobytes() == alone[: frames - 25].tobytes()
-    assert len(whole) == 3 * frames
-
-
 def test_the_best_system_finds_more_than_mfcc(tiny: Path, tmp_path: Path) -> None:
     found = {}
     for name in ("mboshi-tiny", "systems/best-encoder"):
@@ -68,15 +55,3 @@ def test_the_best_system_finds_more_than_mfcc(tiny: Path, tmp_path: Path) -> Non
         )
         found[name] = swsdist.run(config).measures()["mtwv"]
     assert found["systems/best-encoder"] > found["mboshi-tiny"] + 0.1
-
-
-def test_discovery_by_a_model_is_the_systems() -> None:
-    """Apart from what a folder's run has of its own: frames as float16, and a track of the model's name."""
-    given: dict[str, Any] = {"corpus": {"documents": "tapes.csv"}, "run": "found"}
-    system = load_config(ROOT / "configs" / "systems" / "discover-encoder.yaml", **given)
-    folder = load_config(DISCOVER_CONFIG, settings_of([str(MODEL)], search=False), **given)
-    assert [stream.track for stream in folder.search.streams] == [MODEL.name]
-    search = folder.search.model_copy(update={"streams": system.search.streams})
-    assert (search, folder.options) == (system.search, system.options)
-    for ours, wanted in zip(folder.features, system.features, strict=True):
-        assert ours.model_copy(update={"dtype": wanted.dtype, "track": wanted.track}) == wanted

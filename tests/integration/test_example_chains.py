@@ -12,11 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from swsdist.config import load_config
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.status import load_chain_run, status
 from swsdist.registry.registries import CHAINS, METHODS
-from tests.support import alphas
 
 POINTS = """[swsdist.chains]
 kmeans = examples.kmeans:CHAIN
@@ -118,22 +116,6 @@ def test_rounds_on_ray(kmeans: Any) -> None:
     assert kmeans.digest() == kmeans.digest("serial")
 
 
-@pytest.mark.slow
-def test_documents_that_come_later_do_not_change_a_pinned_model(kmeans: Any) -> None:
-    table = kmeans.corpus / "docs.csv"
-    lines = table.read_text().splitlines(keepends=True)
-    table.write_text("".join(lines[:6]))
-    kmeans.run("index.shards=2")
-    first = model(kmeans)
-    table.write_text("".join(lines))
-    second = kmeans.run("index.shards=2")
-    ended = second.outcome.chain_run.outcomes
-    assert (ended["index"].done, ended["fit"].tasks, ended["model"].done) == (2, 0, 0)
-    assert model(kmeans) == first
-    kmeans.run("index.shards=2", run="fresh")
-    assert model(kmeans, "fresh") != first, "fitted on all of them it would be another"
-
-
 # -- text in a store of phones ----------------------------------------------------------------------------------------
 
 
@@ -198,27 +180,3 @@ def test_two_runs_with_other_buckets_are_one(joined: Any) -> None:
 
 
 # -- many plans -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_many_plans_do_each_shared_task_once(scene: Any) -> None:
-    sets = [f"run={scene.folder / 'sweep'}", "index.shards=2", "reduce.buckets=2", "calibrate.fit=oracle"]
-    sets.append("calibrate.steps=[q-norm, logistic, kst]")
-    config = load_config(scene.config, sets)
-    plans = alphas.plans(config, [k / 25 for k in range(1, 51)], ["cosine-squared"])
-    assert len(plans) == 51
-    outcome = alphas.sweep(plans, until="decide")
-    shared = alphas.shared(outcome)
-    # 50 alphas search alike; the other distance searches for itself. What depends on alpha is done for each.
-    assert shared["index"] == (2 * 51, 2)
-    assert shared["queries"] == (51, 1)
-    assert shared["search"] == (2 * 51, 2 * 2)
-    assert shared["align.train"][1] == shared["normalise"][1] == shared["reduce"][1]
-    assert shared["fit"] == (51, 51)
-    assert outcome.tasks_done == sum(different for _, different in shared.values())
-    names = [f"{one.stage}-{one.fingerprint}" for one in scene.all_receipts("sweep")]
-    assert len(names) == len(set(names)) == outcome.tasks_done
-    again = alphas.sweep(plans, until="decide")
-    assert again.tasks_done == 0
-    state = {stage.stage: (stage.tasks, stage.done) for stage in status(folder(scene, "sweep")).stages}
-    assert state["fit"] == (51, 51)

@@ -80,7 +80,6 @@ def test_what_a_program_cannot_read_is_left_out(
 @pytest.mark.ray
 @pytest.mark.parametrize("writing", ["rows", "tail"])
 def test_a_worker_is_killed(scene: Any, cluster: Any, writing: str) -> None:
-    """While it writes a part, or puts parts together."""
     scene.sabotage(writing=writing)
     ended = scene.go(*cluster.sets, "executor.workers=2", "reduce.buckets=5", "report.exports=[csv, killed-csv]")
     assert ended.returncode == 0, ended.stderr
@@ -158,19 +157,3 @@ def test_labels_of_what_was_decided_or_is_best(tmp_path: Path, cut: int) -> None
     assert written("none", [None] * 7, 0) == []
     assert len(written("all", [None] * 7, 20)) == 7
     assert written("decided", [True, *[False] * 5, True], 2) == [("d0.txt", "q0", "1"), ("d0.txt", "q0", "5")]
-
-
-def test_a_run_that_decides_nothing_labels_the_best(scene) -> None:
-    """`report.labels` of each query; and no lists for scorers, for which nobody asked."""
-    told = ("report.labels=4", "report.clips=1", "report.exports=null")
-    result = scene.run("corpus.references=null", "calibrate.fit=none", *told)
-    exports = scene.folder / "run" / "exports"
-    assert sorted(path.name for path in exports.iterdir()) == ["clips", "detections.csv", "labels"]
-    shown = Counter(query for _, query, _ in labelled(exports / "labels"))
-    assert shown == dict.fromkeys(result.detections()["query_id"].unique(), 4)
-    best = result.detections().groupby("query_id").head(4)
-    assert sorted(float(score) for _, _, score in labelled(exports / "labels")) == pytest.approx(
-        sorted(best["score"]), rel=1e-5
-    )
-    scene.run("corpus.references=null", "calibrate.fit=none", "report.exports=[stdlist]")
-    assert [path.name for path in exports.rglob("*") if path.is_file()] == ["stdlist.xml"]

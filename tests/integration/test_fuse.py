@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 import swsdist
-from swsdist.calibrate.fusion import parts_of
 from swsdist.chains.fuse.chain import check
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.config import Config, load_config
@@ -163,46 +162,6 @@ def test_a_system_alone_keeps_its_list(fusing: Fusing) -> None:
 
 
 @pytest.mark.slow
-def test_missing_scores(fusing: Fusing) -> None:
-    lists = {}
-    for missing in ("average", "least", "rescore"):
-        fusing.fuse(missing, systems=TAKEN, missing=missing)
-        table = fusing.joined(missing).sort_by([(name, "ascending") for name in ("query_id", "doc_id", "start")])
-        keys = zip(*(table[name].to_pylist() for name in ("query_id", "doc_id", "start", "end")), strict=True)
-        _, scores, given = parts_of(table)
-        lists[missing] = dict(zip(keys, zip(scores.tolist(), given.tolist(), strict=True), strict=True))
-    both = set(lists["average"]) & set(lists["least"]) & set(lists["rescore"])
-    runs = [load_chain_run(Folder(str(fusing.folder / "fused/systems" / name))) for name in ("one", "two")]
-    tables = [pa.concat_tables(run.read("normalised")) for run in runs]
-    found = [table.group_by("query_id").aggregate([("score", "min")]).to_pylist() for table in tables]
-    least = [{row["query_id"]: row["score_min"] for row in rows} for rows in found]
-    lacking = [key for key in both if not all(lists["average"][key][1])]
-    assert lacking
-    for key in lacking:
-        scores, given = lists["average"][key]
-        there = given.index(True)
-        assert scores[0] == scores[1]  # of two, the average of the others is the other
-        assert lists["least"][key][0][there] == scores[there]
-        assert lists["least"][key][0][1 - there] == least[1 - there][key[0]]
-    # A system that is asked says something of its own.
-    assert any(lists["rescore"][key][0] not in (lists["average"][key][0], lists["least"][key][0]) for key in lacking)
-
-
-@pytest.mark.slow
-def test_places_are_searched_again_by_speaker_too(fusing: Fusing) -> None:
-    (store,) = (fusing.folder / "fused/systems/stores").iterdir()
-    for name, steps in (("speaker", ["speaker-norm"]), ("cohort", ["zt-norm"])):
-        swsdist.run(fusing.write(name, calibrate={"steps": steps}, index={"store": str(store)}))
-    fusing.fuse("again", systems=[TAKEN[1], {"name": "speaker", "run": "speaker"}], missing="rescore")
-    _, scores, given = parts_of(fusing.joined("again"))
-    assert not given.all()
-    # What was searched again lies where the system's own scores lie.
-    assert abs(scores[:, 0]).max() < 20
-    with raises(fuse_codes.RESCORED_WITH_COHORT, system="cohort"):
-        fusing.fuse("refused", systems=[TAKEN[1], {"name": "cohort", "run": "cohort"}], missing="rescore")
-
-
-@pytest.mark.slow
 def test_fitted_elsewhere_and_applied_here(fusing: Fusing) -> None:
     config = {"calibrate": {"fit": str(fusing.folder / "fused")}}
     found = fusing.fuse("applied", systems=TAKEN, config=config)
@@ -250,7 +209,6 @@ def test_what_cannot_be_fused_is_told(fusing: Fusing) -> None:
 
 @pytest.mark.slow
 def test_systems_that_never_found_the_same_are_told(tmp_path: Path, small_corpus: Path) -> None:
-    """Each searched one half of the documents."""
     fusing = Fusing(tmp_path, small_corpus)
     header, *rows = (small_corpus / "docs.csv").read_text().splitlines()
     for name, mine in (("left", rows[:4]), ("right", rows[4:])):

@@ -104,7 +104,6 @@ def test_s3(scene: Any, npy: Path, s3: Any) -> None:
 
 
 def test_without_audio(scene: Any, npy: Path, by_mfcc: Path) -> None:
-    """A table of documents without paths; then without durations."""
     documents, queries = read_rows(scene.corpus / "docs.csv"), read_rows(scene.corpus / "queries.csv")
     asked = write_rows(scene.folder / "queries.csv", without(queries, "path", "duration"))
     known = write_rows(scene.folder / "docs.csv", without(documents, "path"))
@@ -223,21 +222,6 @@ def test_posteriors(scene: Any, npy: Path, frames: dict[str, np.ndarray], distan
     assert scene.store().manifest.tracks[0].kind == "posteriors"
     assert [(row["id"], row["reason"]) for row in scene.rejected()] == [("d005", "frames-not-posteriors")]
     assert result.measures()["mtwv"] > 0.2
-
-
-@pytest.mark.until("index")
-def test_several_channels(scene: Any, npy: Path) -> None:
-    (npy / "d001.npy").rename(npy / "talk-1.npy")
-    (npy / "d002.npy").rename(npy / "talk-2.npy")
-    rows = [{"doc_id": "talk", "channel": 1}, {"doc_id": "talk", "channel": 2}, {"doc_id": "d003", "channel": 2}]
-    documents = write_rows(scene.folder / "docs.csv", rows)
-    scene.run(features(npy), f"corpus.documents={documents}", "corpus.references=null")
-    store = scene.store()
-    for name, channel, key in (("talk", 1, "talk-1"), ("talk", 2, "talk-2"), ("d003", 2, "d003")):
-        assert np.array_equal(store.features(name, channel), np.load(npy / f"{key}.npy"))
-    clash = write_rows(scene.folder / "clash.csv", [*rows, {"doc_id": "talk-2", "channel": 1}])
-    with pytest.raises(UserError, match="both have frames of the key 'talk-2'"):
-        scene.run(features(npy), f"corpus.documents={clash}", run="no", selection=StepSelection(only="index"))
 
 
 def test_a_search_by_hand(scene: Any, npy: Path, by_mfcc: Path) -> None:

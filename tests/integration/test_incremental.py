@@ -111,18 +111,6 @@ def test_indexed_in_two_parts_is_searched_like_one(own_corpus: Any) -> None:
     assert scene.digest() == scene.digest("once")
 
 
-@pytest.mark.until("search")
-def test_recordings_that_moved_are_not_searched_again(own_corpus: Any, undisturbed: dict[str, str]) -> None:
-    scene = own_corpus
-    scene.run("index.shards=3")
-    (scene.corpus / "audio").rename(scene.corpus / "sounds")
-    table = scene.corpus / "docs.csv"
-    table.write_text(table.read_text().replace("audio/", "sounds/"))
-    ended = scene.run("index.shards=3").outcome.chain_run.outcomes
-    assert {name: ended[name].done for name in ("index", "search")} == {"index": 0, "search": 0}
-    assert scene.digest() == undisturbed
-
-
 def test_damage_is_found(own_corpus: Any) -> None:
     scene = own_corpus
     scene.run("index.shards=3", selection=StepSelection(until="index"))

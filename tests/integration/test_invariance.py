@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-import platform
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
 from swsdist.kernels.regression import Labelled
-from tests.support.processors import runnable
 
 TABLES = {
     *("documents", "features", "queries", "candidates", "statistics", "detections", "normalised", "aligned"),
@@ -76,7 +72,6 @@ def _calibration(scene: Any, run: str) -> Any:
 
 
 def test_a_label_is_no_result(scene: Any, undisturbed: dict[str, str]) -> None:
-    """`system` defaults to the name of the config's file."""
     scene.run("system=another name")
     assert scene.digest() == undisturbed
 
@@ -111,43 +106,6 @@ def test_lists_of_files_that_are_too_long_for_a_task(
     assert not (scene.folder / "short" / "tables" / "lists").exists()
     assert scene.digest() == undisturbed
     assert scene.receipts().keys() == scene.receipts("short").keys()
-
-
-def _digests_on(kernel: str, scene: Any, run: str) -> dict[str, str]:
-    """Search a finished store again with another of OpenBLAS's kernels, and give the digests."""
-    code = (
-        "import json, sys, swsdist, numpy, threadpoolctl\n"
-        "config, sets = sys.argv[1], sys.argv[2:]\n"
-        "from swsdist.pipeline.chain_run import StepSelection\n"
-        "from swsdist.pipeline.status import digests\n"
-        "done = swsdist.run(config, sets=sets, selection=StepSelection(until='search'))\n"
-        "kernels = [one.get('architecture') for one in threadpoolctl.threadpool_info()]\n"
-        "print(json.dumps([kernels, digests(done.outcome.chain_run)]))\n"
-    )
-    sets = [f"run={scene.folder / run}", f"index.store={scene.folder / 'store'}", "search.backend=blas"]
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(scene.config), *sets],
-        env={**scene.env, "OPENBLAS_CORETYPE": kernel},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    kernels, digests = json.loads(done.stdout.splitlines()[-1])
-    # The oldest one that is built in stands for those before it, and threadpoolctl calls it by the first of their names.
-    if kernel not in kernels and not (kernel == "Prescott" and "Katmai" in kernels):
-        pytest.skip(f"this machine has no OpenBLAS kernel {kernel}, but {kernels}")
-    found: dict[str, str] = digests
-    return found
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="the kernels are those of x86-64")
-@pytest.mark.parametrize("kernel", runnable(["Prescott", "Haswell", "SkylakeX"]))
-@pytest.mark.until("search")
-def test_blas_kernels_over_one_store(scene: Any, kernel: str) -> None:
-    """Every product of the search is that kernel's: `backend: blas`, held against our own product."""
-    scene.run(f"index.store={scene.folder / 'store'}", "search.backend=int16", run="native")
-    assert _digests_on(kernel, scene, kernel) == scene.digest("native")
 
 
 def test_row_groups_may_be_cut_anywhere(scene, undisturbed, monkeypatch) -> None:

@@ -331,7 +331,6 @@ def test_a_lost_table_leaves_them_and_is_told(scene: Stored, lost: str) -> None:
 
 
 def test_another_corpus_is_not_normalised_by_the_one_before(scene: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor does a failed task look like another corpus."""
     scene.indexed("a1", "a2", "b1")
     after = scene.indexed("b2", "c1", "c2")
     assert seen(after) == seen(scene.indexed("b2", "c1", "c2", run="new"))
@@ -345,7 +344,6 @@ def test_another_corpus_is_not_normalised_by_the_one_before(scene: Stored, monke
 
 
 def test_mended_recordings_are_counted_until_they_are_fitted_anew(scene: Stored) -> None:
-    """The same documents, one of them recorded anew."""
     before = scene.indexed("a1", "a2", "b1")
     scene.record("a2", 1.77, seed=77)
     mended = scene.indexed("a1", "a2", "b1")
@@ -397,7 +395,6 @@ def pinned(store: Store) -> set[str]:
 
 
 def test_another_order_of_tracks_changes_no_voice(tmp_path: Path) -> None:
-    """Also not those of documents that come after it."""
     scene, alone = spoken(tmp_path / "1"), spoken(tmp_path / "2")
     for each in (scene, alone):
         heard(each, "ab", 5)
@@ -425,7 +422,6 @@ def test_another_order_of_tracks_changes_no_voice(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("model", ["voices", "statistics"])
 def test_a_lost_model_is_fitted_again(tmp_path: Path, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And told; no recording is read again."""
     scene = spoken(tmp_path)
     heard(scene, "ab")
     before = scene.store()

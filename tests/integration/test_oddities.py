@@ -67,30 +67,32 @@ def test_nothing_is_told_of_a_corpus_that_fits(scene: Any) -> None:
 
 
 @pytest.mark.slow
-def test_durations_that_the_audio_contradicts(scene: Any) -> None:
-    def change_two(rows: Rows) -> None:
-        rows[2]["duration"], rows[5]["duration"] = "7200", "60"
+def test_durations_references_and_queries_that_do_not_fit(scene: Any) -> None:
+    def cut(rows: Rows) -> None:
+        rows[0].update(path="", doc_id="d002", start="1.0", end="1.6")
+        rows[3].update(path="audio/d004.flac", start="1.0", end="1.7")
 
-    real = soundfile.info(scene.corpus / "audio" / "d003.flac").duration
-    change(scene, "docs", change_two)
-    (warning,) = (one for one in warnings(scene) if says(one, stages_codes.CONTRADICTED_DURATION))
-    assert warning.startswith("2 of 8 durations ")
-    assert f"docs.csv, line 4: 7200 s, and there are {real:.2f} s" in warning
+    change(scene, "docs", lambda rows: [rows[k].update(duration=value) for k, value in ((2, "7200"), (5, "60"))])
+    change(scene, "refs", lambda rows: rows[1].update(start="500.0", end="500.7"))
+    change(scene, "queries", cut)
+    told = warnings(scene, "corpus.examples=all")
+    for code, many in (
+        (stages_codes.CONTRADICTED_DURATION, "2 of 8 durations "),
+        (stages_codes.REFERENCE_AFTER_END, "1 "),
+        (stages_codes.QUERY_FINDS_ITSELF, "1 "),  # the other names its document, so its own place is left out
+    ):
+        (warning,) = (one for one in told if says(one, code))
+        assert warning.startswith(many), warning
     done = scene.here("strict=true", run="strict")
     assert done.code == 4
     assert says(done.err, stages_codes.CONTRADICTED_DURATION)
 
 
-@pytest.mark.parametrize("told", [True, False])
-def test_references_outside_of_their_recording(scene: Any, told: bool) -> None:
-    """Whether the table tells how long documents are, or only the audio."""
-    if not told:
-        change(scene, "docs", lambda rows: [row.pop("duration", None) for row in rows])
+def test_references_outside_of_a_recording_whose_table_does_not_tell_its_length(scene: Any) -> None:
+    change(scene, "docs", lambda rows: [row.pop("duration", None) for row in rows])
     change(scene, "refs", lambda rows: rows[1].update(start="500.0", end="500.7"))
     (warning,) = warnings(scene)
     assert says(warning, stages_codes.REFERENCE_AFTER_END)
-    assert "refs.csv, line 3: to 500.7 s" in warning
-    assert "check their times and recordings" in warning
 
 
 def test_references_in_milliseconds(scene: Any) -> None:
@@ -99,9 +101,8 @@ def test_references_in_milliseconds(scene: Any) -> None:
             row["start"], row["end"] = (str(1000 * float(row[name])) for name in ("start", "end"))
 
     change(scene, "refs", thousandfold)
-    with raises(stages_codes.REFERENCE_AFTER_END, count=6, of=6) as caught:
+    with raises(stages_codes.REFERENCE_AFTER_END, count=6, of=6):
         scene.run(run="refused")
-    assert "they could be milliseconds" in str(caught.value)
     assert not (scene.folder / "refused" / "store").exists()  # before any work
     (warning,) = (one for one in warnings(scene, "force=true") if says(one, stages_codes.REFERENCE_AFTER_END))
     assert warning.startswith("6 of 6 references")
@@ -114,27 +115,13 @@ def test_speakers_that_do_not_match(scene: Any) -> None:
     (warning,) = warnings(scene)
     assert says(warning, stages_codes.QUERY_SPEAKER_UNKNOWN)
     assert warning.startswith("1 speaker ")
-    assert "'anna'; documents have 'Anna'" in warning
     assert warnings(scene, "search.queries_by=collection") == []
-    for nobody in ("", "unknown", "Unknown", "<NA>"):
+    for nobody in ("", "unknown", "<NA>"):
         change(scene, "docs", every(speaker=nobody))
         assert warnings(scene) == []
-        (told,) = warnings(scene, "calibrate.steps=[speaker-norm]")
-        count = len(list((scene.corpus / "audio").iterdir()))
-        assert says(told, chains_codes.MISSING_SPEAKERS)
-        assert told.startswith(f"{count} documents without a speaker")
-
-
-def test_queries_cut_from_what_is_searched(scene: Any) -> None:
-    def cut(rows: Rows) -> None:
-        rows[0].update(path="", doc_id="d002", start="1.0", end="1.6")
-        rows[3].update(path="audio/d004.flac", start="1.0", end="1.7")
-
-    change(scene, "queries", cut)
-    (warning,) = (one for one in warnings(scene, "corpus.examples=all") if "cut from" in one)
-    assert says(warning, stages_codes.QUERY_FINDS_ITSELF)
-    assert warning.startswith("1 ")
-    assert "d004.flac" in warning  # the other names its document, so its own place is left out
+    (told,) = warnings(scene, "calibrate.steps=[speaker-norm]")
+    assert says(told, chains_codes.MISSING_SPEAKERS)
+    assert told.startswith(f"{len(list((scene.corpus / 'audio').iterdir()))} documents without a speaker")
 
 
 @pytest.mark.slow
@@ -181,15 +168,12 @@ def test_a_calibration_of_another_system_or_of_these_documents(scene: Any, tmp_p
     (warning,) = (one for one in other.report.warnings if says(one, stages_codes.CALIBRATION_OF_OTHER_SCORES))
     assert warning.startswith("1 calibration ")
     assert "fitted.json, of system config: search.distance was cosine, here cosine-squared" in warning
-    # Nothing is left to do, and it is still told.
-    again = scene.run(f"calibrate.fit={file}", "search.distance=cosine-squared", "system=squared", run="second")
-    assert again.outcome.tasks_done == 0
-    assert warning in again.outcome.chain_run.notices()
-    strict = scene.here(
-        f"calibrate.fit={file}", "search.distance=cosine-squared", "system=squared", "strict=true", run="second"
-    )
-    assert strict.code in (3, 4)
-    assert says(strict.err, stages_codes.CALIBRATION_OF_OTHER_SCORES)
+    # Nothing is left to do, and it is still told; strictly it is an error.
+    again = ("search.distance=cosine-squared", "system=squared")
+    told = scene.run(f"calibrate.fit={file}", *again, run="second").outcome
+    assert (told.tasks_done, warning in told.chain_run.notices()) == (0, True)
+    strict = scene.here(f"calibrate.fit={file}", *again, "strict=true", run="second")
+    assert (strict.code in (3, 4), says(strict.err, stages_codes.CALIBRATION_OF_OTHER_SCORES)) == (True, True)
 
     scene.select(*numbers[:half])
     mixed = scene.run(f"calibrate.fit={file}", run="first")
@@ -237,7 +221,6 @@ def test_what_is_rejected(scene: Any, table: str) -> None:
 
 @pytest.mark.slow
 def test_durations_of_another_unit(scene: Any) -> None:
-    """An error; and trials are counted from the audio all the same."""
     true = scene.run(run="true").measures()
     real = {path.stem: soundfile.info(path).duration for path in (scene.corpus / "audio").iterdir()}
     change(scene, "docs", lambda rows: [row.update(duration=f"{1000 * real[row['doc_id']]:.0f}") for row in rows])

@@ -98,7 +98,6 @@ def test_a_query_is_not_rejected_either(
 
 
 def test_permissions_that_are_mended(scene: Any, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, str]) -> None:
-    """They change neither size nor time of a file."""
     real = recordings.is_readable
     with monkeypatch.context() as patch:
         patch.setattr(recordings, "is_readable", lambda path: not path.endswith("d003.flac") and real(path))
@@ -113,7 +112,6 @@ def test_permissions_that_are_mended(scene: Any, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_server_that_does_not(scene: Any, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, str]) -> None:
-    """It is given up after a few tasks; what was computed is kept."""
 
     def silent(before: int) -> None:
         raise codes.SERVER_UNREACHABLE(detail="")

@@ -67,7 +67,6 @@ def test_own_places(scene: Any, table: str, option: str | None, left_out: bool) 
 
 
 def test_of_trials_that_are_documents_none_is_left_out(scene: Any) -> None:
-    """Which part of the query's own document is meant nobody says."""
     sets = [
         f"corpus.queries={scene.corpus}/named.csv",
         "calibrate.fit=none",
@@ -80,7 +79,6 @@ def test_of_trials_that_are_documents_none_is_left_out(scene: Any) -> None:
 
 
 def test_a_place_is_left_out_on_all_channels() -> None:
-    """The other channel has the same sound, softly."""
     documents = pa.table({"doc_id": ["tape", "tape"], "channel": [1, 2], "path": ["tape.wav"] * 2})
     query = {"query_id": "q", "doc_id": "tape", "path": None, "channel": 2, "start": 3.0, "end": 4.0}
     places = source_places([query], documents, by_path=False)

@@ -13,7 +13,7 @@ import pytest
 import soundfile
 
 from swsdist.accounts.journal import Journal, last_part
-from swsdist.cli.progress import Bars, Lines, _Pace, events_to, with_point_count
+from swsdist.cli.progress import _Pace, events_to, with_point_count
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.execution import executor
 from swsdist.pipeline.operation.progress import Progress
@@ -99,31 +99,6 @@ def test_an_hour_counts_once_however_many_tracks_go_through_it(scene, shards: in
     heard = Heard()
     scene.run(f"features={json.dumps([one, *others])}", run="anew", progress=heard)
     assert heard.stages["index"] == pytest.approx((3 * told[1][0], hours))
-
-
-@pytest.mark.parametrize("rounds", [1, 2, 44])
-def test_rounds_of_a_stage_are_one_stage(rounds: int, capsys: pytest.CaptureFixture[str]) -> None:
-    """A log has one line when it begins and one when it ends, with their number; a terminal has one bar."""
-    lines, bars = Lines(), Bars()
-    for name, many in (("fit-transforms", rounds), ("index", 1)):
-        step: Any = SimpleNamespace(name=name, stage=SimpleNamespace(unit="s"))
-        task = Task(name, "a", "", 3600.0, {})
-        for display in (lines, bars):
-            for _ in range(many):
-                display.step_begins(step, 1, 0, 3600.0, 1.0)
-                display.task(step, Failure(task, "data", "broken", 1))
-            display.step_ends(step, 2.0)
-    assert [one.description for one in bars._bars.tasks] == ["fit-transforms", "index"]
-    assert all(one.finished for one in bars._bars.tasks)
-    bars.close()
-    said = [line[20:] for line in capsys.readouterr().err.splitlines() if " FAILED " not in line or "of audio" in line]
-    word = f"round {rounds}, " if rounds > 1 else ""
-    ended = "1 of 1 h of audio, 1/1 tasks, 1 FAILED, 2.0 s"
-    assert [line for line in said if line.startswith("fit")] == [
-        "fit-transforms: 1 tasks",
-        f"fit-transforms: {word}{ended}",
-    ]
-    assert [line for line in said if line.startswith("index")] == ["index: 1 tasks", f"index: {ended}"]
 
 
 @pytest.mark.ray

@@ -14,7 +14,6 @@ import swsdist
 from swsdist.core.errors import DataError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.status import status
-from swsdist.stages.queries import examples_in
 from swsdist.store.maintaining import check, compact, refit
 from swsdist.store.reading import Store
 from tests.support.tables import read_rows, write_rows
@@ -208,26 +207,6 @@ def test_the_store_holds_the_queries_of_the_last_plan(scene: Any) -> None:
     assert after.documents()["doc_id"].to_pylist() == ["one", "two"]
     assert before.features("one").tobytes() == after.features("one").tobytes(), "an old state can still be read"
     assert after.manifest.fingerprint != before.manifest.fingerprint
-
-
-@pytest.mark.until("queries")
-def test_what_one_extractor_rejects_is_rejected_once(scene: Any) -> None:
-    path = sorted((scene.corpus / "queries").iterdir())[0]
-    samples, rate = soundfile.read(path)
-    soundfile.write(scene.corpus / "queries" / "short.wav", samples[: round(0.035 * rate)], rate)
-    good = {"query_id": "good", "example": "1", "path": str(path.relative_to(scene.corpus))}
-    ask_of_store_of_queries(scene, [{"query_id": "bad", "example": "1", "path": "queries/short.wav"}, good])
-    outcome = scene.run(BOTH, STREAMS, "queries.trim=none").outcome
-    (row,) = scene.rejected()
-    assert (row["kind"], row["id"], row["part"], row["reason"]) == ("query", "bad", 1, "too-short")
-    _, queries = stores(scene)
-    for track in ("mfcc", "long"):
-        assert queries.documents(track=track)["doc_id"].to_pylist() == ["good"]
-    assert queries.manifest.counts["documents"] == 1
-    assert queries.rejected()["id"].to_pylist() == ["bad"]
-    (example,) = examples_in(outcome.chain_run).to_pylist()
-    lengths = [len(queries.features("good", 1, track)) for track in ("mfcc", "long")]
-    assert example["frames"] == min(lengths) < max(lengths)
 
 
 @pytest.mark.until("queries")

@@ -77,7 +77,6 @@ def test_serial(on_s3: Any, s3: Any, undisturbed: dict[str, str]) -> None:
 @pytest.mark.slow
 @pytest.mark.until("search")
 def test_mixed_places(on_s3: Any, s3: Any, undisturbed: dict[str, str]) -> None:
-    """Store on S3, run folder on disk."""
     on_s3.run(f"index.store={on_s3.base['run']}-store")
     assert on_s3.digest(storage=s3.storage) == undisturbed
 
@@ -359,7 +358,6 @@ def test_reading(places: dict[str, str], tmp_path: Path) -> None:
 
 
 def test_what_is_written_beside_a_run_goes_to_a_disk(tmp_path: Path) -> None:
-    """It is said before any work, and no folder `s3:` is made."""
     for words in (
         "search {p}/run/store --query x.wav --html s3://bucket/x.html",
         "search {p}/run/store --query x.wav --clips s3://bucket/clips",
@@ -369,12 +367,3 @@ def test_what_is_written_beside_a_run_goes_to_a_disk(tmp_path: Path) -> None:
         ended = in_this_process(*words.format(p=tmp_path).split(), cwd=tmp_path)
         assert (ended.code, says(ended.err, families.OUTPUT_REFUSED)) == (2, True), words
         assert not list(tmp_path.iterdir())
-
-
-def test_a_folder_is_no_list(places: dict[str, str]) -> None:
-    ended = in_this_process(
-        "calibrate", "-s", f"{places['s3']}/run", "--seconds", "9", "--method", "none", "--out", "x.csv"
-    )
-    assert ended.code == 2
-    assert says(ended.err, families.WRONG_KIND)
-    assert f"{places['s3']}/run" in ended.err

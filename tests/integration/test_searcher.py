@@ -86,7 +86,6 @@ def found_together(searcher: Searcher, scene: Any, top: int) -> pa.Table:
     ids=["dtw", "mean", "tracks", "windows", "coarse", "quantised", "non-segmental", "parts"],
 )
 def test_what_a_run_finds(scene: Any, sets: tuple[str, ...]) -> None:
-    """Whether shards are held, some of them, or none."""
     sets = ("index.shards=3", *sets)
     found, top = found_by_run(scene, *sets)
     assert found.num_rows > 10
@@ -105,7 +104,6 @@ def test_what_a_run_finds(scene: Any, sets: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("step", ["m-norm", "speaker-norm"])
 def test_other_steps_before_the_first_that_is_fitted(scene: Any, step: str) -> None:
-    """A run's are used unless the caller names others."""
     found, top = found_by_run(scene, f"calibrate.steps=[{step}]")
     run, store = str(scene.folder / "run"), str(scene.folder / "run" / "store")
     for searcher in (Searcher(run), Searcher(store, calibrate={"steps": [step]})):
@@ -156,7 +154,6 @@ def test_steps_that_a_run_has_fitted(scene: Any, steps: list[str], options: dict
 
 
 def test_what_is_held_is_read_once(finished: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And of what there is no room for, the rest is read again."""
     read: list[str] = []
     blocks = Store.blocks
 

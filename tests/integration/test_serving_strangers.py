@@ -103,7 +103,6 @@ def test_who_holds_connections_keeps_nobody_out(service: Service) -> None:
 
 @pytest.mark.parametrize("ahead", [0, 1000, 4000])
 def test_who_reads_nothing_keeps_nobody_out(service: Service, ahead: int) -> None:
-    """Who asks for pages, and takes none of them."""
     with serving(service, most=20, headers=1.0, answers=1.0) as served:
         held = []
         for _ in range(60):

@@ -14,14 +14,13 @@ import pytest
 from commands import in_this_process
 
 from swsdist.calibrate.procedure import Procedure
-from swsdist.calibrate.statistics import Tally, from_table
-from swsdist.calibrate.steps.norms import SpeakerNorm, SpeakerNormOptions, cohort_sums
+from swsdist.calibrate.statistics import from_table
+from swsdist.calibrate.steps.norms import SpeakerNorm, SpeakerNormOptions
 from swsdist.core.codes import families
 from swsdist.core.errors import ConfigError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.status import load_chain_run
 from swsdist.reduce.examples import WHO, Speakers
-from swsdist.stages import reduce as module
 from swsdist.testing.synthesis import make_corpus
 from tests.support.coded import raises
 
@@ -128,40 +127,6 @@ def test_a_cohort_is_searched_and_never_scored(scene: Any, tmp_path: Path) -> No
     digest = scene.digest("a")
     assert digest == scene.digest("b")
     assert {"candidates.cohort", "queries.cohort"} <= digest.keys()
-
-
-@pytest.mark.filterwarnings("ignore:.*negative-slope")
-@pytest.mark.slow
-@pytest.mark.parametrize(("examples", "window"), [("best", None), ("best", 0.5), ("mean", None), ("mean", 0.5)])
-@pytest.mark.until("cohort")
-def test_a_cohort_is_held_by_places(
-    scene: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, examples: str, window: float | None
-) -> None:
-    """Of each query one detection a place is in memory, and the sums are those of all of them."""
-    make_corpus(tmp_path / "others", documents=2, queries=4, voices=2, seed=9)
-    options = json.dumps({"zt-norm": {"window": window}})
-    sets = (
-        "calibrate.steps=[zt-norm]",
-        f"calibrate.options={options}",
-        f"search.examples={examples}",
-        "corpus.examples=all",
-        f"corpus.cohort={tmp_path}/others/queries.csv",
-        "report.exports=[]",
-        "calibrate.fit=none",
-        "reduce.buckets=1",
-    )
-    rows: list[int] = []
-
-    def counted(detections: pa.Table, length: float | None) -> Tally:
-        rows.append(detections.num_rows)
-        return cohort_sums(detections, length)
-
-    monkeypatch.setattr(module, "cohort_sums", counted)
-    found = pa.concat_tables(scene.run(*sets, run="a").outcome.chain_run.read("sums"))
-    monkeypatch.setattr(module, "best_of_places", lambda spans, tick, length: spans)
-    whole = pa.concat_tables(scene.run(*sets, run="b").outcome.chain_run.read("sums"))
-    assert found.equals(whole)
-    assert rows[0] == sum(found["queries"].to_pylist()) < rows[1]
 
 
 @pytest.mark.filterwarnings("ignore:.*negative-slope")

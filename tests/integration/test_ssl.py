@@ -20,14 +20,13 @@ import pytest
 import soundfile
 
 import swsdist
-from swsdist.cli.options import FOLDER_CONFIG
-from swsdist.config import config_from_dict, load_config
+from swsdist.config import config_from_dict
 from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import DataError
 from swsdist.features.blocks import in_blocks, positions
 from swsdist.features.extractors import create, from_recipe, identity, recipe
-from swsdist.features.ssl.extractor import Ssl, search_of, settings_of
+from swsdist.features.ssl.extractor import Ssl, search_of
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages
@@ -103,7 +102,6 @@ def test_layers_are_those_of_transformers(models: Path, kind: str) -> None:
 
 
 def test_a_short_recording_has_silence_behind_it(models: Path) -> None:
-    """As long as there is any."""
     options = {"model": str(models / "whisper"), "layer": 2, "short_seconds": 1, "window_seconds": 4}
     longer = np.concatenate([noise(0.99), np.zeros(48240, np.float32)])
     assert len(longer) == 64080
@@ -409,10 +407,3 @@ def test_a_folder_by_a_model(models: Path, tmp_path: Path) -> None:
         (["tapes", "--model", "somebody/whisper", "--model", str(models / "whisper")], "duplicate-name"),
     ):
         assert f"[{code}]" in swsdist_says("index", *words).stderr
-
-
-def test_a_models_frames_have_a_first_pass_of_their_own(models: Path) -> None:
-    """It is chosen by its name."""
-    settings = [*settings_of([str(models / "whisper")], search=True), "search.first_pass.name=quantised"]
-    config = load_config(FOLDER_CONFIG, settings, corpus={"documents": "x"}, run="x")
-    assert config.search.first_pass.complete() == {"factor": 2, "bytes": 25, "margin": 18}

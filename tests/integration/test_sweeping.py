@@ -98,33 +98,6 @@ def test_random_points_are_the_runs_that_they_would_be(scene: Any, monkeypatch: 
 
 
 @pytest.mark.slow
-def test_fitted_thresholds_at_many_betas_are_those_of_runs(scene: Any) -> None:
-    keys = {
-        "score.beta": {"log-uniform": [0.5, 500]},
-        "calibrate.folds": {"choice": [2, 3]},
-        "calibrate.fit": {"choice": ["crossfit", "oracle"]},
-    }
-    measures = [*FEW, "mtwv", "mtwv_pmiss", "mtwv_pfa", "mtwv_threshold"]
-    poor = {"name": "mfcc", "options": {"deltas": 0, "n_mfcc": 2}}  # else every threshold is perfect
-    values = {"index.shards": 2, "features": poor}
-    points = {"random": {"draws": 15, "seed": 1, "keys": keys}}
-    path = write(scene, points=points, measures=measures, objective="mtwv", set=values)
-    done = swsdist.sweep(path)
-    found = rows(done)
-    assert not done.failed
-    assert len(load_plans(Folder(str(scene.folder / "sweep")))) == 2
-    assert len({row["mtwv"] for row in found}) > 3
-    for number in (0, 13):
-        measured = alone(scene, found[number], f"alone-{number}", f"features={json.dumps(poor)}")
-        assert {name: found[number][name] for name in measures} == {name: measured[name] for name in measures}
-        assert found[number]["mtwv_low"] <= found[number]["mtwv"] <= found[number]["mtwv_high"]
-    one = {"list": [keys_of(found[6])]}
-    (whole,) = rows(swsdist.sweep(write(scene, "whole", points=one, objective="mtwv", set=values)))
-    names = ("mtwv", "mtwv_low", "mtwv_high")
-    assert [whole[name] for name in names] == pytest.approx([found[6][name] for name in names], abs=1e-12)
-
-
-@pytest.mark.slow
 def test_the_objective_is_the_mean_of_what_is_tested(scene: Any) -> None:
     """Also where the query with the highest score has no threshold that rejects everything, so that OTWV is below 0."""
     poor = {"name": "mfcc", "transforms": [{"name": "columns", "options": {"keep": [3]}}]}
