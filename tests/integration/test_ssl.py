@@ -1,7 +1,4 @@
-"""Layers of tiny random models: those of transformers itself, in chunks, in batches of documents, in a run.
-
-One module, for loading torch and transformers takes seconds.
-"""
+"""Layers of tiny random models: those of transformers itself, in chunks, in a run; and Whisper base where its weights lie."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ import pytest
 import soundfile
 
 import swsdist
-from swsdist.config import config_from_dict
+from swsdist.config import config_from_dict, load_config
 from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import DataError
@@ -36,16 +33,20 @@ from swsdist.searcher.searcher import setup_of
 from swsdist.store.reading import Store
 from swsdist.testing.conformance import check_extractor
 from swsdist.testing.synthesis.encoder import KINDS, make_encoder
+from tests.integration.conftest import SHARED
 from tests.support.coded import raises
 
 _LACKING = "the extra `ssl` is not installed: pip install 'swsdist[ssl]'"
+
+
 torch = pytest.importorskip("torch", reason=_LACKING)
+
+
 transformers = pytest.importorskip("transformers", reason=_LACKING)
+
 
 #: Columns of a CTC head, the blank first.
 TOKENS = ("<pad>", "<s>", "</s>", "<unk>", "|", "a", "tʃ", "n")
-
-pytestmark = pytest.mark.xdist_group("ssl")
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +77,7 @@ def reference(folder: Path, samples: np.ndarray) -> list[np.ndarray]:
     return [state[0].numpy() for state in states]
 
 
+@pytest.mark.xdist_group("ssl")
 def test_a_gain_is_of_the_samples(models: Path) -> None:
     folder, sound = str(models / "whisper"), noise(1)
     quieter = Ssl(model=folder, layer=1, gain=-3)
@@ -84,6 +86,7 @@ def test_a_gain_is_of_the_samples(models: Path) -> None:
     assert quieter.describe()["gain"] == -3
 
 
+@pytest.mark.xdist_group("ssl")
 @pytest.mark.parametrize("kind", KINDS)
 def test_layers_are_those_of_transformers(models: Path, kind: str) -> None:
     sound = noise(1.6)  # whole frames, so that nobody pads
@@ -101,6 +104,7 @@ def test_layers_are_those_of_transformers(models: Path, kind: str) -> None:
     assert summed == pytest.approx(sum(w * one[:count] for w, one in zip(weights, wanted, strict=True)), abs=1e-5)
 
 
+@pytest.mark.xdist_group("ssl")
 def test_a_short_recording_has_silence_behind_it(models: Path) -> None:
     options = {"model": str(models / "whisper"), "layer": 2, "short_seconds": 1, "window_seconds": 4}
     longer = np.concatenate([noise(0.99), np.zeros(48240, np.float32)])
@@ -130,6 +134,7 @@ class _Positions:
         return (np.cumsum(samples) - 1).astype(np.float32)[:, None]
 
 
+@pytest.mark.xdist_group("ssl")
 @pytest.mark.parametrize("overlap", [0, 1, 4, 9])
 def test_positions_in_a_stretch(overlap: int) -> None:
     extractor = _Positions(overlap)
@@ -138,6 +143,7 @@ def test_positions_in_a_stretch(overlap: int) -> None:
         assert found[:, 0].tolist() == positions(extractor, frames).tolist()
 
 
+@pytest.mark.xdist_group("ssl")
 def test_a_long_recording_in_chunks(models: Path) -> None:
     """Each chunk is what it is by itself; where audio is cut into blocks does not matter."""
     one = Ssl(model=str(models / "wav2vec2"), layer=2, chunk_seconds=2, overlap_seconds=0.4)
@@ -155,6 +161,7 @@ def test_a_long_recording_in_chunks(models: Path) -> None:
     assert np.corrcoef(found.ravel(), whole.ravel())[0, 1] > 0.9
 
 
+@pytest.mark.xdist_group("ssl")
 def test_what_torch_is_told_elsewhere_does_not_matter_and_stays(models: Path) -> None:
     one = Ssl(model=str(models / "xls-r"), layer=3)
     before, state, frames = torch.get_num_threads(), torch.random.get_rng_state(), []
@@ -169,6 +176,7 @@ def test_what_torch_is_told_elsewhere_does_not_matter_and_stays(models: Path) ->
     assert torch.equal(torch.random.get_rng_state(), state)
 
 
+@pytest.mark.xdist_group("ssl")
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_other_types(models: Path, dtype: str) -> None:
     plain = Ssl(model=str(models / "hubert"), layer=2).extract(noise(1))
@@ -177,6 +185,7 @@ def test_other_types(models: Path, dtype: str) -> None:
     assert 0.98 < np.corrcoef(half.ravel(), plain.ravel())[0, 1] < 1
 
 
+@pytest.mark.xdist_group("ssl")
 def test_an_identity_is_of_what_the_files_hold(models: Path, tmp_path: Path) -> None:
     shutil.copytree(models / "wav2vec2", tmp_path / "moved")
     (tmp_path / "w.json").write_text("[1, 2]")
@@ -193,6 +202,7 @@ def test_an_identity_is_of_what_the_files_hold(models: Path, tmp_path: Path) -> 
     )
 
 
+@pytest.mark.xdist_group("ssl")
 def test_weights_that_are_missing_are_not_made_up(models: Path, tmp_path: Path) -> None:
     shutil.copytree(models / "wavlm", tmp_path / "part")
     from safetensors.torch import load_file, save_file
@@ -208,6 +218,7 @@ def test_weights_that_are_missing_are_not_made_up(models: Path, tmp_path: Path) 
         Ssl(model=str(tmp_path / "part"), layer=2).extract(noise(1))
 
 
+@pytest.mark.xdist_group("ssl")
 @pytest.mark.parametrize(("kind", "prefix"), [("wav2vec2", "wav2vec2."), ("hubert", ""), ("whisper", "model.")])
 def test_weights_as_published_models_name_them(models: Path, tmp_path: Path, kind: str, prefix: str) -> None:
     """With a head, with the older names of a normalised weight, in half precision."""
@@ -229,6 +240,7 @@ def test_weights_as_published_models_name_them(models: Path, tmp_path: Path, kin
     assert np.abs(found - np.float16(found)).max() > 0  # computed in float32
 
 
+@pytest.mark.xdist_group("ssl")
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_run_without_a_gpu_ends_before_it_has_done_anything(models: Path, scene: Any) -> None:
     options = {"model": str(models / "hubert"), "layer": 2, "device": "cuda"}
@@ -237,6 +249,7 @@ def test_a_run_without_a_gpu_ends_before_it_has_done_anything(models: Path, scen
     assert scene.all_receipts() == []
 
 
+@pytest.mark.xdist_group("ssl")
 def test_layers_are_tracks_of_a_run(models: Path, scene: Any) -> None:
     """One pass gives both; shards do not matter; queries come through the same code; a store is searched without a run."""
     options = {"model": str(models / "hubert"), "chunk_seconds": 2, "overlap_seconds": 0.5}
@@ -272,6 +285,7 @@ def head_reference(folder: Path, samples: np.ndarray, language: str | None = Non
     return torch.log_softmax(logits, dim=-1).numpy()
 
 
+@pytest.mark.xdist_group("ssl")
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "whisper"])
 def test_heads_are_those_of_transformers(tmp_path: Path, kind: str) -> None:
     folder, sound = tmp_path / kind, noise(1.6)
@@ -289,6 +303,7 @@ def test_heads_are_those_of_transformers(tmp_path: Path, kind: str) -> None:
     assert layers == pytest.approx(np.concatenate([one[:79] for one in reference(folder, sound)], axis=1), abs=1e-5)
 
 
+@pytest.mark.xdist_group("ssl")
 @pytest.mark.parametrize("kind", ["xls-r", "wav2vec2-bert"])
 def test_heads_behind_convolutions(tmp_path: Path, kind: str) -> None:
     """Frames of 40 ms; however long a recording is, there are as many as its length promises."""
@@ -302,6 +317,7 @@ def test_heads_behind_convolutions(tmp_path: Path, kind: str) -> None:
     assert found == pytest.approx(np.exp(head_reference(tmp_path, sound)[: len(found)]), abs=1e-5)
 
 
+@pytest.mark.xdist_group("ssl")
 def test_a_head_of_a_language(tmp_path: Path) -> None:
     from safetensors.torch import save_file
 
@@ -330,6 +346,7 @@ def test_a_head_of_a_language(tmp_path: Path) -> None:
         Ssl(model=str(tmp_path), head="logits", language="hun").extract(noise(1))
 
 
+@pytest.mark.xdist_group("ssl")
 def test_labels_of_a_head_are_decoded(tmp_path: Path, small_corpus: Path) -> None:
     """Lattices of frames: strings are what CTC makes of the frames, and whatever the cut, places of them are found."""
     make_encoder(str(tmp_path / "model"), "hubert", tokens=TOKENS)
@@ -365,6 +382,7 @@ def test_labels_of_a_head_are_decoded(tmp_path: Path, small_corpus: Path) -> Non
     assert all(0 < row["score"] <= 1 for row in found)
 
 
+@pytest.mark.xdist_group("ssl")
 @pytest.mark.slow
 def test_a_folder_by_a_model(models: Path, tmp_path: Path) -> None:
     """Indexed by one, then by another, too; searched, indexed and discovered in again without naming them."""
@@ -407,3 +425,48 @@ def test_a_folder_by_a_model(models: Path, tmp_path: Path) -> None:
         (["tapes", "--model", "somebody/whisper", "--model", str(models / "whisper")], "duplicate-name"),
     ):
         assert f"[{code}]" in swsdist_says("index", *words).stderr
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+MODEL = SHARED / "models" / "whisper-base" / "encoder"
+
+
+@pytest.fixture(scope="module")
+def sentence(tiny: Path) -> np.ndarray:
+    return soundfile.read(sorted((tiny / "audio").iterdir())[0], dtype="float32")[0]
+
+
+@pytest.mark.skipif(not MODEL.is_dir(), reason="needs ../shared beside the checkout, with Whisper base")
+@pytest.mark.slow
+def test_layers_are_those_of_transformers_of_encoder(sentence: np.ndarray) -> None:
+    torch = pytest.importorskip("torch", reason="the extra `ssl` is not installed: pip install 'swsdist[ssl]'")
+    transformers = pytest.importorskip(
+        "transformers", reason="the extra `ssl` is not installed: pip install 'swsdist[ssl]'"
+    )
+    model = transformers.AutoModel.from_pretrained(MODEL).float().eval().get_encoder()
+    front = transformers.AutoFeatureExtractor.from_pretrained(MODEL)
+    spectrum = front(sentence, sampling_rate=16000, return_tensors="pt").input_features
+    with torch.inference_mode():
+        states = model(spectrum, output_hidden_states=True).hidden_states
+    window = Ssl(model=str(MODEL), layers="all", short_seconds=30, window_seconds=30).extract(sentence)
+    for layer, state in enumerate(states):
+        ours = window[:, 512 * layer : 512 * (layer + 1)]
+        wanted = state[0, : len(ours)].numpy()
+        assert np.abs(ours - wanted).max() < 1e-4 * np.abs(wanted).max()
+
+
+@pytest.mark.skipif(not MODEL.is_dir(), reason="needs ../shared beside the checkout, with Whisper base")
+@pytest.mark.slow
+def test_the_best_system_finds_more_than_mfcc(tiny: Path, tmp_path: Path) -> None:
+    found = {}
+    for name in ("mboshi-tiny", "systems/best-encoder"):
+        config = load_config(
+            ROOT / "configs" / f"{name}.yaml",
+            ["executor.kind=serial", "report.exports=[]", "index.shard_hours=1"],
+            corpus=str(ROOT / "configs" / "corpora" / "mboshi-tiny.yaml"),
+            run=str(tmp_path / Path(name).name),
+        )
+        found[name] = swsdist.run(config).measures()["mtwv"]
+    assert found["systems/best-encoder"] > found["mboshi-tiny"] + 0.1
