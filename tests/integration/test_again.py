@@ -14,12 +14,14 @@ from commands import changed, in_this_process
 import swsdist
 from swsdist.chains.report import publish
 from swsdist.config import load_config
-from swsdist.core.errors import DataError, TableError, UserError
+from swsdist.core.codes import families
+from swsdist.core.errors import DataError, TableError
 from swsdist.core.types import TRIALS
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.score.measures.twv import PER_TERM
 from swsdist.stages.index import Index
 from swsdist.store.maintaining import check
+from tests.support.coded import raises
 
 #: The stages in their order.
 ALL = [
@@ -128,7 +130,7 @@ def test_from_redoes_this_and_later_stages(finished: Any, stage: str) -> None:
 
 
 def test_only_wants_earlier_stages_done(scene: Any) -> None:
-    with pytest.raises(UserError, match="stage index is not done"):
+    with raises(families.NOT_FINISHED, stage="index"):
         scene.run(selection=StepSelection(only="search"))
     scene.run(selection=StepSelection(until="queries"))
     assert done(scene.run(selection=StepSelection(only="search"))) == ["search"]

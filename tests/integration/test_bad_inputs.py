@@ -26,7 +26,7 @@ from swsdist.core.codes import families
 from swsdist.core.codes import pipeline as chains_codes
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.codes import stages as stages_codes
-from swsdist.core.errors import ImplausibleError, UserError
+from swsdist.core.errors import ImplausibleError
 from swsdist.features.mfcc import Mfcc
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import FEW, REJECTED
@@ -74,7 +74,7 @@ def bad_documents(scene: Any) -> dict[str, str]:
     soundfile.write(audio / "short.wav", sound[:100], RATE)
     shutil.copy(audio / "whole.wav", audio / "mono.wav")
     reasons = {"empty": "empty-recording", "cutwav": "truncated", "cutflac": "damaged-stream", "text": "not-audio"}
-    reasons |= {"nan": "not-finite", "zero": "no-samples", "short": "too-short", "missing": "missing"}
+    reasons |= {"nan": "not-finite", "zero": "no-samples", "short": "too-short", "missing": "missing-recording"}
     reasons |= {"mono": "no-such-channel"}
     suffix = {"cutflac": "flac"}
     path = scene.corpus / "docs.csv"
@@ -97,7 +97,7 @@ def bad_queries(scene: Any) -> dict[str, str]:
     spoiled[3] = np.inf
     soundfile.write(queries / "inf.wav", spoiled, RATE, subtype="FLOAT")
     reasons = {"empty": "empty-recording", "text": "not-audio", "zero": "no-samples", "short": "too-short"}
-    reasons |= {"inf": "not-finite", "missing": "missing"}
+    reasons |= {"inf": "not-finite", "missing": "missing-recording"}
     add(scene, "queries", [{"query_id": name, "example": "1", "path": f"queries/{name}.wav"} for name in reasons])
     return reasons
 
@@ -161,7 +161,7 @@ def test_one_query_that_occurs_cannot_be_crossfit(own_corpus: Any) -> None:
     assert head.startswith("query_id")
     path.write_text("\n".join([head, first, *(row for row in rest if row.startswith(f"{query},"))]) + "\n")
     for steps in ("[q-norm, llr]", "[q-norm, logistic, kst]"):
-        with pytest.raises(UserError, match=r"\[nothing-to-fit\]"):
+        with raises(families.NOTHING_TO_FIT):
             own_corpus.run(f"calibrate.steps={steps}")
     assert not own_corpus.all_receipts("run")
     told = in_this_process("check", own_corpus.config, "--set", "calibrate.steps=[q-norm, llr]")
@@ -315,7 +315,7 @@ def test_a_worker_without_it_rejects_nothing(own_corpus: Any, program: str, monk
             return honest(self, task, context)
 
     monkeypatch.setattr(Index, "run", run)
-    with pytest.raises(UserError, match="has no ffmpeg, although"):
+    with raises(families.NOT_INSTALLED):
         own_corpus.run()
 
 

@@ -21,8 +21,8 @@ from swsdist.chains.check import check
 from swsdist.config import config_from_dict
 from swsdist.config.search import Search
 from swsdist.core.codes import audio as audio_codes
+from swsdist.core.codes import families
 from swsdist.core.codes import pipeline as chains_codes
-from swsdist.core.errors import UserError
 from swsdist.core.types import EXAMPLES
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
@@ -196,7 +196,7 @@ def test_a_program_that_is_not_here_yet(piped: Any, monkeypatch: pytest.MonkeyPa
     program.chmod(0o755)
     with monkeypatch.context() as patch:  # the driver looks for it, and what runs it has another PATH
         patch.setattr(streams.shutil, "which", lambda name: "/bin/bash" if name == "bash" else name)
-        with pytest.raises(UserError, match=r"this worker .* cannot run a command whose program was there"):
+        with raises(families.NOT_INSTALLED):
             swsdist.run(config, **allowed)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     result = swsdist.run(config, **allowed)

@@ -18,7 +18,7 @@ from swsdist.audio import streams
 from swsdist.core.codes import families
 from swsdist.core.codes import pipeline as pipeline_codes
 from swsdist.core.codes import storage as codes
-from swsdist.core.errors import ConfigError, StoreError
+from swsdist.core.errors import StoreError
 from swsdist.features import extractors
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import driver
@@ -126,7 +126,7 @@ def test_entry_points_that_do_not_import(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.syspath_prepend(tmp_path)
     FEATURES.__dict__.pop("_added", None)
     try:
-        with pytest.raises(ConfigError, match=r"feature extractor torn cannot be loaded from torn:Torn \(SyntaxError"):
+        with raises(families.EXTENSION, name="torn"):
             _ = FEATURES["torn"]
         bad = [one for one in diagnose(None, {}, False) if not one.good]
         assert [one.name for one in bad] == ["extension"]
@@ -380,7 +380,7 @@ def test_permissions_that_are_mended(scene: Any, monkeypatch: pytest.MonkeyPatch
         patch.setattr(recordings, "is_readable", lambda path: not path.endswith("d003.flac") and real(path))
         scene.run(SHARDS_PASSING_ERRORS)
         (row,) = scene.rejected()
-        assert (row["id"], row["reason"]) == ("d003", "unreadable")
+        assert (row["id"], row["reason"]) == ("d003", "unreadable-recording")
         assert "permission denied" in row["message"]
         assert scene.run(SHARDS_PASSING_ERRORS).outcome.tasks_done == 0
     scene.run(SHARDS_PASSING_ERRORS)

@@ -568,7 +568,7 @@ def test_a_name_matters_where_labels_are_looked_up_by_it(
 
 
 def test_without_labels(scene: Any, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="lda is fitted by labels, and the corpus has none"):
+    with raises(families.MISSING_INPUT, transform="lda"):
         scene.run(LDA, STREAMS_LABELLED_MODELS)
     (tmp_path / "others.ctm").write_text("somewhere 1 0 1 a\n")
     with raises(families.NOTHING_TO_FIT, where="others.ctm", transform="lda"):

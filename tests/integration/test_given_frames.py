@@ -14,7 +14,7 @@ from archives import write_ark
 
 import swsdist
 from swsdist.core.codes import families
-from swsdist.core.errors import DataError, StoreError, UserError
+from swsdist.core.errors import DataError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.stages.inputs.state import import_store
@@ -185,11 +185,11 @@ def test_what_is_wrong_is_rejected_one_by_one_and_tried_again(scene: Any, npy: P
 
 
 def test_an_archive_that_is_not_there_ends_the_run(scene: Any, npy: Path) -> None:
-    with pytest.raises(UserError, match="there is no such file or folder"):
+    with raises(families.MISSING_FILE):
         scene.run(features(scene.folder / "gone.scp"))
     for path in npy.glob("d*.npy"):
         path.unlink()
-    with pytest.raises(StoreError, match="none of the 8 documents could be used"):
+    with raises(families.EMPTY_INPUT, documents=8):
         scene.run(features(npy))
 
 

@@ -13,7 +13,6 @@ import soundfile
 from commands import expecting, in_this_process
 
 from swsdist.core.codes import families
-from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.operation.cleaning import clean
@@ -177,7 +176,7 @@ def _compact(store: Folder) -> None:
     if Store(store).manifest.unfinished is None:
         compact(store, 1.0)
         return
-    with pytest.raises(UserError, match="the index was interrupted: "):
+    with raises(families.NOT_FINISHED):
         compact(store, 1.0)
 
 

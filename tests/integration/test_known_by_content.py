@@ -16,8 +16,8 @@ from commands import in_this_process
 
 import swsdist
 from swsdist.config import config_from_dict
+from swsdist.core.codes import families
 from swsdist.core.codes import stages as codes
-from swsdist.core.errors import StoreError, UserError
 from swsdist.features.mfcc import Mfcc
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import Outcome, StepSelection
@@ -29,7 +29,7 @@ from swsdist.stages.index import Index
 from swsdist.store import writing
 from swsdist.store.maintaining import check, compact, refit
 from swsdist.store.reading import Store, of_store
-from tests.support.coded import says
+from tests.support.coded import raises, says
 
 OPTIONS = {"sample_rate": 1000, "n_fft": 32, "win_length": 25, "hop_length": 10, "n_mels": 8, "n_mfcc": 4, "deltas": 1}
 NAMES = ("a", "b", "c", "d")
@@ -242,7 +242,7 @@ def test_one_that_was_killed_is_told_and_searched_when_it_goes_on(scene: Stored)
     store = interrupted(scene, *GROWN, after=2).folder
     for path in Path(store.root).glob("manifest*"):  # nobody has committed
         path.unlink()
-    with pytest.raises(StoreError, match="2 of its tasks are done"):
+    with raises(families.NOT_FINISHED, done=2):
         scene.store()
 
     class Looks(Progress):
@@ -263,7 +263,7 @@ def test_what_it_goes_on_from_stays(scene: Stored) -> None:
     folder = interrupted(scene, *GROWN, after=1).folder
     assert clean(Folder(str(scene.archive / "run")), 0.0, False)[0] == []
     for maintain in (lambda: compact(folder, 1.0), lambda: refit(folder)):
-        with pytest.raises(UserError, match="interrupted"):
+        with raises(families.NOT_FINISHED):
             maintain()
     done = scene.shards()
     assert scene.indexed("a1", "b1", shards=4).manifest == before

@@ -29,7 +29,6 @@ from swsdist.cli.progress import _Pace, events_to, with_point_count
 from swsdist.core.codes import families
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.codes import storage as storage_codes
-from swsdist.core.errors import LockedError, StorageError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import lock
 from swsdist.pipeline import status as inspected
@@ -533,7 +532,7 @@ def test_a_lock_of_another_host_is_watched(tmp_path: Path, monkeypatch: pytest.M
     told: list[str] = []
     with monkeypatch.context() as patch:
         patch.setattr(time, "sleep", beat)  # it lives: its heart beats between two looks, however busy the machine is
-        with pytest.raises(LockedError, match="process 77 on elsewhere"), locked(folder, told.append):
+        with raises(codes.FOLDER_IN_USE), locked(folder, told.append):
             pass
     assert told == [f"process 77 on elsewhere may work in {tmp_path}: waiting for a heartbeat"]
     began = time.monotonic()
@@ -613,7 +612,7 @@ def test_a_conditional_write(s3: Any, tmp_path: Path) -> None:
     assert folder.write_if_unchanged("nothing", b"five", first) is None
     with pytest.raises(UnsupportedOperation):
         Folder(str(tmp_path)).write_if_unchanged("file", b"one", None)
-    with pytest.raises(StorageError, match="no such bucket"):
+    with raises(storage_codes.NO_SUCH_BUCKET):
         Folder("s3://no-such-bucket-here/a", s3.storage).write_if_unchanged("file", b"one", None)
 
 

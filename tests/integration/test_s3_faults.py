@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
-from swsdist.core.errors import StorageError, SwsdistError
+from swsdist.core.codes import storage as codes
+from swsdist.core.errors import SwsdistError
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote import client
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.execution import executor
+from tests.support.coded import raises
 from tests.support.fault_proxy import Fault, FaultProxy
 
 
@@ -126,6 +128,6 @@ def test_credentials_are_rotated(
 @pytest.mark.slow
 def test_a_bucket_that_may_not_be_written(disturbed: Any, s3: Any, proxy: FaultProxy) -> None:
     proxy.faults = [Fault("unknown-key", ("PUT", "POST"))]
-    with pytest.raises(StorageError, match="does not accept the credentials"):
+    with raises(codes.INVALID_S3_CREDENTIALS):
         disturbed.run(run=disturbed.base["run"])
     assert proxy.done["unknown-key"] <= 3

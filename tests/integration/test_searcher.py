@@ -16,10 +16,12 @@ import ray
 
 import swsdist
 from swsdist.config import load_config
+from swsdist.core.codes import families
 from swsdist.core.errors import ConfigError
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.searcher.searcher import Hits, Searcher
 from swsdist.store.reading import Store
+from tests.support.coded import raises
 
 EXAMPLES = ("corpus.examples=all", "report.exports=[]")
 LONG = {"name": "mfcc", "track": "long", "options": {"n_mfcc": 7, "deltas": 0, "n_fft": 1024, "win_length": 800}}
@@ -251,6 +253,6 @@ def test_on_actors(finished: Any, cluster: Any, tmp_path: Path) -> None:
     wrong = {"streams": [{"track": "other"}]}
     with (
         Searcher(store, options=wrong, executor=executor) as there,
-        pytest.raises(ConfigError, match="no track 'other'"),
+        raises(families.UNKNOWN_NAME, track="other"),
     ):
         there.search(queries)
