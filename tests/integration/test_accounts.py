@@ -39,7 +39,6 @@ from swsdist.bench.results import (
 from swsdist.config import load_config
 from swsdist.core.codes import families
 from swsdist.core.errors import IncompleteError, UserError
-from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun, StepSelection
 from swsdist.pipeline.forecast.costs import Cluster, StepCost, costs_of, left_out
@@ -135,29 +134,6 @@ def test_one_isf_in_all_places_whoever_indexed(scene: Any) -> None:
     config = load_config(scene.config, [*MADE, f"run={scene.folder / 'benched'}"])
     benched = measure_point(config, 0, BenchPoint(1, 1, 0), [], swsdist.run, keep=True)
     assert benched.figures["isf"] == pytest.approx(_isfs(scene, "benched")["stages"])
-
-
-@pytest.mark.slow
-def test_gpus_are_told_beside_cpus_and_in_no_factor(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("swsdist.stages.index.Index.needs", lambda *_: (Needs(gpus=0.5),))
-    monkeypatch.setattr("swsdist.accounts.journal.gpu_bytes", lambda: 3_000_000_000)
-    scene.run("index.shards=2")
-    index = [one for one in scene.all_receipts() if one.stage == "index"]
-    held = math.fsum(one.cost.wall for one in index) / 2
-    cost = scene.report()["resources"]
-    assert cost["index_gpu_s"] == pytest.approx(held, abs=1e-5)
-    assert (cost["gpu_index_gb"], cost["search_gpu_s"]) == (3.0, 0.0)
-    rows = {row["stage"]: row["gpu_s"] for row in pq.read_table(scene.folder / "run/nodes.parquet").to_pylist()}
-    assert rows["index"] == rows[None] == pytest.approx(cost["index_gpu_s"])
-    assert rows["search"] == 0.0
-    told_by = scene.report()
-    stages = {row["stage"]: (row["gpu_s"], row["gpu_gb"]) for row in told_by["stages"]}
-    assert stages["index"] == (pytest.approx(held, abs=1e-5), 3.0)
-    assert stages["search"][0] == 0.0
-    (node,) = told_by["nodes"]
-    assert (node["gpu_s"], node["gpu_index_gb"], node["gpu_search_gb"]) == (pytest.approx(held, abs=1e-5), 3.0, 3.0)
-    figures = from_numbers(str(scene.folder / "run"))
-    assert (figures.index_gpu_s, figures.gpu_search_gb) == (cost["index_gpu_s"], 3.0)
 
 
 def _cgroup() -> Path | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from commands import changed, in_this_process
 
 import swsdist
 from swsdist.chains.report import publish
-from swsdist.config import load_config
 from swsdist.core.codes import families
 from swsdist.core.errors import DataError, TableError
 from swsdist.core.types import TRIALS
@@ -258,37 +256,6 @@ def test_a_mistake_in_the_last_table_is_told_first(scene: Any) -> None:
     with pytest.raises(TableError, match="nowhere"):
         scene.run(f"corpus.references={table}")
     assert not (scene.folder / "run" / "store").exists()
-
-
-def test_no_secret_is_written(scene: Any) -> None:
-    clients = {
-        "endpoint_url": "https://me:HUSHHUSH@localhost:9000/x",
-        "aws_secret_access_key": "HUSHHUSH",
-        "verify": "/etc/ca.pem",
-        "region_name": "eu-1",
-    }
-    storage = {
-        "anon": False,
-        "secret": "HUSHHUSH",
-        "username": "HUSHHUSH",  # s3fs's other name of the key
-        "endpoint_url": "http://HUSHHUSH@localhost:9000",
-        "client_kwargs": clients,
-        "s3_additional_kwargs": {"SSECustomerKey": "HUSHHUSH", "ServerSideEncryption": "AES256"},
-        "config_kwargs": {"proxies": {"http": "http://me:HUSHHUSH@proxy"}, "s3": {"addressing_style": "path"}},
-        "custom": ["HUSHHUSH", {"deep": "HUSHHUSH"}],
-    }
-    result = scene.run(f"storage={json.dumps(storage)}")
-    for file in Path(result.folder).rglob("*"):
-        if file.is_file():
-            assert b"HUSHHUSH" not in file.read_bytes(), file
-    told = load_config(Path(result.folder) / "config.yaml").storage
-    assert told == {
-        "anon": False,
-        "endpoint_url": "http://localhost:9000",
-        "client_kwargs": {"endpoint_url": "https://localhost:9000/x", "verify": "/etc/ca.pem", "region_name": "eu-1"},
-        "s3_additional_kwargs": {"ServerSideEncryption": "AES256"},
-        "config_kwargs": {"s3": {"addressing_style": "path"}},
-    }
 
 
 def test_a_report_runs_nothing(scene: Any) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas
 import pytest
 import soundfile
 import soxr
@@ -23,7 +22,6 @@ from swsdist.core.codes import stages as stages_codes
 from swsdist.core.errors import ConfigError
 from swsdist.features.fitting.interface import load_model
 from swsdist.features.phnrec.extractor import Phnrec
-from swsdist.features.transforms.project import Project, projection
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection, prepare_chain_run
 from swsdist.pipeline.driver import run_stages
@@ -32,7 +30,7 @@ from swsdist.pipeline.operation.progress import Progress
 from swsdist.registry.registries import TRANSFORMS
 from swsdist.searcher.searcher import Searcher
 from swsdist.stages.fit_transforms import FitTransforms
-from swsdist.store.maintaining import check, compact
+from swsdist.store.maintaining import compact
 from swsdist.store.reading import Store
 from swsdist.testing.synthesis.recogniser import make_recogniser
 from tests.support.coded import raises, says
@@ -305,50 +303,6 @@ def test_frames_and_hits_are_those_of_the_chosen_band(
     assert (Path(store.folder.root) / models["mfcc.mfcc"]).read_bytes() == (
         scene.folder / "cut" / "store" / models["mfcc.mfcc"]
     ).read_bytes()
-
-
-@pytest.mark.slow
-@pytest.mark.until("search")
-def test_a_run_with_a_projection(scene: Any) -> None:
-    scene.run(run="plain")
-    plain = scene.store("plain")
-    frames = np.concatenate([plain.features(name) for name in plain.documents()["doc_id"].to_pylist()])
-    _, axes = np.linalg.eigh(np.cov(frames.T.astype(np.float64)))
-    made = projection(frames.mean(axis=0), axes[:, ::-1], frames.std(axis=0))
-    made.save(Folder(str(scene.folder)), "pca.npz")
-    model = str(scene.folder / "pca.npz")
-    transforms = [{"name": "project", "options": {"model": model, "columns": 12}}]
-    features = [{"name": "mfcc"}, {"name": "mfcc", "track": "pca", "transforms": transforms}]
-    sets = (f"features={json.dumps(features)}", 'search.streams=[{"track": "pca", "normalise": "none"}]')
-    found = scene.run(*sets, until="reduce")
-    assert sum(table.num_rows for table in found.outcome.chain_run.read("detections")) > 0
-    store, queries = (Store(Folder(str(scene.folder / "run" / name))) for name in ("store", "queries"))
-    assert [(track.name, track.dimension) for track in store.manifest.tracks] == [("mfcc", 39), ("pca", 12)]
-    assert store.manifest.track("pca").columns == tuple(f"p{k}" for k in range(12))
-    same = Project(model=model, columns=12)
-    for one, doc_id in ((store, "d003"), (queries, queries.documents()["doc_id"][0].as_py())):
-        assert list(check(one)) == []
-        channel = one.documents()["channel"][0].as_py()
-        assert one.features(doc_id, channel, "pca").tobytes() == same.apply(one.features(doc_id, channel)).tobytes()
-    # A search by hand makes the extractors of the store again, transforms included.
-    row = {"query_id": "a", "path": str(sorted((scene.corpus / "queries").iterdir())[0])}
-    options = {"streams": [{"track": "pca", "normalise": "none"}]}
-    found = swsdist.search(str(scene.folder / "run" / "store"), pandas.DataFrame([row]), options=options)
-    assert len(found) > 0
-    # A model that was moved is the same: nothing is computed, and a search by hand finds it.
-    moved = scene.folder / "moved.npz"
-    (scene.folder / "pca.npz").rename(moved)
-    transforms[0]["options"]["model"] = str(moved)
-    sets = (f"features={json.dumps(features)}", sets[1])
-    assert scene.run(*sets).outcome.tasks_done == 0
-    again = swsdist.search(str(scene.folder / "run" / "store"), pandas.DataFrame([row]), options=options)
-    assert again.equals(found)
-    # Another model is another track, and the one that has not changed stays.
-    projection(frames.mean(axis=0) + 1, axes[:, ::-1], frames.std(axis=0)).save(Folder(str(scene.folder)), "moved.npz")
-    before = store.manifest.shards[0].files
-    assert scene.run(*sets).outcome.chain_run.outcomes["index"].done == 1
-    after = Store(store.folder).manifest.shards[0].files
-    assert (before["mfcc"] == after["mfcc"], before["pca"] == after["pca"]) == (True, False)
 
 
 #: By transform, the least options; others have their defaults.

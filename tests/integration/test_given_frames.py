@@ -287,31 +287,6 @@ def test_frames_of_utterances_are_those_of_the_run_that_made_them(scene: Any, ma
     found = swsdist.digest(result.folder)
     assert all(found[name] == wanted[name] for name in ("features", "detections", "scored"))
     assert not (scene.folder / "trace").exists()
-    # With audio beside them, the places are held against it.
-    data, segments = folder / "data", (folder / "data" / "segments").read_text()
-    copied = scene.folder / "other"
-    copied.mkdir()
-    for name in ("utt2spk", "reco2dur"):
-        (copied / name).write_text((data / name).read_text())
-    (copied / "wav.scp").write_text((data / "wav.scp").read_text().replace("audio/", f"{data}/audio/"))
-    last = [line.split() for line in segments.splitlines() if line.split()[1] == "rec1"][-1]
-    end = float(last[3])
-    (copied / "segments").write_text(
-        segments.replace(f"{last[3]}\n", f"{end + 0.4}\n", 1) + f"late rec1 {end + 5} {end + 6}\n"
-    )
-    np.save(scene.folder / "late.npy", np.ones((99, 39)))
-    other = scene.folder / "frames"
-    other.mkdir()
-    for path in [*frames.glob("*.npy"), scene.folder / "late.npy"]:
-        (other / path.name).symlink_to(path)
-    values = config(scene.folder, copied, other, scene.corpus / "queries.csv") | {"run": str(scene.folder / "audio")}
-    result = swsdist.run(values, selection=StepSelection(until="index"))
-    rejected = result.outcome.chain_run.rejected().to_pylist()
-    assert [(row["id"], row["reason"]) for row in rejected] == [("late", "segment-outside")]
-    lengths = {
-        row["doc_id"]: row["duration"] for row in Store(Folder(f"{values['run']}/store")).documents().to_pylist()
-    }
-    assert lengths[last[0]] == pytest.approx(end - float(last[2]), abs=1e-5)
 
 
 def test_a_segment_that_is_moved_has_other_times(scene: Any, made: tuple[Path, Path]) -> None:

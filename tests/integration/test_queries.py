@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 import soundfile
 import soxr
-from commands import expecting, in_this_process
+from commands import in_this_process
 from starlette.testclient import TestClient
 
 import swsdist
@@ -139,22 +139,6 @@ def test_a_tape_is_no_query(asked: Any, recorded: list[dict[str, str]], kind: st
     assert "mark a place: FILE:START-END" in row["remedy"]
     with raises(families.TOO_LONG):
         swsdist.search(str(asked.folder / "run" / "store"), str(asked.corpus / "queries" / "tape.wav"))
-
-
-@pytest.mark.slow
-@pytest.mark.until("index")
-def test_a_search_by_hand(asked: Any, recorded: list[dict[str, str]]) -> None:
-    ask(asked, recorded)
-    asked.run()
-    store, path = str(asked.folder / "run" / "store"), str(asked.corpus / recorded[0]["path"])
-    command = ("search", store, "--query", path, "--csv")
-    printed = expecting(in_this_process)(*command)
-    assert "s after the speech of" in printed.err
-    assert expecting(in_this_process)(*command, "--no-trim").err == ""
-    whole = swsdist.search(store, path, trim=False)
-    trimmed = swsdist.search(store, path)
-    assert trimmed["frames"].max() < whole["frames"].max()
-    assert printed.out.splitlines()[1].split(",")[1] == trimmed["doc_id"][0]
 
 
 LONG = {"name": "mfcc", "track": "long", "options": {"n_mfcc": 7, "deltas": 0, "n_fft": 1024, "win_length": 800}}

@@ -45,17 +45,6 @@ def test_a_sample_of_everything_is_the_exact_search(scene: Any, name: str) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.until("")
-def test_verified_queries_are_in_the_report(scene: Any) -> None:
-    windows = {"least": 2, "per_second": 0}
-    for run, settings in {"few": {"sample": 0, "windows": windows}, "all": {}}.items():
-        scene.run("index.shards=2", first_pass("quantised", verify=3, **settings), run=run)
-        counts = json.loads((Path(scene.folder) / run / "report.json").read_text("utf-8"))["counts"]
-        assert counts["best"] > 10
-        assert (counts["best_found"] == counts["best"]) == (run == "all")
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("over", ["collection", "document"])
 def test_a_collection_that_shrinks_is_searched_like_a_new_one(
     own_corpus: Any, over: str, monkeypatch: pytest.MonkeyPatch

@@ -19,7 +19,7 @@ import swsdist
 from swsdist.config import config_from_dict, load_config
 from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
-from swsdist.features.blocks import in_blocks, positions
+from swsdist.features.blocks import in_blocks
 from swsdist.features.extractors import create, from_recipe, identity, recipe
 from swsdist.features.ssl.extractor import Ssl, search_of
 from swsdist.io.filesystem import Folder
@@ -114,31 +114,6 @@ def test_a_short_recording_has_silence_behind_it(models: Path) -> None:
     assert found.tobytes() != Ssl(**{**options, "window_seconds": 3}).extract(noise(0.99)).tobytes()
     with pytest.raises(ValueError, match="whisper takes at most 30 s"):
         Ssl(**{**options, "window_seconds": 40})
-
-
-class _Positions:
-    """An extractor of the sum of samples so far, in a stretch; samples are 1."""
-
-    name, version, sample_rate, frame_length, hop, dimension, context = "positions", 1, 10, 1, 1, 1, None
-    whole_frames, chunk_frames = 20, 20
-
-    def __init__(self, overlap: int) -> None:
-        self.overlap_frames = overlap
-
-    def describe(self) -> dict[str, object]:
-        return {}
-
-    def extract(self, samples: np.ndarray) -> np.ndarray:
-        return (np.cumsum(samples) - 1).astype(np.float32)[:, None]
-
-
-@pytest.mark.xdist_group("ssl")
-@pytest.mark.parametrize("overlap", [0, 1, 4, 9])
-def test_positions_in_a_stretch(overlap: int) -> None:
-    extractor = _Positions(overlap)
-    for frames in range(1, 120):
-        found = np.concatenate(list(in_blocks(extractor, [np.ones(frames, np.float32)])))
-        assert found[:, 0].tolist() == positions(extractor, frames).tolist()
 
 
 @pytest.mark.xdist_group("ssl")

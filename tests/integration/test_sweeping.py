@@ -17,9 +17,6 @@ import pytest
 import swsdist
 from swsdist.api import SweepResult
 from swsdist.calibrate.procedure import fit_models
-from swsdist.chains.lattices.options import LatticesOptions
-from swsdist.chains.sweep.planning import plan_sweep
-from swsdist.chains.sweep.reading import read_sweep
 from swsdist.core.codes import families
 from swsdist.core.codes import fuse as sweep_codes
 from swsdist.core.codes import score as calibrate_codes
@@ -365,19 +362,6 @@ def test_what_is_scored_by_something_else_is_ranked_apart(own_corpus: Any) -> No
     ]
 
 
-def test_the_ready_made_fusion_has_every_subset_of_three_systems_or_more_that_need_no_weights() -> None:
-    from swsdist.chains.sweep.planning import plan_sweep
-    from swsdist.chains.sweep.reading import read_sweep
-
-    given = read_sweep(CONFIGS / "sweeps/fusion_subsets.yaml")
-    plans = plan_sweep(given, run="nowhere")
-    systems = {str(one["config"]) for point in plans.points for one in point.config.options["systems"]}  # type: ignore[attr-defined]
-    assert len(systems) >= 3
-    assert len(plans.points) == 2 ** len(systems) - 1
-    used = [Path(one).read_text() for one in systems]
-    assert not any("phnrec" in text or "ssl" in text for text in used)
-
-
 WORDS = ("one", "two", "three", "four")
 
 
@@ -529,25 +513,3 @@ def test_configs_of_points_are_checked(tmp_path: Path, values: dict[str, Any], c
     path = write_sweep(tmp_path, "sweep", **values)
     with raises(code, where=at):
         swsdist.sweep(path)
-
-
-def test_points_with_other_lattices_have_other_stores(tmp_path: Path, systems: list[dict[str, Any]]) -> None:
-    """Of frames there is one store for all scales, of lattices one for each; terms of phone lattices are phones."""
-    (tmp_path / "dictionary.txt").write_text("one w ah n\n")
-    options = {"source": "frames", "terms": {"dictionary": "dictionary.txt"}}
-    spoken = {**systems[0], "chain": "lattices", "features": {"name": "mfcc"}, "options": options}
-    grid = {
-        "config": [spoken, {**spoken, "system": "other", "options": {**options, "decoding": {"least": 0.1}}}],
-        "options.decoding.scale": [0.3, 0.5],
-        "calibrate.steps": [["kst"], ["sto"]],
-    }
-    path = write_sweep(tmp_path, "sweep", points={"grid": grid})
-    plans = plan_sweep(read_sweep(path), run=str(tmp_path / "run"))
-    configs = [group.config for group in plans.groups.values()]
-    assert len(configs) == 4
-    assert len({config.store for config in configs}) == 1
-    assert len({config.options["store"] for config in configs}) == 4
-    assert LatticesOptions.model_validate(configs[0].options).written.units == "phones"
-    own = {**spoken, "options": {**options, "store": "lattices"}}
-    (point,) = plan_sweep(read_sweep(write_sweep(tmp_path, "own", config=own, points={"list": [{}]}))).points
-    assert point.config.options["store"] == str(tmp_path / "lattices")

@@ -354,23 +354,6 @@ def test_terms_that_no_document_holds(written: Any, patterns: bool) -> None:
     assert f"(first: {min(absent)}: " in told
 
 
-def test_thresholds_without_references(written: Any) -> None:
-    written.base["corpus"]["references"] = None
-    result = written.run("calibrate.steps=[kst]", "score.beta=999.9")
-    frame = result.detections()
-    seconds = sum(written.store().documents(columns=["duration"])["duration"].to_pylist())
-    beta = 999.9
-    plain = expected(first=True)
-    for query_id in QUERIES:
-        total = sum(p for key, p in plain.items() if key[0] == query_id)
-        threshold = beta * total / (seconds + (beta - 1) * total)
-        rows = frame[frame["query_id"] == query_id].to_dict("records")
-        assert rows
-        for row in rows:
-            p = plain[query_id, row["doc_id"], round(row["start"], 3), round(row["end"], 3)]
-            assert row["decision"] == (p > threshold), (query_id, p, threshold)
-
-
 @pytest.mark.skipif(not GOLDEN.is_dir(), reason=f"no golden lattices beside the checkout ({GOLDEN})")
 def test_hits_of_kaldi(tmp_path: Path) -> None:
     given = GOLDEN / "real" / "kaldi-cvte-kws"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -91,19 +90,6 @@ def test_the_executor_does_not_matter(corpus: Path, tmp_path: Path, cluster: Any
     ray = {key.removeprefix("executor."): value for key, value in sets.items()}
     given = config(corpus, tmp_path, index={"shards": 2}, executor={**ray, "workers": 2})
     assert digests(searched(given)) == undisturbed
-
-
-@pytest.mark.slow
-def test_a_new_document_leaves_others_as_they_are(corpus: Path, tmp_path: Path) -> None:
-    copy = shutil.copytree(corpus, tmp_path / "corpus")
-    documents = read_rows(copy / "documents.csv")
-    write_rows(copy / "documents.csv", documents[1:])
-    given = config(copy, tmp_path / "run", index={"shard_hours": 0.001}, options=config(corpus, "x").options)
-    run_stages(given, StepSelection(until="index"), Progress())
-    write_rows(copy / "documents.csv", documents)
-    outcome = run_stages(given, StepSelection(until="index"), Progress())
-    (ended,) = outcome.chain_run.outcomes.values()
-    assert (ended.done, len(ended.receipts)) == (1, len(documents))
 
 
 @pytest.mark.slow
