@@ -73,23 +73,6 @@ def test_a_report_that_is_made_again_says_the_same(scene: Any) -> None:
 
 
 @pytest.mark.slow
-def test_again_starts_no_ray(finished: Any, ray_left: Any) -> None:
-    scene = finished
-    scene.run()  # its config names this folder
-    before = contents(scene.folder / "run")
-    process = scene.start("executor.kind=ray")
-    seen = []
-    while process.poll() is None:
-        seen += ray_left.processes()
-        seen += ray_left.folders()
-    out, err = process.communicate()
-    assert process.returncode == 0, err
-    assert "nothing to do" in out
-    assert not seen
-    assert changed(before, contents(scene.folder / "run")) == {"events", "status.json"}
-
-
-@pytest.mark.slow
 def test_a_change_redoes_what_depends_on_it(finished: Any) -> None:
     scene = finished
     first = scene.digest()

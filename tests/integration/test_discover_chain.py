@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import itertools
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -309,16 +308,6 @@ def test_copies_change_nothing(small_corpus: Path, tmp_path: Path, two: Outcome,
     assert "2 documents" in line
 
 
-def test_an_excerpt_is_noted(small_corpus: Path, tmp_path: Path) -> None:
-    samples = np.concatenate([sound(small_corpus, name) for name in ("d001", "d002", "d003", "d004")])
-    for name, part in {"a": samples, "b": samples[5 * RATE + 33 : 20 * RATE]}.items():
-        soundfile.write(tmp_path / f"{name}.wav", part, RATE, subtype="PCM_16")
-    (tmp_path / "docs.csv").write_text("doc_id,path\na,a.wav\nb,b.wav\n")
-    outcome = discovered(config(tmp_path, tmp_path / "run"))
-    (line,) = (line for line in outcome.chain_run.chain.notices(outcome.chain_run) if "common sound" in line)
-    assert "a and b" in line
-
-
 def test_no_class_lies_in_digital_silence(small_corpus: Path, tmp_path: Path) -> None:
     sounds, rng = {}, np.random.default_rng(2)
     for name in ("d003", "d004", "d005"):
@@ -349,33 +338,6 @@ def test_nothing_to_compare(small_corpus: Path, tmp_path: Path, shards: int) -> 
     apart = discovered(config(folder, tmp_path / "run3", index={"shards": shards}, options=unlike))
     assert rows(apart, "classes") == []
     assert {row["doc_id"] for row in rows(apart, "parse")} == {"d001", "d002"}
-
-
-def phones(folder: Path, recordings: list[tuple[str, int]]) -> dict[str, str]:
-    """Alignments of ten phones a second, all different within two seconds."""
-    lines = [f"{name} {channel} {k / 10:.1f} 0.1 p{k % 20}" for name, channel in recordings for k in range(100)]
-    (folder / "phones.ctm").write_text("\n".join([*lines, ""]))
-    return {"phones": "phones.ctm"}
-
-
-def measures(outcome: Outcome) -> dict[str, Any]:
-    (part,) = outcome.chain_run.table("measures").parts
-    values: dict[str, Any] = json.loads(outcome.chain_run.run.read_bytes(part.name))
-    return values
-
-
-def test_copies_are_not_scored(small_corpus: Path, tmp_path: Path) -> None:
-    """The same sound in two channels: what is found in the first is scored there."""
-    folder = tmp_path / "corpus"
-    folder.mkdir()
-    samples = sound(small_corpus, "d003")
-    soundfile.write(folder / "both.wav", np.stack([samples, samples], axis=1), RATE, subtype="PCM_16")
-    (folder / "docs.csv").write_text("doc_id,channel,path\nboth,1,both.wav\nboth,2,both.wav\n")
-    tables = {"documents": "docs.csv", "alignments": phones(folder, [("both", 1)])}
-    outcome = discovered(config(folder, tmp_path / "run", corpus=tables))
-    pairs = measures(outcome)["pairs"]["all"]
-    assert pairs["ned"]["n_pairs"] > 0
-    assert pairs["n_empty"] == 0
 
 
 @pytest.mark.slow

@@ -89,17 +89,6 @@ def test_a_failed_task_keeps_its_traceback(scene: Any, told: Path) -> None:
     assert not kept.exists()
 
 
-def test_where_all_fail_the_first_is_told(scene: Any, told: Path) -> None:
-    told.write_text("all")
-    with pytest.raises(StoreError) as found:
-        scene.run("features.name=ears")
-    assert "strangers_ears.py, line 12" in str(found.value)
-    (kept,) = (scene.folder / "run" / "failed").iterdir()
-    assert str(kept) in str(found.value)
-    scene.run()  # another config, of which no task failed
-    assert not kept.exists()
-
-
 def test_a_failure_is_kept_on_s3_too(scene: Any, told: Path, s3: Any) -> None:
     told.write_text("all")
     run = f"s3://{s3.bucket}/failures"

@@ -463,24 +463,6 @@ def test_phones_of_the_part_that_is_for_training(scene: Any, labels: str) -> Non
     assert warning.startswith(f"{len(model.settings['taught_by']['documents'])} searched document")
 
 
-@pytest.mark.slow
-def test_a_model_of_other_documents_is_no_oracle(own_corpus: Any, tmp_path: Path) -> None:
-    scene = own_corpus
-    path = tmp_path / "labels.ctm"
-    path.write_text("".join(f"d00{k} 1 {t / 5} 0.2 {'abc'[t % 3]}\n" for k in (1, 2, 3) for t in range(40)))
-    scene.select(1, 2, 3)
-    scene.run(LDA, STREAMS_LABELLED_MODELS, f"corpus.alignments.phones={path}")
-    assert warnings(scene)
-    store = scene.store()
-    behind = json.loads(LDA.partition("=")[2])
-    for one in behind[0]["transforms"]:
-        if f"{one['name']}.made" in store.manifest.models:
-            one["options"]["model"] = store.folder.path(store.manifest.models[f"{one['name']}.made"])
-    scene.select(4, 5, 6)
-    scene.run("features=" + json.dumps(behind), STREAMS_LABELLED_MODELS, run="others")
-    assert not warnings(scene, "others")
-
-
 def rename(scene: Any, before: str, after: str) -> None:
     """Another name for a document, in the tables of a scene's own corpus."""
     for table in ("docs", "refs"):

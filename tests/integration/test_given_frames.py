@@ -210,20 +210,6 @@ def test_a_query_that_is_a_place_in_a_document(scene: Any, npy: Path, frames: di
     assert (best["doc_id"], best["start"]) == ("d001", 1.0)
 
 
-@pytest.mark.parametrize("distance", ["log-posterior-cosine", "kl-symmetric"])
-def test_posteriors(scene: Any, npy: Path, frames: dict[str, np.ndarray], distance: str) -> None:
-    """As a recogniser of phones gives them; what is no probability is rejected, and the other way round they are features."""
-    for key, each in frames.items():
-        powers = np.exp(each[:, 1:13] / 20)
-        np.save(npy / f"{key}.npy", powers / powers.sum(axis=1, keepdims=True))
-    np.save(npy / "d005.npy", np.load(npy / "d005.npy") * 2)
-    given = features(npy, dimension=12, kind="posteriors")
-    result = scene.run(given, f"search.distance={distance}", "search.normalise=none")
-    assert scene.store().manifest.tracks[0].kind == "posteriors"
-    assert [(row["id"], row["reason"]) for row in scene.rejected()] == [("d005", "frames-not-posteriors")]
-    assert result.measures()["mtwv"] > 0.2
-
-
 def test_a_search_by_hand(scene: Any, npy: Path, by_mfcc: Path) -> None:
     scene.run(features(npy), selection=StepSelection(until="index"))
     store, query = str(scene.folder / "run" / "store"), next(iter(sorted((scene.corpus / "queries").iterdir())))
@@ -347,20 +333,3 @@ def test_queries_by_their_place_in_a_recording(scene: Any, made: tuple[Path, Pat
     assert told == {"early": "place-outside-frames", "between": "no-frames"}
     best = result.detections().query("query_id == 'recording'").iloc[0]
     assert (best["doc_id"], best["start"]) == (recording, pytest.approx(start + 0.5, abs=1e-5))
-
-
-def test_marks_are_of_whichever_track_has_them(scene: Any, made: tuple[Path, Path]) -> None:
-    given = {"name": "external", "track": "given", "options": {"path": str(made[1]), **OPTIONS}}
-    heard = {"name": "mfcc", "track": "heard"}
-    values = config(scene.folder, made[0] / "data", made[1], scene.corpus / "queries.csv")
-    values |= {"queries": {"trim": "none"}, "search": {"skip_silence": True, "streams": [{"track": "given"}]}}
-    values["index"] = {"store": str(scene.folder / "store")}
-    first = swsdist.run({**values, "features": [given, heard]})
-    store = Store(Folder(str(scene.folder / "store")))
-    nulls = {track.name: store.documents(track=track.name)["speech"].null_count for track in store.manifest.tracks}
-    assert nulls == {"given": 8, "heard": 0}
-    assert 0 < store.manifest.counts["speech_seconds"] < store.manifest.counts["heard_seconds"]
-    # In the other order the same is found.
-    other = swsdist.run({**values, "features": [heard, given]}, sets=[f"run={scene.folder}/b"])
-    assert other.outcome.chain_run.outcomes["index"].done == 0
-    assert swsdist.digest(other.folder)["detections"] == swsdist.digest(first.folder)["detections"]

@@ -21,7 +21,6 @@ from swsdist.core.codes import families
 from swsdist.core.codes import pipeline as chains_codes
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
-from swsdist.pipeline.status import status
 from swsdist.reduce.spans import outside_places, source_places
 from swsdist.searcher.searcher import Searcher
 from swsdist.server.app import create_app
@@ -235,17 +234,6 @@ def test_its_manifest_is_made_again_from_the_groups(asked: Any) -> None:
         assert asked.digest() == digest
 
 
-def test_a_run_that_was_moved(asked: Any) -> None:
-    asked.run()
-    before = {stage.stage: (stage.done, stage.tasks) for stage in status(Folder(str(asked.folder / "run"))).stages}
-    digest = asked.digest()
-    (asked.folder / "run").rename(asked.folder / "elsewhere")
-    moved = Folder(str(asked.folder / "elsewhere"))
-    assert {stage.stage: (stage.done, stage.tasks) for stage in status(moved).stages} == before
-    assert status(moved).state == "done"
-    assert asked.digest("elsewhere") == digest
-
-
 @pytest.fixture
 def cut_out(own_corpus: Any) -> Any:
     """Queries are the first true occurrence of each, by the name of its document."""
@@ -373,17 +361,6 @@ def test_each_place_finds_itself_at_no_cost(scene_of_marked_places: Any) -> None
     best = result.detections().groupby("query_id").first()
     assert best["doc_id"].to_dict() == {row["query_id"]: row["doc_id"] for row in rows}
     assert best["cost"].max() <= NEXT_TO_NOTHING
-
-
-def test_a_recording_that_is_not_indexed(scene_of_marked_places: Any) -> None:
-    """Its statistics are those of the minutes around the place: of twenty seconds the same as of all of it."""
-    scene_of_marked_places.run("corpus.references=null", selection=StepSelection(until="index"))
-    store = str(scene_of_marked_places.folder / "run" / "store")
-    for name in CHANNELS:
-        query = f"{scene_of_marked_places.folder / name}.wav:0.5-1.1"
-        best = swsdist.search(store, query, top=3).iloc[0]
-        assert best.doc_id == name
-        assert best.cost <= NEXT_TO_NOTHING
 
 
 def test_bandwidths_are_told_where_features_see_them(scene_of_marked_places: Any) -> None:
