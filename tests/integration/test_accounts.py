@@ -91,11 +91,7 @@ def test_work_done_again_is_counted_once(scene: Any) -> None:
 
 
 FITTED = [{"name": "mfcc", "transforms": [{"name": "pca", "options": {"columns": 8, "hours": 1}}]}]
-
-
 QUANTISED = {"name": "quantised", "factor": 2, "sample": 0, "windows": {"least": 3}}
-
-
 #: With all that is made of documents before any query.
 MADE = [f"features={json.dumps(FITTED)}", f"search.first_pass={json.dumps(QUANTISED)}"]
 

@@ -60,8 +60,6 @@ class Judged(Rerank):
 
 
 UNFITTED = "calibrate.fit=none", "corpus.examples=all"
-
-
 ADDED = {"rerank": Rerank(), "judged": Judged()}
 
 

@@ -176,8 +176,6 @@ FAULTS: dict[str, Callable[[Path], object]] = {
     "no-samples": lambda path: soundfile.write(path, np.zeros(0), 16000),
     "too-short": lambda path: soundfile.write(path, np.zeros(40), 16000),
 }
-
-
 #: A search in each chain; chains without spoken queries are left out.
 SEARCHES: dict[str, dict[str, Any]] = {
     "search": {"chain": "search"},

@@ -37,8 +37,6 @@ from tests.support.coded import raises, says
 from tests.support.tables import read_rows, write_rows
 
 INDEX = StepSelection(until="index")
-
-
 #: Columns of a detection that do not name its place.
 SCORED = ["query_id", "channel", "score", "decision", "cost", "frames", "example"]
 

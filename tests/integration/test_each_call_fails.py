@@ -18,7 +18,6 @@ from each_call import Failing, chosen, errors
 from swsdist.testing.synthesis import make_corpus
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
-
 LAST = ("align.train", "fit", "decide", "align.final", "measure", "score", "summarise", "format", "export")
 STAGES = {
     "table": ("index", "queries", "search", "reduce", "normalise", *LAST),

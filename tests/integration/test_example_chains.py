@@ -23,7 +23,6 @@ joined = examples.joined:CHAIN
 [swsdist.methods]
 pronunciations = examples.pronunciations:METHOD
 """
-
 RAY = ("executor.kind=ray", "executor.workers=2")
 
 

@@ -19,8 +19,6 @@ from swsdist.store import parquet
 from tests.support.tables import read_rows
 
 LISTS = {"csv": "detections.csv", "stdlist": "stdlist.xml", "kwslist": "kwslist.xml"}
-
-
 EXPORTED = "report.exports=[csv, stdlist, kwslist, labels]"
 
 

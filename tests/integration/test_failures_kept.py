@@ -135,8 +135,6 @@ def test_status_shows_nobody_of_an_earlier_run(finished: Any) -> None:
 
 
 on_ray = pytest.param("ray", marks=pytest.mark.ray)
-
-
 SHARDS = ("features.name=saboteur", "index.shards=64", "executor.workers=2")
 
 

@@ -176,11 +176,7 @@ FITTED = [
     {"name": "mean-variance", "options": {"hours": 1}},
     {"name": "gmm", "options": {"components": 6, "iterations": 3, "hours": 1}},
 ]
-
-
 FEATURES = "features=" + json.dumps([{"name": "mfcc", "track": "gmm", "transforms": FITTED}])
-
-
 STREAMS_MIXTURES = 'search.streams=[{"track": "gmm", "normalise": "none", "distance": "cosine"}]'
 
 
@@ -314,8 +310,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "hlda": {"columns": 1},
     "correspondence": {"columns": 3, "frames": 1},
 }
-
-
 FITTED_FITTED_TO_GIVEN_FRAMES = [name for name in TRANSFORMS if hasattr(TRANSFORMS[name].load(), "rounds")]
 
 
@@ -388,8 +382,6 @@ def features_of_labelled_models(*transforms: tuple[str, dict[str, Any]]) -> str:
 LDA = features_of_labelled_models(
     ("mean-variance", {"hours": 1}), ("splice", {"frames": 1}), ("lda", {"columns": 2, "hours": 1})
 )
-
-
 PHONES = features_of_labelled_models(
     ("mean-variance", {"hours": 1}), ("phones", {"components": 4, "iterations": 2, "hours": 1})
 )

@@ -27,7 +27,6 @@ from swsdist.store.reading import Store
 from tests.support.coded import says
 
 swsdist = expecting(in_this_process)
-
 SHARDS = "index.shards=3"
 CLIPS = "report.clips=50"
 

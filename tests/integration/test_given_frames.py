@@ -25,8 +25,6 @@ from tests.support.tables import read_rows, write_rows
 
 #: After the store's documents: what is digested of a search.
 SEARCHED = ("features", "queries", "candidates", "detections", "normalised", "scored", "trials", "measures")
-
-
 OPTIONS = {"shift": 0.01, "length": 0.032, "dimension": 39}
 
 

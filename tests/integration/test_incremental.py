@@ -155,8 +155,6 @@ def _fitted(*transforms: dict[str, Any]) -> str:
 
 
 QUANTISED = 'search.first_pass={"name": "quantised", "factor": 2, "sample": 0}'
-
-
 #: Settings of a first run, and of the one that is interrupted.
 WORK: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "index": ((), ("index.shards=3",)),
@@ -182,8 +180,6 @@ def _compact(store: Folder) -> None:
 
 #: Steps whose work is in the store.
 STORED = ("fit-transforms", "index", "quantise")
-
-
 #: What is cleaned up, given the folders of the run and of its store.
 WAYS: dict[str, Callable[[Folder, Folder], object]] = {
     "clean": lambda run, store: (clean(run, 0.0, dry=False), clean(store, 0.0, dry=False)),

@@ -132,22 +132,12 @@ def tracks(*given: Any) -> str:
 
 
 PCA = {"name": "pca", "options": {"columns": 8, "hours": 1}}
-
-
 GMM = {"name": "gmm", "options": {"components": 4, "iterations": 2, "hours": 1}}
-
-
 LONG = {"name": "mfcc", "track": "long", "options": {"n_mfcc": 7, "deltas": 0, "n_fft": 1024, "win_length": 800}}
-
-
 WEIGHED = (
     'search.streams=[{"track": "long", "distance": "euclidean", "weight": 2}, {"track": "mfcc", "columns": [13, 26]}]'
 )
-
-
 ALL_EXAMPLES = ("corpus.examples=all", "queries.trim=none")
-
-
 #: Settings by what is cut: examples, tracks, models that are fitted, passes, scores.
 SETTINGS: dict[str, tuple[str, ...]] = {
     **{how: (*ALL_EXAMPLES, f"search.examples={how}") for how in ("best", "mean", "template")},

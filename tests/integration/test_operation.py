@@ -50,11 +50,7 @@ from tests.support.coded import raises, says
 from tests.support.journals import read_journals
 
 SHARDS = ("index.shards=7", "reduce.buckets=5")
-
-
 SLOW = ("features.name=saboteur",)
-
-
 swsdist = expecting(in_this_process)
 
 

@@ -52,17 +52,13 @@ from swsdist.testing.synthesis.recogniser import make_recogniser
 from tests.support.tables import read_rows, write_rows
 
 pytestmark = pytest.mark.slow
-
 #: Rows that are run unless all are, by executor. Of pairs with Ray there are only those of Ray itself.
 ROWS = {"serial": 36, "ray": 2}
-
 #: Ends that tell of a corpus as small as this one, or of queries of which `search.drop` leaves nothing, not of settings.
 SMALL = ("nothing-to-fit", "empty-input")
-
 Values = dict[str, Any]
 #: Of each option, the name of its value; others have their first.
 Row = dict[str, str]
-
 MFCC: Values = {"name": "mfcc", "options": {"deltas": 0}}
 GMM: Values = {"name": "gmm", "options": {"components": 6, "iterations": 2}}
 POSTERIORS: Values = {"features": {**MFCC, "transforms": [GMM]}}
@@ -112,8 +108,6 @@ NEEDS: dict[str, Values] = {
     "step fusion": FUSE,
     "step zt-norm": {"corpus.cohort": "cohort.csv"},
 }
-
-
 #: Values that are refused alone: what is missing here.
 ALONE = {
     ("backend", "cuda"): "a GPU",

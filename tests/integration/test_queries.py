@@ -33,8 +33,6 @@ from tests.support.coded import raises, says
 from tests.support.tables import read_rows, write_rows
 
 RNG = np.random.default_rng(3)
-
-
 BEFORE, AFTER = 0.7, 0.5
 
 
@@ -141,11 +139,7 @@ def test_a_tape_is_no_query(asked: Any, recorded: list[dict[str, str]], kind: st
 
 
 LONG = {"name": "mfcc", "track": "long", "options": {"n_mfcc": 7, "deltas": 0, "n_fft": 1024, "win_length": 800}}
-
-
 BOTH = f"features={json.dumps([{'name': 'mfcc'}, LONG])}"
-
-
 STREAMS = f"search.streams={json.dumps([{'track': 'long'}, {'track': 'mfcc', 'columns': [13, 26]}])}"
 
 
@@ -308,11 +302,7 @@ CHANNELS = {
     "coarse": (11025, "PCM_U8", (0, 5000)),
     "wide": (16000, "PCM_16", (0, 8000)),
 }
-
-
 PLACES = ((0.5, 1.1), (1.3, 2.0))
-
-
 #: Of a cost: what resampling from another sample on changes. A frame that is unlike all is thousands.
 NEXT_TO_NOTHING = 64
 

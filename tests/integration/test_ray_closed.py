@@ -151,8 +151,6 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 _OWN = {"memory": 2_000_000_000, "object_store_memory": 80_000_000}
-
-
 _COMMANDS = ("initialization", "setup", "head_setup", "worker_setup", "head_start_ray", "worker_start_ray")
 
 

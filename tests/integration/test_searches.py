@@ -93,8 +93,6 @@ def test_with_a_first_pass_each_document_is_counted_once(own_corpus: Any, first_
 
 
 SYSTEMS = Path(__file__).resolve().parents[2] / "configs" / "systems"
-
-
 ROOM = 2.0  # s between two words of a document
 
 
@@ -184,11 +182,7 @@ def test_a_first_pass_reads_all_frames(first_pass: str) -> None:
 
 
 DIMENSION, POOLED = 6, {"documents_by": "pooled", "queries_by": "pooled"}
-
-
 SUPERB = {"distance": "cosine-exp", "recurrence": "asymmetric", "row_range": True, "least_query_frames": 5, **POOLED}
-
-
 Run = Callable[..., Any]
 
 

@@ -30,21 +30,13 @@ from tests.support.coded import raises
 
 #: Frames of the second are longer, so that it has fewer of them; its shift is the same.
 PLAIN = {"name": "mfcc"}
-
-
 LONG: dict[str, Any] = {
     "name": "mfcc",
     "track": "long",
     "options": {"n_mfcc": 7, "deltas": 0, "n_fft": 1024, "win_length": 800},
 }
-
-
 BOTH = [PLAIN, LONG]
-
-
 STREAMS = [{"track": "long", "distance": "euclidean", "weight": 2}, {"track": "mfcc", "columns": [13, 26]}]
-
-
 NEVER = "search.normalise=none"  # so that what was frozen first is of no account
 
 
@@ -233,11 +225,7 @@ def test_tracks_of_one_pass(own_corpus: Any, layers: None, monkeypatch: pytest.M
 
 
 FIRST_PASS = {"name": "quantised", "factor": 2, "sample": 0, "windows": {"least": 3}}
-
-
 QUANTISED = f"search.first_pass={json.dumps(FIRST_PASS)}"
-
-
 BY_DOCUMENT = f"search.first_pass={json.dumps({**FIRST_PASS, 'over': 'document'})}"
 
 
@@ -325,11 +313,7 @@ TRACKS = [
         "transforms": [{"name": "gmm", "options": {"components": 4}}],
     },
 ]
-
-
 STREAMS_HALF_PRECISION = [{"track": "half"}, {"track": "moving"}, {"track": "shares"}]
-
-
 SETS = (f"features={json.dumps(TRACKS)}", f"search.streams={json.dumps(STREAMS_HALF_PRECISION)}")
 
 

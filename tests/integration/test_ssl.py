@@ -35,14 +35,8 @@ from tests.integration.conftest import SHARED
 from tests.support.coded import raises
 
 _LACKING = "the extra `ssl` is not installed: pip install 'swsdist[ssl]'"
-
-
 torch = pytest.importorskip("torch", reason=_LACKING)
-
-
 transformers = pytest.importorskip("transformers", reason=_LACKING)
-
-
 #: Columns of a CTC head, the blank first.
 TOKENS = ("<pad>", "<s>", "</s>", "<unk>", "|", "a", "tʃ", "n")
 
@@ -401,8 +395,6 @@ def test_a_folder_by_a_model(models: Path, tmp_path: Path) -> None:
 
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
 MODEL = SHARED / "models" / "whisper-base" / "encoder"
 
 

@@ -28,12 +28,7 @@ from tests.support.coded import raises, says
 from tests.support.tables import read_rows
 
 KST, STO = ["q-norm", "logistic", "kst"], ["q-norm", "logistic", "sto"]
-
-
 FEW = ["atwv", "atwv_pmiss", "atwv_pfa"]
-
-
-CONFIGS = Path(__file__).parents[2] / "configs"
 
 
 def write(scene: Any, name: str = "sweep", **values: Any) -> Path:
@@ -78,9 +73,8 @@ def test_random_points_are_the_runs_that_they_would_be(scene: Any, monkeypatch: 
     }
     path = write(scene, points={"random": {"draws": 20, "seed": 3, "keys": keys}}, measures=FEW)
     done = swsdist.sweep(path)
-    assert (
-        asked == [{row["query_id"] for row in read_rows(scene.corpus / "queries.csv")}] * 2
-    )  # as a run's, silent ones among them
+    queries = {row["query_id"] for row in read_rows(scene.corpus / "queries.csv")}
+    assert asked == [queries] * 2  # as a run's, silent ones among them
     points = rows(done)
     assert len(points) == 20
     assert len({row["atwv"] for row in points}) > 3
@@ -209,13 +203,9 @@ def test_a_point_that_fails_is_told_and_the_others_go_on(scene: Any) -> None:
     found = rows(done)
     assert [row["mtwv"] is None for row in found] == [False, True, False]
     assert [row["oracle"] for row in found] == [False, False, True]
-
-
-def test_a_group_that_fails_is_told_too(scene: Any) -> None:
-    """Points that are scored together fail together; another group is scored."""
-    (scene.folder / "wrong.json").write_text('{"schema": "something else"}')
+    # Points that are scored together fail together; another group is scored.
     points = {"grid": {"calibrate.fit": ["crossfit", str(scene.folder / "wrong.json")], "calibrate.alpha": [1, 2]}}
-    done = swsdist.sweep(write(scene, points=points, measures=FEW, set={"calibrate.steps": KST}))
+    done = swsdist.sweep(write(scene, "groups", points=points, measures=FEW, set={"calibrate.steps": KST}))
     assert set(done.failed) == {3, 4}
     assert [row["atwv"] is None for row in rows(done)] == [False, False, True, True]
 
@@ -270,13 +260,8 @@ def test_after_a_kill_it_goes_on(scene: Any) -> None:
 
 @pytest.mark.ray
 def test_on_ray_the_same(scene: Any, cluster: Any) -> None:
-    points = {
-        "grid": {
-            "calibrate.steps": [KST, STO],
-            "calibrate.alpha": [0.5, 1, 2],
-            "search.distance": ["cosine", "euclidean"],
-        }
-    }
+    few = {"calibrate.steps": [KST, STO], "calibrate.alpha": [0.5, 2], "search.distance": ["cosine", "euclidean"]}
+    points = {"grid": few}
     serial = swsdist.sweep(write(scene, "serial", points=points, measures=FEW))
     ray = swsdist.sweep(write(scene, "ray", points=points, measures=FEW), sets=cluster.sets)
     assert not ray.failed
@@ -307,25 +292,13 @@ def test_points_that_are_not_valid(scene: Any) -> None:
     ]
     alone = {"points": {"list": [{}]}}
     wrong = [*(({"points": some}, complaint) for some, complaint in points), (fuse, "point 1 (options: ")]
-    wrong += [
-        ({**alone, "oracle_kst": True}, "[conflicting-options]"),
-        ({**alone, "report": "kst"}, "[conflicting-options]"),
-    ]
+    wrong += [({**alone, **more}, "[conflicting-options]") for more in ({"oracle_kst": True}, {"report": "kst"})]
     for values, complaint in wrong:
         with pytest.raises(ConfigError) as caught:
             swsdist.sweep(write(scene, **values))
         assert complaint in str(caught.value)
         assert "sweep.yaml" in str(caught.value)
         assert not (scene.folder / "sweep").exists()
-
-
-def test_one_store_for_two_kinds_of_features(scene: Any) -> None:
-    grid = {"features.options.deltas": [0, 1]}
-    path = write(
-        scene, points={"grid": grid}, set={"features.name": "mfcc", "index.store": str(scene.folder / "store")}
-    )
-    with raises(families.CONFLICTING_OPTIONS):
-        swsdist.sweep(path)
 
 
 @pytest.mark.slow
@@ -363,8 +336,6 @@ def test_what_is_scored_by_something_else_is_ranked_apart(own_corpus: Any) -> No
 
 
 WORDS = ("one", "two", "three", "four")
-
-
 STEPS = 12
 
 

@@ -29,11 +29,8 @@ from tests.support.cluster.network import Host
 from tests.support.journals import read_journals
 
 SABOTEUR = Path(__file__).parents[1] / "saboteur"
-
 #: The corpus in eight pieces, of which each takes its time when it is told to.
 PIECES = ("features.name=saboteur", "search.distance=slow-cosine", "index.shards=64")
-
-
 #: Of each fault, what ended the wait after it, and what the run came to.
 ENDS = {
     "a host's network is cut": (

@@ -15,7 +15,6 @@ from swsdist.pipeline.lock import read
 from tests.support.coded import says
 
 pytestmark = pytest.mark.cluster
-
 OFF_CLOCK = str(Path(__file__).parent / "off_clock")
 
 

@@ -13,7 +13,6 @@ import pytest
 import soundfile
 
 pytestmark = pytest.mark.cluster
-
 OFF_CLOCK = str(Path(__file__).parent / "off_clock")
 
 
