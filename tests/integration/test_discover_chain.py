@@ -208,30 +208,6 @@ def test_a_killed_run_goes_on(
 
 
 @pytest.mark.slow
-def test_what_is_known_of_the_documents_does_not_matter(
-    small_corpus: Path, tmp_path: Path, undisturbed: Outcome
-) -> None:
-    """With references, queries and alignments, and in another order of the documents, it finds the same."""
-    tables: dict[str, Any] = {name: f"{table}.csv" for name, table in (("queries", "queries"), ("references", "refs"))}
-    (tmp_path / "phones.ctm").write_text(
-        "".join(f"d{d:03d} 1 {k / 10} 0.1 p{k % 7}\n" for d in range(1, 9) for k in range(20))
-    )
-    (tmp_path / "words.ctm").write_text(
-        "".join(f"d{d:03d} 1 {k / 2} 0.5 w{k}\n" for d in range(1, 9) for k in range(4))
-    )
-    tables["alignments"] = {name: str(tmp_path / f"{name}.ctm") for name in ("phones", "words")}
-    given = config(small_corpus, tmp_path / "1", corpus={"documents": "docs.csv", **tables})
-    scored = discovered(given)
-    assert scored.chain_run.outcomes["score-discovery"].done == 1
-    assert findings(scored) == findings(undisturbed)
-    header, *lines = (small_corpus / "docs.csv").read_text().splitlines()
-    for table in ("audio", "queries"):
-        (tmp_path / table).symlink_to(small_corpus / table)
-    (tmp_path / "docs.csv").write_text("\n".join([header, *lines[::-1], ""]))
-    assert findings(discovered(config(tmp_path, tmp_path / "2", index={"shards": 2}))) == findings(undisturbed)
-
-
-@pytest.mark.slow
 def test_a_document_more(small_corpus: Path, tmp_path: Path, undisturbed: Outcome) -> None:
     """The old ones are not read again, and the findings are those of all from the start."""
     folder = corpus_of(tmp_path / "corpus", small_corpus, [f"d{k:03d}" for k in range(1, 8)])

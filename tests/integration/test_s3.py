@@ -21,7 +21,6 @@ import pytest
 import s3fs
 from commands import changed, expecting, in_this_process
 
-import swsdist as package
 from swsdist.config import load_config
 from swsdist.core.codes import config as config_codes
 from swsdist.core.codes import families
@@ -280,32 +279,6 @@ def test_what_is_not_there_or_wrong(place: Folder) -> None:
     err = swsdist("run", "http://host/x.yaml", code=2).err
     assert says(err, families.UNSUPPORTED)
     assert "does not exist" in swsdist("run", "none.yaml", code=2).err
-
-
-@pytest.mark.slow
-def test_commands(scene: Any, place: Folder, undisturbed: dict[str, str]) -> None:
-    """With the audio on a disk, so that only what is about these files goes to the server."""
-    documents = (scene.corpus / "docs.csv").read_text().replace("audio/", f"{scene.corpus}/audio/")
-    place.write_bytes("docs.csv", documents.encode())
-    tables = {"queries": str(scene.corpus / "queries.csv"), "references": str(scene.corpus / "refs.csv")}
-    corpus = write(place, "corpus.yaml", {"documents": "docs.csv", **tables})
-    run = scene.folder / "run"
-    base = {"run": str(run), "corpus": "corpus.yaml", "executor": {"kind": "serial"}}
-    config = write(place, "config.yaml", base)
-    swsdist("run", config)
-    digests = package.digest(str(run))
-    assert {name: digests[name] for name in ("features", "candidates")} == {
-        name: undisturbed[name] for name in ("features", "candidates")
-    }
-    assert swsdist("check", config).code == swsdist("report", config).code == 0
-    assert swsdist("run", config, "--corpus", corpus, "--dry-run").code == 0
-    points = {
-        "config": "config.yaml",
-        "points": {"grid": {"reduce.nbest.least": [5, 7]}},
-        "run": str(scene.folder / "swept"),
-    }
-    assert swsdist("sweep", write(place, "sweep.yaml", points), "--set", f"index.store={run}/store").code == 0
-    assert (scene.folder / "swept" / "sweeps" / "sweep" / "sweep.html").exists()
 
 
 #: Commands with {p} for the folder that corpus, run and store lie in, on a disk or on S3.

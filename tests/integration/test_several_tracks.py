@@ -28,13 +28,12 @@ from swsdist.store import writing
 from swsdist.store.maintaining import check, compact, refit
 from tests.support.coded import raises
 
+pytestmark = pytest.mark.until("search")
+
 #: Frames of the second are longer, so that it has fewer of them; its shift is the same.
 PLAIN = {"name": "mfcc"}
-LONG: dict[str, Any] = {
-    "name": "mfcc",
-    "track": "long",
-    "options": {"n_mfcc": 7, "deltas": 0, "n_fft": 1024, "win_length": 800},
-}
+LONG_OPTIONS = {"n_mfcc": 7, "deltas": 0, "n_fft": 1024, "win_length": 800}
+LONG: dict[str, Any] = {"name": "mfcc", "track": "long", "options": LONG_OPTIONS}
 BOTH = [PLAIN, LONG]
 STREAMS = [{"track": "long", "distance": "euclidean", "weight": 2}, {"track": "mfcc", "columns": [13, 26]}]
 NEVER = "search.normalise=none"  # so that what was frozen first is of no account
@@ -47,7 +46,6 @@ def setting(name: str, value: Any) -> str:
 TWO, WITH_STREAMS = setting("features", BOTH), setting("search.streams", STREAMS)
 
 
-@pytest.mark.until("search")
 @pytest.mark.slow
 def test_frames_are_those_of_each_extractor(scene: Any) -> None:
     scene.run(TWO, WITH_STREAMS, "index.shards=7", run="seven")
@@ -67,7 +65,6 @@ def test_frames_are_those_of_each_extractor(scene: Any) -> None:
     assert scene.digest("alone")["features"] == digest["features.long"]
 
 
-@pytest.mark.until("search")
 @pytest.mark.slow
 def test_a_track_that_is_added_is_all_that_is_computed(scene: Any) -> None:
     scene.run(TWO, WITH_STREAMS, "index.shards=3", run="once")
@@ -87,7 +84,6 @@ def test_a_track_that_is_added_is_all_that_is_computed(scene: Any) -> None:
     assert scene.digest() == scene.digest("once")
 
 
-@pytest.mark.until("search")
 @pytest.mark.slow
 def test_a_task_of_one_track_fails_and_is_done_the_next_time(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     scene.run(TWO, WITH_STREAMS, "index.shards=3", run="once")
@@ -114,7 +110,6 @@ def test_a_task_of_one_track_fails_and_is_done_the_next_time(scene: Any, monkeyp
     assert scene.digest() == scene.digest("once")
 
 
-@pytest.mark.until("search")
 @pytest.mark.slow
 def test_what_one_rejects_all_do_once(own_corpus: Any) -> None:
     scene = own_corpus
@@ -139,7 +134,6 @@ def test_what_one_rejects_all_do_once(own_corpus: Any) -> None:
     assert "d003" in scene.store().documents()["doc_id"].to_pylist()
 
 
-@pytest.mark.until("search")
 def test_what_does_not_fit_is_refused_before_anything_is_done(scene: Any) -> None:
     other = {"name": "mfcc", "track": "fast", "options": {"hop_length": 200}}
     with raises(families.MISMATCH, first="mfcc", second="fast"):
@@ -156,7 +150,6 @@ def test_what_does_not_fit_is_refused_before_anything_is_done(scene: Any) -> Non
     assert not (scene.folder / "run" / "store" / "manifest.json").exists()
 
 
-@pytest.mark.until("search")
 def test_a_store_that_others_use_is_added_to_but_not_replaced(scene: Any) -> None:
     shared = f"index.store={scene.folder / 'shared'}"
     scene.run(shared, run="first")
@@ -167,11 +160,17 @@ def test_a_store_that_others_use_is_added_to_but_not_replaced(scene: Any) -> Non
         scene.run(setting("features", changed), shared, run="third")
 
 
-class Layers(Mfcc):
-    """MFCC whose coefficients and derivatives are tracks of their own; it wants to know what it was given."""
+class Parts(Mfcc):
+    """MFCC whose coefficients and derivatives are tracks of their own."""
+
+    name: ClassVar[str] = "parts"
+    tracks: ClassVar[Any] = (("still", 13), ("moving", 26))
+
+
+class Layers(Parts):
+    """It wants to know what it was given."""
 
     name: ClassVar[str] = "layers"
-    tracks: ClassVar[Any] = (("still", 13), ("moving", 26))
     needs: ClassVar[Any] = (Needs(cpus=2, gpus=1.0), Needs(cpus=2, memory_gb=2.0))
     granted: ClassVar[list[Needs]] = []
 
@@ -181,16 +180,17 @@ class Layers(Mfcc):
 
 
 @pytest.fixture
-def layers() -> Iterator[None]:
-    FEATURES.add("layers", Entry(f"{__name__}:Layers", 1))
+def parts() -> Iterator[None]:
+    for one in (Parts, Layers):
+        FEATURES.add(one.name, Entry(f"{__name__}:{one.__name__}", 1))
     Layers.granted.clear()
     yield
-    FEATURES.remove("layers")
+    for one in (Parts, Layers):
+        FEATURES.remove(one.name)
 
 
-@pytest.mark.until("search")
 @pytest.mark.slow
-def test_tracks_of_one_pass(own_corpus: Any, layers: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tracks_of_one_pass(own_corpus: Any, parts: None, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = own_corpus
     monkeypatch.setattr("swsdist.pipeline.execution.executor.gpu_count", lambda: 0)
     features = setting("features", [{"name": "layers"}])
@@ -202,10 +202,8 @@ def test_tracks_of_one_pass(own_corpus: Any, layers: None, monkeypatch: pytest.M
     scene.select(*range(1, 9))
     assert scene.run(features, both, NEVER, "index.shards=1").outcome.chain_run.outcomes["index"].done == 1
     store = scene.store()
-    assert [(track.name, track.dimension, len(track.columns)) for track in store.manifest.tracks] == [
-        ("still", 13, 13),
-        ("moving", 26, 26),
-    ]
+    named = [(track.name, track.dimension, len(track.columns)) for track in store.manifest.tracks]
+    assert named == [("still", 13, 13), ("moving", 26, 26)]
     assert list(check(store)) == []
     halves = setting("search.streams", [{"columns": [0, 13]}, {"columns": [13, 39]}])
     scene.run(halves, NEVER, run="plain")
@@ -234,7 +232,6 @@ def steps(result: Any) -> dict[str, tuple[int, int]]:
     return {name: (ended[name].done, ended[name].skipped) for name in ("index", "quantise", "search")}
 
 
-@pytest.mark.until("search")
 @pytest.mark.slow
 @pytest.mark.parametrize("first_pass", [QUANTISED, BY_DOCUMENT])
 def test_it_finds_what_is_found_without(scene: Any, first_pass: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,7 +248,6 @@ def test_it_finds_what_is_found_without(scene: Any, first_pass: str, monkeypatch
     assert list(check(scene.store("seven"))) == []
 
 
-@pytest.mark.until("search")
 @pytest.mark.slow
 def test_documents_that_come_are_indexed_by_the_same_codebook(own_corpus: Any) -> None:
     scene = own_corpus
@@ -277,7 +273,6 @@ def test_documents_that_come_are_indexed_by_the_same_codebook(own_corpus: Any) -
     assert scene.digest() == scene.digest("once")
 
 
-@pytest.mark.until("search")
 def test_a_lost_list_is_made_again(scene: Any) -> None:
     scene.run(QUANTISED, "index.shards=3")
     digest = scene.digest()
@@ -286,7 +281,6 @@ def test_a_lost_list_is_made_again(scene: Any) -> None:
     assert scene.digest() == digest
 
 
-@pytest.mark.until("search")
 @pytest.mark.slow
 def test_a_failed_codebook_is_made_the_next_time(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     scene.run(QUANTISED, run="once")
@@ -306,36 +300,18 @@ TRACKS = [
     {"name": "mfcc"},
     {"name": "mfcc", "track": "half", "dtype": "float16"},
     {"name": "parts", "dtype": "float16"},
-    {
-        "name": "mfcc",
-        "track": "shares",
-        "dtype": "float16",
-        "transforms": [{"name": "gmm", "options": {"components": 4}}],
-    },
+    {"name": "mfcc", "track": "shares", "dtype": "float16"}
+    | {"transforms": [{"name": "gmm", "options": {"components": 4}}]},
 ]
 STREAMS_HALF_PRECISION = [{"track": "half"}, {"track": "moving"}, {"track": "shares"}]
 SETS = (f"features={json.dumps(TRACKS)}", f"search.streams={json.dumps(STREAMS_HALF_PRECISION)}")
 
 
-class Parts(Mfcc):
-    """MFCC whose coefficients and derivatives are tracks of their own."""
-
-    name: ClassVar[str] = "parts"
-    tracks: ClassVar[Any] = (("still", 13), ("moving", 26))
-
-
-@pytest.fixture
-def parts() -> Iterator[None]:
-    FEATURES.add("parts", Entry(f"{__name__}:Parts", 1))
-    yield
-    FEATURES.remove("parts")
-
-
 @pytest.mark.until("reduce")
 @pytest.mark.slow
 def test_all_readers_see_what_was_rounded_once(scene: Any, parts: None) -> None:
-    scene.run(*SETS, "index.shards=1", run="one")
-    scene.run(*SETS, "index.shards=5", "executor.kind=serial", run="five")
+    for run, shards in (("one", 1), ("five", 5)):
+        scene.run(*SETS, f"index.shards={shards}", run=run)
     assert scene.digest("one") == scene.digest("five")
     for kind in ("store", "queries"):
         store = scene.store("five", kind)

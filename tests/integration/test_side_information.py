@@ -95,15 +95,6 @@ def test_all_queries_that_were_asked_have_trials(own_corpus: Any) -> None:
     assert offset("twelve") > three + 1
 
 
-@pytest.mark.filterwarnings("ignore:.*negative-slope")
-def test_the_entropy_wants_posteriors(scene: Any) -> None:
-    with raises(families.UNSUPPORTED):
-        scene.run("calibrate.steps=[q-norm, llr]", "calibrate.options={llr: {covariates: [entropy]}}")
-    assert not (scene.folder / "run" / "store").exists()
-    with raises(families.MISMATCH):
-        scene.run("calibrate.steps=[q-norm, llr]", "calibrate.options={llr: {covariates: [posterior-sum]}}")
-
-
 def cohort(scene: Any, tmp_path: Path) -> str:
     """Four examples of other words, under the ids of the run's own queries: they are told apart all the same."""
     make_corpus(tmp_path / "others", documents=2, queries=4, seed=9)
@@ -149,6 +140,15 @@ def test_a_cohort_that_no_step_asks_for(scene: Any, tmp_path: Path) -> None:
         scene.run("chain=lattices", "search.method=lattice", "calibrate.steps=[zt-norm]", cohort(scene, tmp_path))
     with raises(families.MISSING_FILE, where="none.csv"):
         scene.run("calibrate.steps=[zt-norm]", f"corpus.cohort={scene.corpus}/none.csv")
+    llr = "calibrate.steps=[q-norm, llr]"
+    with raises(families.UNSUPPORTED):  # the entropy wants posteriors
+        scene.run(llr, "calibrate.options={llr: {covariates: [entropy]}}")
+    for steps in (
+        (llr, "calibrate.options={llr: {covariates: [posterior-sum]}}"),
+        ("calibrate.steps=[q-norm, speaker-norm]",),
+    ):
+        with raises(families.MISMATCH):
+            scene.run(*steps)
     assert not (scene.folder / "run" / "store").exists()
 
 
@@ -173,11 +173,6 @@ def test_scores_are_those_of_the_statistics(scene: Any) -> None:
     assert np.array_equal(found["score"], found["expected"])
     both = normed.detections().merge(plain.detections(), on=keys)
     assert not np.allclose(both["score_x"], both["score_y"])
-
-
-def test_it_comes_first(scene: Any) -> None:
-    with raises(families.MISMATCH):
-        scene.run("calibrate.steps=[q-norm, speaker-norm]")
 
 
 def test_recordings_of_several_speakers(own_corpus: Any) -> None:
