@@ -386,7 +386,7 @@ def test_a_run_that_fails_is_told(scene: Any) -> None:
         run_benchmark(broken, scene.folder / "bench", Plan([1], [1], 1), lambda line: None)
 
 
-def measured_of_bench(workers: int, times: int, repeat: int, wall: float, **figures: float) -> Measurement:
+def measurement(workers: int, times: int, repeat: int, wall: float, **figures: float) -> Measurement:
     hardware = [{"nodes": 1, "brand": "x", "cpu": "Chip", "cores": 64, "clock_ghz": 3, "ram_gb": 8, "os": "L"}]
     values: dict[str, float | None] = {"wall_s": wall, **figures}
     forecast = {"w1-x1": 100.0, "w2-x1": 55.0}
@@ -431,11 +431,9 @@ def test_intervals_are_those_of_scipy() -> None:
 
 def test_two_results_beside_each_other() -> None:
     before = results(
-        *(measured_of_bench(1, 1, k, wall, isf=0.01 + 0.0001 * k) for k, wall in enumerate((100, 101, 99, 100.5)))
+        *(measurement(1, 1, k, wall, isf=0.01 + 0.0001 * k) for k, wall in enumerate((100, 101, 99, 100.5)))
     )
-    after = results(
-        *(measured_of_bench(1, 1, k, wall, isf=0.01 + 0.00011 * k) for k, wall in enumerate((80, 81, 79, 80.5)))
-    )
+    after = results(*(measurement(1, 1, k, wall, isf=0.01 + 0.00011 * k) for k, wall in enumerate((80, 81, 79, 80.5))))
     told = compare_results(before, after)
     found = {one.figure: one for one in told.differences}
     assert found["wall_s"].beyond_noise
@@ -446,9 +444,9 @@ def test_two_results_beside_each_other() -> None:
 
 
 def test_what_is_not_alike_is_told() -> None:
-    before = results(measured_of_bench(1, 1, 0, 100.0))
+    before = results(measurement(1, 1, 0, 100.0))
     chip = [{**before.measured[0].hardware[0], "cpu": "Other"}]
-    one, more = (measured_of_bench(w, 1, 0, 50.0)._replace(hardware=chip, versions={"numpy": "3"}) for w in (1, 2))
+    one, more = (measurement(w, 1, 0, 50.0)._replace(hardware=chip, versions={"numpy": "3"}) for w in (1, 2))
     told = compare_results(before, results(one, more, config="a: 2\n"))
     assert [one.beyond_noise for one in told.differences] == [None]
     said = "\n".join(told.notices)

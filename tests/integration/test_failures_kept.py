@@ -279,7 +279,7 @@ def test_workers_that_cannot_start(
     assert scene.digest() == undisturbed
 
 
-SHARDS_PASSING_ERRORS = "index.shards=4"
+FOUR = "index.shards=4"
 
 
 @pytest.fixture(autouse=True)
@@ -315,7 +315,7 @@ def test_a_disk_that_fails_once(scene: Any, monkeypatch: pytest.MonkeyPatch, und
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     opened = opening(monkeypatch, "d003", fails_once)
-    result = scene.run(SHARDS_PASSING_ERRORS)
+    result = scene.run(FOUR)
     assert len(opened) > 1
     assert scene.rejected() == []
     assert result.outcome.failures == []
@@ -333,11 +333,11 @@ def test_a_worker_that_does_not_see_the_file(
 
     with monkeypatch.context() as patch:
         opening(patch, "d003", gone)
-        failed = scene.run(SHARDS_PASSING_ERRORS, selection=StepSelection(keep_going=True))
+        failed = scene.run(FOUR, selection=StepSelection(keep_going=True))
     (failure,) = failed.outcome.failures
     assert failure.reason == "system"
     assert [(row["kind"], row["reason"]) for row in scene.rejected()] == [("task", "system")]
-    scene.run(SHARDS_PASSING_ERRORS)
+    scene.run(FOUR)
     assert scene.rejected() == []
     assert scene.digest() == undisturbed
 
@@ -365,12 +365,12 @@ def test_permissions_that_are_mended(scene: Any, monkeypatch: pytest.MonkeyPatch
     real = recordings.is_readable
     with monkeypatch.context() as patch:
         patch.setattr(recordings, "is_readable", lambda path: not path.endswith("d003.flac") and real(path))
-        scene.run(SHARDS_PASSING_ERRORS)
+        scene.run(FOUR)
         (row,) = scene.rejected()
         assert (row["id"], row["reason"]) == ("d003", "unreadable-recording")
         assert "permission denied" in row["message"]
-        assert scene.run(SHARDS_PASSING_ERRORS).outcome.tasks_done == 0
-    scene.run(SHARDS_PASSING_ERRORS)
+        assert scene.run(FOUR).outcome.tasks_done == 0
+    scene.run(FOUR)
     assert scene.rejected() == []
     assert scene.digest()["features"] == undisturbed["features"]
 
@@ -424,7 +424,7 @@ def test_nothing_is_fitted_without_what_cannot_be_read_now(
     """What would be fitted is pinned, and so would be other for good."""
     pca = 'features={"name": "mfcc", "transforms": [{"name": "pca", "options": {"columns": 6}}]}'
     of_others = f"corpus.queries_from={{documents: {scene.corpus}/docs.csv}}"
-    sets = (SHARDS_PASSING_ERRORS, pca if stage == "fit-transforms" else of_others)
+    sets = (FOUR, pca if stage == "fit-transforms" else of_others)
     scene.run(*sets, run="undisturbed")
     with monkeypatch.context() as patch:
         opened = failing(patch, {stage}, ("d001", "d003", "d005"), number)
@@ -442,7 +442,7 @@ def test_a_model_is_fitted_without_what_may_not_be_read(scene: Any, monkeypatch:
     """Rights do not pass: the document is rejected, and the model is that of the corpus without it; until they are mended."""
     sets = (
         'features={"name": "mfcc", "transforms": [{"name": "pca", "options": {"columns": 6}}]}',
-        SHARDS_PASSING_ERRORS,
+        FOUR,
     )
     with monkeypatch.context() as patch:
         opened = failing(patch, {"fit-transforms", "index"}, ("d003",), errno.EACCES)

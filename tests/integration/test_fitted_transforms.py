@@ -177,13 +177,13 @@ FITTED = [
     {"name": "gmm", "options": {"components": 6, "iterations": 3, "hours": 1}},
 ]
 FEATURES = "features=" + json.dumps([{"name": "mfcc", "track": "gmm", "transforms": FITTED}])
-STREAMS_MIXTURES = 'search.streams=[{"track": "gmm", "normalise": "none", "distance": "cosine"}]'
+OF_MIXTURE = 'search.streams=[{"track": "gmm", "normalise": "none", "distance": "cosine"}]'
 
 
 @pytest.mark.until("search")
 @pytest.mark.slow
 def test_posteriors_of_a_run(scene: Any) -> None:
-    scene.run(FEATURES, STREAMS_MIXTURES)
+    scene.run(FEATURES, OF_MIXTURE)
     store = scene.store()
     assert {"mean-variance.gmm", "gmm.gmm"} < set(store.manifest.models)
     assert store.manifest.tracks[0].kind == "posteriors"
@@ -193,18 +193,18 @@ def test_posteriors_of_a_run(scene: Any) -> None:
     likelihoods: Any = model.settings["likelihoods"]
     assert len(likelihoods) == 2 + 2 + 3  # after splits into two, four and six
     assert likelihoods[-1] > likelihoods[0]
-    assert scene.run(FEATURES, STREAMS_MIXTURES).outcome.tasks_done == 0
-    scene.run(FEATURES, STREAMS_MIXTURES, "index.shards=4", run="four")
+    assert scene.run(FEATURES, OF_MIXTURE).outcome.tasks_done == 0
+    scene.run(FEATURES, OF_MIXTURE, "index.shards=4", run="four")
     assert scene.digest("four") == scene.digest()
     # What is made of posteriors does not matter to the mixture.
     sharper = json.loads(FEATURES.partition("=")[2])
     sharper[0]["transforms"][1]["options"] |= {"keep": 3, "floor": 0}
-    scene.run("features=" + json.dumps(sharper), STREAMS_MIXTURES)
+    scene.run("features=" + json.dumps(sharper), OF_MIXTURE)
     assert scene.store().manifest.models["gmm.gmm"] == store.manifest.models["gmm.gmm"]
     # Fitted anew it is the same.
     assert (
         scene.run(
-            FEATURES, STREAMS_MIXTURES, run="four", selection=StepSelection(redo_from="fit-transforms")
+            FEATURES, OF_MIXTURE, run="four", selection=StepSelection(redo_from="fit-transforms")
         ).outcome.tasks_done
         > 0
     )
@@ -217,15 +217,15 @@ def test_posteriors_of_a_run(scene: Any) -> None:
 @pytest.mark.until("search")
 @pytest.mark.slow
 def test_killed_between_rounds(scene: Any) -> None:
-    scene.run(FEATURES, STREAMS_MIXTURES, run="whole")
+    scene.run(FEATURES, OF_MIXTURE, run="whole")
     for target in (3, 8):
-        process = scene.start(FEATURES, STREAMS_MIXTURES)
+        process = scene.start(FEATURES, OF_MIXTURE)
         while process.poll() is None and len(scene.receipts()) < target:
             time.sleep(0.002)
         process.kill()
         process.communicate()
     receipts = scene.receipts()
-    scene.run(FEATURES, STREAMS_MIXTURES)
+    scene.run(FEATURES, OF_MIXTURE)
     assert receipts.items() <= scene.receipts().items(), "a round that had its receipts was done again"
     assert scene.digest() == scene.digest("whole")
 
@@ -234,17 +234,17 @@ def test_killed_between_rounds(scene: Any) -> None:
 @pytest.mark.slow
 def test_from_elsewhere(scene: Any, tmp_path: Path) -> None:
     """The models of one run, named in another: nothing is fitted, and the frames are the same."""
-    scene.run(FEATURES, STREAMS_MIXTURES)
+    scene.run(FEATURES, OF_MIXTURE)
     store = scene.store()
     features = json.loads(FEATURES.partition("=")[2])
     for one in features[0]["transforms"]:
         one["options"]["model"] = store.folder.path(store.manifest.models[f"{one['name']}.gmm"])
-    scene.run("features=" + json.dumps(features), STREAMS_MIXTURES, run="named")
+    scene.run("features=" + json.dumps(features), OF_MIXTURE, run="named")
     assert not any(name.startswith("fit-transforms") for name in scene.receipts("named"))
     assert scene.digest("named") == scene.digest()
 
 
-def features_of_common_band(fmax: object) -> str:
+def banded(fmax: object) -> str:
     """MFCC, and transformed ones behind the same choice."""
     low = {"name": "mfcc", "track": "normal", "options": {"fmax": fmax}, "transforms": [{"name": "mean-variance"}]}
     return "features=" + json.dumps([{"name": "mfcc", "options": {"fmax": fmax}}, low])
@@ -280,9 +280,9 @@ def test_frames_and_hits_are_those_of_the_chosen_band(
 ) -> None:
     scene = own_corpus
     narrowed(scene, *narrow)
-    scene.run(features_of_common_band("common"), run="common")
-    scene.run(features_of_common_band(fmax), run="given")
-    scene.run(features_of_common_band(other), run="other")
+    scene.run(banded("common"), run="common")
+    scene.run(banded(fmax), run="given")
+    scene.run(banded(other), run="other")
     store = scene.store("common")
     models = store.manifest.models
     assert models["mfcc.mfcc"] == models["mfcc.normal"]
@@ -293,9 +293,9 @@ def test_frames_and_hits_are_those_of_the_chosen_band(
     assert found.num_rows > 10
     assert found.equals(hits(scene, "given"))
     assert not found.equals(hits(scene, "other"))
-    assert scene.run(features_of_common_band("common"), run="common").outcome.tasks_done == 0
+    assert scene.run(banded("common"), run="common").outcome.tasks_done == 0
     # Neither tasks nor shards matter.
-    scene.run(features_of_common_band("common"), "index.shards=3", run="cut")
+    scene.run(banded("common"), "index.shards=3", run="cut")
     assert (Path(store.folder.root) / models["mfcc.mfcc"]).read_bytes() == (
         scene.folder / "cut" / "store" / models["mfcc.mfcc"]
     ).read_bytes()
@@ -310,7 +310,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "hlda": {"columns": 1},
     "correspondence": {"columns": 3, "frames": 1},
 }
-FITTED_FITTED_TO_GIVEN_FRAMES = [name for name in TRANSFORMS if hasattr(TRANSFORMS[name].load(), "rounds")]
+FITTED_ONES = [name for name in TRANSFORMS if hasattr(TRANSFORMS[name].load(), "rounds")]
 
 
 def write(folder: Path, count: int) -> None:
@@ -331,10 +331,7 @@ def write(folder: Path, count: int) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        name if name in ("pca", "lda") else pytest.param(name, marks=pytest.mark.slow)
-        for name in FITTED_FITTED_TO_GIVEN_FRAMES
-    ],
+    [name if name in ("pca", "lda") else pytest.param(name, marks=pytest.mark.slow) for name in FITTED_ONES],
 )
 def test_models_of_given_frames(tmp_path: Path, name: str) -> None:
     write(tmp_path, 4)
@@ -371,20 +368,16 @@ def test_models_of_given_frames(tmp_path: Path, name: str) -> None:
     assert not run_stages(config, StepSelection(until="reduce"), Progress()).failures
 
 
-STREAMS_LABELLED_MODELS = "search.streams=[{track: made, normalise: none, distance: cosine}]"
+OF_MADE = "search.streams=[{track: made, normalise: none, distance: cosine}]"
 
 
-def features_of_labelled_models(*transforms: tuple[str, dict[str, Any]]) -> str:
+def behind_mfcc(*transforms: tuple[str, dict[str, Any]]) -> str:
     behind = [{"name": name, "options": options} for name, options in transforms]
     return "features=" + json.dumps([{"name": "mfcc", "track": "made", "transforms": behind}])
 
 
-LDA = features_of_labelled_models(
-    ("mean-variance", {"hours": 1}), ("splice", {"frames": 1}), ("lda", {"columns": 2, "hours": 1})
-)
-PHONES = features_of_labelled_models(
-    ("mean-variance", {"hours": 1}), ("phones", {"components": 4, "iterations": 2, "hours": 1})
-)
+LDA = behind_mfcc(("mean-variance", {"hours": 1}), ("splice", {"frames": 1}), ("lda", {"columns": 2, "hours": 1}))
+PHONES = behind_mfcc(("mean-variance", {"hours": 1}), ("phones", {"components": 4, "iterations": 2, "hours": 1}))
 
 
 @pytest.fixture
@@ -412,7 +405,7 @@ def warnings(scene: Any, run: str = "run") -> list[str]:
 @pytest.mark.slow
 def test_labels_of_what_is_searched_are_oracle(scene: Any, labels: str) -> None:
     named = f"corpus.alignments.phones={labels}"
-    scene.run(LDA, STREAMS_LABELLED_MODELS, named)
+    scene.run(LDA, OF_MADE, named)
     taught = model_of(scene, "lda.made").settings["taught_by"]
     assert taught["file"] == "labels.ctm"
     (warning,) = warnings(scene)
@@ -421,24 +414,24 @@ def test_labels_of_what_is_searched_are_oracle(scene: Any, labels: str) -> None:
     fitted = json.loads(next((scene.folder / "run" / "calibration").glob("*.json")).read_text())
     assert "trained on labels" in json.dumps(fitted["trained_on"])
     # Labels of a program that was told nothing are no oracle.
-    scene.run(LDA.replace('"columns"', '"automatic": true, "columns"'), STREAMS_LABELLED_MODELS, named, run="automatic")
+    scene.run(LDA.replace('"columns"', '"automatic": true, "columns"'), OF_MADE, named, run="automatic")
     for run in ("run", "automatic"):
         (cost,) = (one for one in scene.report(run)["warnings"] if says(one, chains_codes.UNCOUNTED_LABEL_COST))
         assert "(first: labels.ctm)" in cost
     assert not warnings(scene, "automatic")
     # In any cut it is the same; and other labels make another model.
-    scene.run(LDA, STREAMS_LABELLED_MODELS, named, "index.shards=3", run="three")
+    scene.run(LDA, OF_MADE, named, "index.shards=3", run="three")
     assert scene.digest("three") == scene.digest()
     before = model_of(scene, "lda.made").fingerprint
     Path(labels).write_text(Path(labels).read_text() + "d001 1 0 0.3 other\n")
-    scene.run(LDA, STREAMS_LABELLED_MODELS, named, until="index")
+    scene.run(LDA, OF_MADE, named, until="index")
     assert model_of(scene, "lda.made").fingerprint != before
 
 
 def test_phones_of_the_part_that_is_for_training(scene: Any, labels: str) -> None:
     scene.run(
         PHONES,
-        STREAMS_LABELLED_MODELS,
+        OF_MADE,
         f"corpus.alignments.phones={labels}",
         'corpus.parts={train: ["d001", "d002", "d003"]}',
     )
@@ -477,7 +470,7 @@ def test_a_name_matters_where_labels_are_looked_up_by_it(
     path.write_text("".join(lines))
     scene.select(1)
     named = f"corpus.alignments.phones={path}"
-    sets = (features_of_labelled_models(("lda", {"columns": 2, "hours": 1})), STREAMS_LABELLED_MODELS, named)
+    sets = (behind_mfcc(("lda", {"columns": 2, "hours": 1})), OF_MADE, named)
 
     def interrupted(*_: Any) -> Any:
         raise KeyboardInterrupt
@@ -497,7 +490,7 @@ def test_a_name_matters_where_labels_are_looked_up_by_it(
 
 def test_without_labels(scene: Any, tmp_path: Path) -> None:
     with raises(families.MISSING_INPUT, transform="lda"):
-        scene.run(LDA, STREAMS_LABELLED_MODELS)
+        scene.run(LDA, OF_MADE)
     (tmp_path / "others.ctm").write_text("somewhere 1 0 1 a\n")
     with raises(families.NOTHING_TO_FIT, where="others.ctm", transform="lda"):
-        scene.run(LDA, STREAMS_LABELLED_MODELS, f"corpus.alignments.phones={tmp_path}/others.ctm")
+        scene.run(LDA, OF_MADE, f"corpus.alignments.phones={tmp_path}/others.ctm")

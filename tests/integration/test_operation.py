@@ -400,17 +400,17 @@ def test_a_worker_that_died_is_told_by_its_journal(tmp_path: Path) -> None:
     assert watch._status.journals == names[1:]
 
 
-SLOW_LOCK = ("features.name=saboteur", "index.shards=7")
+SEVEN = ("features.name=saboteur", "index.shards=7")
 
 
 @pytest.mark.slow
 def test_a_second_driver_is_refused(scene: Any) -> None:
     scene.sabotage(hold=0)
     store = f"index.store={scene.folder / 'store'}"
-    first = scene.start(*SLOW_LOCK, store)
+    first = scene.start(*SEVEN, store)
     scene.wait(lambda: (scene.folder / "store" / "lock.json").exists(), first)
     for run in ("run", "other"):  # the same run folder; another one with the same store
-        second = scene.go(*SLOW_LOCK, store, run=run)
+        second = scene.go(*SEVEN, store, run=run)
         assert second.returncode == 2
         assert says(second.stderr, codes.FOLDER_IN_USE)
         assert f"process {first.pid} on {socket.gethostname()} " in second.stderr
@@ -421,7 +421,7 @@ def test_a_second_driver_is_refused(scene: Any) -> None:
     scene.order.unlink()
     # Its lock is left, and known to be a dead one's at once.
     assert read(Folder(str(scene.folder / "run"))) is not None
-    assert scene.go(*SLOW_LOCK, store).returncode == 0
+    assert scene.go(*SEVEN, store).returncode == 0
     assert read(Folder(str(scene.folder / "run"))) is None
 
 
@@ -645,7 +645,7 @@ def test_a_lost_lock_is_not_taken_back(tmp_path: Path) -> None:
 def test_a_store_in_its_run_folder_is_kept_while_it_is_indexed(scene: Any, undisturbed: dict[str, str]) -> None:
     """Neither a compaction nor another run that names this store may change it at the same time."""
     scene.sabotage(hold=2)  # of which one fills a shard
-    driver = scene.start(*SLOW_LOCK)
+    driver = scene.start(*SEVEN)
     store = scene.folder / "run" / "store"
     scene.wait(lambda: list(store.glob("shards/*.parquet")), driver)
     compacted = in_this_process("store", "compact", str(store))

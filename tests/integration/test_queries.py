@@ -143,7 +143,7 @@ BOTH = f"features={json.dumps([{'name': 'mfcc'}, LONG])}"
 STREAMS = f"search.streams={json.dumps([{'track': 'long'}, {'track': 'mfcc', 'columns': [13, 26]}])}"
 
 
-def ask_of_store_of_queries(asked: Any, rows: list[dict[str, str]]) -> None:
+def ask_alone(asked: Any, rows: list[dict[str, str]]) -> None:
     """Let these be the queries; there are no references to them."""
     write_rows(asked.corpus / "queries.csv", rows)
     with (asked.corpus / "refs.csv").open("w") as file:
@@ -159,7 +159,7 @@ def stores(asked: Any) -> tuple[Store, Store]:
 @pytest.mark.slow
 def test_a_document_and_a_query_of_it_have_the_same_frames(asked: Any) -> None:
     place = {"doc_id": "d002", "start": "1.0", "end": "2.5"}
-    ask_of_store_of_queries(
+    ask_alone(
         asked,
         [
             {"query_id": "whole", "example": "3", "path": "audio/d001.flac"},
@@ -190,10 +190,10 @@ def test_a_document_and_a_query_of_it_have_the_same_frames(asked: Any) -> None:
 def test_the_store_holds_the_queries_of_the_last_plan(asked: Any) -> None:
     path = sorted(path.relative_to(asked.corpus) for path in (asked.corpus / "queries").iterdir())
     first = {"query_id": "one", "example": "1", "path": str(path[0])}
-    ask_of_store_of_queries(asked, [first])
+    ask_alone(asked, [first])
     asked.run()
     _, before = stores(asked)
-    ask_of_store_of_queries(asked, [first, {"query_id": "two", "example": "1", "path": str(path[1])}])
+    ask_alone(asked, [first, {"query_id": "two", "example": "1", "path": str(path[1])}])
     asked.run()
     _, after = stores(asked)
     assert after.documents()["doc_id"].to_pylist() == ["one", "two"]
@@ -315,7 +315,7 @@ def passed(samples: np.ndarray, rate: int, low: int, high: int) -> np.ndarray:
 
 
 @pytest.fixture
-def scene_of_marked_places(own_corpus: Any) -> Any:
+def channels(own_corpus: Any) -> Any:
     """The corpus, and one recording, long enough for a mean, through each of the channels; in the archive, and not."""
     audio: Path = own_corpus.corpus / "audio"
     parts = [soundfile.read(path, dtype="float32")[0] for path in sorted(audio.iterdir())[:4]]
@@ -329,13 +329,13 @@ def scene_of_marked_places(own_corpus: Any) -> Any:
     return own_corpus
 
 
-def test_each_place_finds_itself_at_no_cost(scene_of_marked_places: Any) -> None:
+def test_each_place_finds_itself_at_no_cost(channels: Any) -> None:
     """By `search`, and by a run whose queries name documents; also at the beginning of a recording."""
-    scene_of_marked_places.run("corpus.references=null", selection=StepSelection(until="index"))
-    store = str(scene_of_marked_places.folder / "run" / "store")
+    channels.run("corpus.references=null", selection=StepSelection(until="index"))
+    store = str(channels.folder / "run" / "store")
     for name in CHANNELS:
         for start, end in PLACES:
-            query = f"{scene_of_marked_places.corpus / 'audio' / name}.wav:{start}-{end}"
+            query = f"{channels.corpus / 'audio' / name}.wav:{start}-{end}"
             found = swsdist.search(store, query, top=3)
             best = found.iloc[0]
             assert best.doc_id == name
@@ -346,32 +346,32 @@ def test_each_place_finds_itself_at_no_cost(scene_of_marked_places: Any) -> None
         for name in CHANNELS
         for k, (start, end) in enumerate(PLACES)
     ]
-    write_rows(scene_of_marked_places.corpus / "queries.csv", rows)
-    result = scene_of_marked_places.run("corpus.references=null", "report.exports=[]", "corpus.own_places=keep")
+    write_rows(channels.corpus / "queries.csv", rows)
+    result = channels.run("corpus.references=null", "report.exports=[]", "corpus.own_places=keep")
     best = result.detections().groupby("query_id").first()
     assert best["doc_id"].to_dict() == {row["query_id"]: row["doc_id"] for row in rows}
     assert best["cost"].max() <= NEXT_TO_NOTHING
 
 
-def test_bandwidths_are_told_where_features_see_them(scene_of_marked_places: Any) -> None:
+def test_bandwidths_are_told_where_features_see_them(channels: Any) -> None:
     """Of documents when they are indexed, of a query when it is searched; not where features end below what all have."""
-    wide = scene_of_marked_places.run("corpus.references=null", selection=StepSelection(until="index"))
+    wide = channels.run("corpus.references=null", selection=StepSelection(until="index"))
     (told,) = (one for one in wide.outcome.chain_run.notices() if "band" in one)
     assert says(told, chains_codes.NARROW_BAND)
     assert "(first: telephone: up to 4 kHz, others up to 8 kHz)" in told
-    store = swsdist.open_store(str(scene_of_marked_places.folder / "run" / "store"))
+    store = swsdist.open_store(str(channels.folder / "run" / "store"))
     hz = {row["doc_id"]: row["bandwidth"] for row in store.documents(columns=["doc_id", "bandwidth"]).to_pylist()}
     assert (hz["telephone"], hz["coarse"], hz["wide"]) == (4000.0, 6000.0, 8000.0)
-    query = f"{scene_of_marked_places.folder}/telephone.wav:0.5-1.1"
+    query = f"{channels.folder}/telephone.wav:0.5-1.1"
     with pytest.warns(UserWarning, match=r"documents have another band than .*telephone.wav:0.5-1.1: up to 4 kHz"):
         swsdist.search(store, query, top=3)
-    narrow = scene_of_marked_places.run(
+    narrow = channels.run(
         "corpus.references=null", "features.options.fmax=3700", selection=StepSelection(until="index"), run="narrow"
     )
     assert not [one for one in narrow.outcome.chain_run.notices() if "band" in one]
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
-        swsdist.search(str(scene_of_marked_places.folder / "narrow" / "store"), query, top=3)
+        swsdist.search(str(channels.folder / "narrow" / "store"), query, top=3)
 
 
 US, GB = "espeak-ng:en-us", "espeak-ng:en-gb"

@@ -186,7 +186,7 @@ class Provider(FakeMultiNodeProvider):
 
 
 @pytest.fixture
-def cluster() -> Iterator[str]:
+def growing() -> Iterator[str]:
     """A head without CPUs, and Ray's autoscaler, which may add up to two nodes of each of two types.
 
     `ray.cluster_utils.AutoscalingCluster` does so, too, but ends every Ray of this machine.
@@ -255,11 +255,11 @@ def cluster() -> Iterator[str]:
 
 
 @pytest.mark.ray
-def test_a_cluster_grows_by_what_is_asked_for(cluster: str, tmp_path: Path) -> None:
+def test_a_cluster_grows_by_what_is_asked_for(growing: str, tmp_path: Path) -> None:
     stage: Any = Granted()
     folder = Folder(str(tmp_path))
     journal = DriverJournal(folder)
-    settings = Settings(kind="ray", address=cluster, workers=3, memory_per_worker_gb=0.2)
+    settings = Settings(kind="ray", address=growing, workers=3, memory_per_worker_gb=0.2)
     notes: list[str] = []
     executor = RayExecutor(Context(folder, {"granted": stage}), journal, settings, notes.append)
 
@@ -333,7 +333,7 @@ class Together(Search):
 
 
 @pytest.fixture
-def cluster_of_kinds_of_nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def two_nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Two nodes of a CPU each; one says that it has a GPU, too."""
     monkeypatch.setenv("NUMBA_ENABLE_CUDASIM", "1")  # for what the nodes start
     place = tempfile.mkdtemp(prefix="t-", dir="/tmp")  # a socket's path is short
@@ -349,14 +349,14 @@ def cluster_of_kinds_of_nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 @pytest.mark.ray
 def test_gpu_workers_and_cpu_workers_side_by_side_and_what_hangs_is_tried_again(
-    cluster_of_kinds_of_nodes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    two_nodes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Any] = []  # of an autoscaler
     monkeypatch.setattr(ray_instance, "request_resources", lambda bundles: asked.append(bundles))
     stage: Any = Idling()
     folder = Folder(str(tmp_path))
     journal = DriverJournal(folder)
-    settings = Settings(kind="ray", address=cluster_of_kinds_of_nodes, workers=2, memory_per_worker_gb=0.2)
+    settings = Settings(kind="ray", address=two_nodes, workers=2, memory_per_worker_gb=0.2)
     executor = RayExecutor(Context(folder, {"idling": stage}), journal, settings)
     tasks = [Task("idling", f"{k:032x}", f"t{k}", 0.3, {"hangs": False}) for k in range(8)]
     tasks.append(Task("idling", f"{8:032x}", "t8", 0.2, {"hangs": True}))
@@ -384,7 +384,7 @@ def test_gpu_workers_and_cpu_workers_side_by_side_and_what_hangs_is_tried_again(
 @pytest.mark.compile
 @pytest.mark.skipif(importlib.util.find_spec("numba_cuda") is None, reason="the extra gpu is not installed")
 def test_a_gpu_and_a_cpu_search_one_run_and_find_the_bytes_of_a_cpu_alone(
-    cluster_of_kinds_of_nodes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    two_nodes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_corpus(tmp_path / "corpus", documents=6, queries=3, voices=2)
     tables = {"documents": "docs", "queries": "queries", "references": "refs"}
@@ -394,7 +394,7 @@ def test_a_gpu_and_a_cpu_search_one_run_and_find_the_bytes_of_a_cpu_alone(
     }
     alone = swsdist.run({**config, "run": str(tmp_path / "cpu"), "executor": {"kind": "serial"}})
     monkeypatch.setattr(steps, "Search", Together)
-    ray = {"kind": "ray", "address": cluster_of_kinds_of_nodes, "memory_per_worker_gb": 0.2, "in_flight": 1}
+    ray = {"kind": "ray", "address": two_nodes, "memory_per_worker_gb": 0.2, "in_flight": 1}
     mixed = swsdist.run({**config, "run": str(tmp_path / "mixed"), "executor": ray, "search": {"backend": "auto"}})
     assert swsdist.digest(mixed.folder) == swsdist.digest(alone.folder)
     folder = Folder(str(tmp_path / "mixed"))

@@ -303,8 +303,8 @@ TRACKS = [
     {"name": "mfcc", "track": "shares", "dtype": "float16"}
     | {"transforms": [{"name": "gmm", "options": {"components": 4}}]},
 ]
-STREAMS_HALF_PRECISION = [{"track": "half"}, {"track": "moving"}, {"track": "shares"}]
-SETS = (f"features={json.dumps(TRACKS)}", f"search.streams={json.dumps(STREAMS_HALF_PRECISION)}")
+HALVES = [{"track": "half"}, {"track": "moving"}, {"track": "shares"}]
+SETS = (f"features={json.dumps(TRACKS)}", f"search.streams={json.dumps(HALVES)}")
 
 
 @pytest.mark.until("reduce")
@@ -343,8 +343,7 @@ def test_all_readers_see_what_was_rounded_once(scene: Any, parts: None) -> None:
     # A search by hand makes the extractors of the store again.
     query = pandas.DataFrame([{"query_id": "a", "path": str(sorted((scene.corpus / "queries").iterdir())[0])}])
     found = [
-        swsdist.search(str(scene.folder / run / "store"), query, options={"streams": STREAMS_HALF_PRECISION})
-        for run in ("one", "five")
+        swsdist.search(str(scene.folder / run / "store"), query, options={"streams": HALVES}) for run in ("one", "five")
     ]
     assert len(found[0]) > 0
     assert found[0].equals(found[1])

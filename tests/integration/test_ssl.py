@@ -405,7 +405,7 @@ def sentence(tiny: Path) -> np.ndarray:
 
 @pytest.mark.skipif(not MODEL.is_dir(), reason="needs ../shared beside the checkout, with Whisper base")
 @pytest.mark.slow
-def test_layers_are_those_of_transformers_of_encoder(sentence: np.ndarray) -> None:
+def test_layers_of_whisper_base_are_those_of_transformers(sentence: np.ndarray) -> None:
     torch = pytest.importorskip("torch", reason="the extra `ssl` is not installed: pip install 'swsdist[ssl]'")
     transformers = pytest.importorskip(
         "transformers", reason="the extra `ssl` is not installed: pip install 'swsdist[ssl]'"

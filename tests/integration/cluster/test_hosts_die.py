@@ -183,7 +183,7 @@ def made(folder: Path) -> Path:
     return folder
 
 
-def sections_of_test_lattices_on_hosts(place: str, form: str) -> dict[str, Any]:
+def lattice_sections(place: str, form: str) -> dict[str, Any]:
     return {
         "chain": "lattices",
         "corpus": {"documents": f"{place}/talks", "queries": f"{place}/terms.csv"},
@@ -196,13 +196,11 @@ def sections_of_test_lattices_on_hosts(place: str, form: str) -> dict[str, Any]:
 def test_a_host_is_killed_while_it_indexes_transcripts(on_cluster: Any, tmp_path: Path) -> None:
     files = made(tmp_path / "files")
     serial = {"run": str(tmp_path / "run"), "executor": {"kind": "serial"}, "report": {"clips": 0}}
-    (files.parent / "config.yaml").write_text(
-        json.dumps(sections_of_test_lattices_on_hosts(str(files), "ctm") | serial)
-    )
+    (files.parent / "config.yaml").write_text(json.dumps(lattice_sections(str(files), "ctm") | serial))
     swsdist.run(str(files.parent / "config.yaml"))
     place = on_cluster.hosts.put(files, f"{on_cluster.place}-files")
     on_cluster.sabotage(sleep={"index": 2.0}, hosts=[host.name for host in on_cluster.hosts.workers])
-    driver = on_cluster.start(sections=sections_of_test_lattices_on_hosts(place, "slow-ctm"))
+    driver = on_cluster.start(sections=lattice_sections(place, "slow-ctm"))
     victim = on_cluster.hosts.workers[1]
     on_cluster.wait(lambda: len(on_cluster.at_work("index")) == 3, driver)
     victim.kill()
