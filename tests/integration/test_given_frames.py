@@ -119,10 +119,6 @@ def test_without_audio(scene: Any, npy: Path, by_mfcc: Path) -> None:
     for row in store.documents().to_pylist():
         assert row["duration"] == pytest.approx((row["frames"] - 1) * 0.01 + 0.032)
         assert row["path"] == ""
-    assert (
-        scene.run(*sets, f"corpus.documents={bare}", "index.shards=3", run="bare", until="index").outcome.tasks_done
-        == 0
-    )
     # What needs audio says so.
     with pytest.raises(DataError, match="path"):
         scene.run(f"corpus.documents={bare}", run="no")
@@ -163,13 +159,10 @@ def test_what_is_wrong_is_rejected_one_by_one_and_tried_again(scene: Any, npy: P
     (npy / "q002-1.npy").unlink()
     scene.run(features(npy), "force=true")
     told = {row["id"]: (row["reason"], row["path"], row["message"]) for row in scene.rejected()}
-    assert {name: reason for name, (reason, _, _) in told.items()} == {
-        "d001": "wrong-dimension",
-        "d002": "non-finite-frames",
-        "d003": "wrong-duration",
-        "d004": "no-frames",
-        "q002": "no-frames",
-    }
+    wrong = {"d001": "wrong-dimension", "d002": "non-finite-frames", "d003": "wrong-duration"}
+    assert {name: reason for name, (reason, _, _) in told.items()} == wrong | dict.fromkeys(
+        ("d004", "q002"), "no-frames"
+    )
     assert told["d003"][1] == str(npy / "d003.npy")
     assert ", its audio " in told["d003"][2]
     assert all(name in message for name, (_, _, message) in told.items())
