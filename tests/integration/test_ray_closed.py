@@ -145,9 +145,6 @@ def test_a_ray_that_is_there_already_is_used_and_never_shut_down(scene: Any, und
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
-cloudpickle.register_pickle_by_value(sys.modules[__name__])
-
-
 class Idling(Stage):
     """Takes as long as a task says; where it says so, the first attempt hangs."""
 
