@@ -122,14 +122,15 @@ def test_other_steps_before_the_first_that_is_fitted(scene: Any, step: str) -> N
 
 def test_steps_of_a_run_that_only_a_run_has(scene: Any) -> None:
     """Those before them are used, and the others are told, unless the caller names steps."""
-    run, query = str(scene.folder / "run"), str(scene.corpus / "queries" / "q001_1.wav")
+    query = str(scene.corpus / "queries" / "q001_1.wav")
     for steps, used in (
         (["speaker-norm", "logistic", "kst"], ["speaker-norm"]),
         (["zt-norm"], ["q-norm"]),
         (["logistic"], ["q-norm"]),
         ([], []),
     ):
-        scene.run(f"calibrate.steps={json.dumps(steps)}", selection=StepSelection(until="index"))
+        run = str(scene.folder / "-".join(["run", *steps]))
+        scene.run(f"calibrate.steps={json.dumps(steps)}", run=run, selection=StepSelection(until="index"))
         searcher = Searcher(run)
         assert list(searcher.calibrate.steps) == used
         wanted = Searcher(f"{run}/store", calibrate={"steps": used}).search(query)
