@@ -31,6 +31,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun, StepSelection
 from swsdist.pipeline.status import digests
 from swsdist.pipeline.task import Receipt
+from swsdist.store.reading import Store
 from swsdist.testing.synthesis import make_corpus
 
 HERE = Path(__file__).parent
@@ -75,6 +76,10 @@ class Scene:
             values = {"run": str(self.folder / "run"), "corpus": corpus, **small, **self.base}
             path.write_text(json.dumps(values))  # JSON is YAML
         return path
+
+    def store(self, run: str = "run", name: str = "store") -> Store:
+        """A run's store: of its documents, or of its `queries`."""
+        return Store(Folder(str(self.folder / run / name)))
 
     @property
     def order(self) -> Path:

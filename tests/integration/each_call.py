@@ -19,13 +19,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 HERE = Path(__file__).parent / "shim"
-
 #: What may pass: of reading, and of writing.
 READING = (errno.EIO, errno.ESTALE, errno.EINTR)
 WRITING = (errno.ENOSPC, errno.EIO)
 #: What does not.
 REFUSING = (errno.EACCES, errno.EPERM)
-
 _NAMES = re.compile(r"[0-9a-f]{12,}|\.tmp/.*|\d{3,}")
 
 

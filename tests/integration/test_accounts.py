@@ -1,4 +1,4 @@
-"""What the work cost: every task's CPU time, memory by phase, attempts that were lost."""
+"""What the work cost, in CPU time and memory; forecasts of runs from what was measured, and benchmarks."""
 
 from __future__ import annotations
 
@@ -19,17 +19,38 @@ from kept_receipts import receipts_in
 
 import swsdist
 from swsdist.accounts.journal import _last_cpu, cpu_seconds, pss_bytes
-from swsdist.bench.results import BenchPoint, measure_point
+from swsdist.bench.page import write_page
+from swsdist.bench.results import (
+    BenchPoint,
+    Measurement,
+    Plan,
+    Results,
+    compare_results,
+    comparison_json,
+    mean,
+    measure_point,
+    points_of,
+    ratio,
+    read_results,
+    run_benchmark,
+    strong_scaling,
+    weak_scaling,
+)
 from swsdist.config import load_config
-from swsdist.core.needs import Needs
+from swsdist.core.codes import families
+from swsdist.core.errors import IncompleteError, UserError
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain_run import ChainRun, StepSelection
+from swsdist.pipeline.forecast.costs import Cluster, StepCost, costs_of, left_out
+from swsdist.pipeline.forecast.forecast import forecast
 from swsdist.pipeline.status import load_partial_run
-from swsdist.report.page import from_numbers, resource_lines
+from swsdist.report.page import from_numbers
+from tests.support.coded import raises
 
 
 def test_serial_accounts(scene: Any) -> None:
     cpu = sum(psutil.Process().cpu_times()[:2])
-    result = scene.run("index.shards=4")
+    scene.run("index.shards=4")
     spent = sum(psutil.Process().cpu_times()[:2]) - cpu
     mine = scene.all_receipts()
     assert all(receipt.cost.cpu > 0 for receipt in mine)
@@ -55,7 +76,6 @@ def test_serial_accounts(scene: Any) -> None:
     for receipt in mine:
         assert receipt.cost.bytes_written == sum(output.size for output in receipt.outputs)
         assert receipt.started <= receipt.finished
-    assert result.report is not None
 
 
 def test_work_done_again_is_counted_once(scene: Any) -> None:
@@ -72,13 +92,8 @@ def test_work_done_again_is_counted_once(scene: Any) -> None:
 
 FITTED = [{"name": "mfcc", "transforms": [{"name": "pca", "options": {"columns": 8, "hours": 1}}]}]
 QUANTISED = {"name": "quantised", "factor": 2, "sample": 0, "windows": {"least": 3}}
-#: What is made of documents before any query, by what makes it.
-CONFIGS: dict[str, list[str]] = {
-    "index": [],
-    "fit-transforms": [f"features={json.dumps(FITTED)}"],
-    "quantise": [f"search.first_pass={json.dumps(QUANTISED)}"],
-    "both": [f"features={json.dumps(FITTED)}", f"search.first_pass={json.dumps(QUANTISED)}"],
-}
+#: With all that is made of documents before any query.
+MADE = [f"features={json.dumps(FITTED)}", f"search.first_pass={json.dumps(QUANTISED)}"]
 
 
 def _isfs(scene: Any, run: str) -> dict[str, float | None]:
@@ -100,83 +115,21 @@ def _isfs(scene: Any, run: str) -> dict[str, float | None]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("made", CONFIGS)
-def test_one_isf_in_all_places_whoever_indexed(scene: Any, made: str) -> None:
-    sets = ["index.shards=3", f"index.store={scene.folder / 'store'}", *CONFIGS[made]]
+def test_one_isf_in_all_places_whoever_indexed(scene: Any) -> None:
+    sets = ["index.shards=3", f"index.store={scene.folder / 'store'}", *MADE]
     scene.run(*sets, run="first")
-    stages = {"index", *(("fit-transforms", "quantise") if made == "both" else (made,))}
+    stages = {"index", "fit-transforms", "quantise"}
     spent = [one for one in receipts_in(Folder(str(scene.folder / "store"))) if one.stage in stages]
     assert {one.stage for one in spent} == stages
-    seconds = scene.report("first")["resources"]["audio_seconds"]
-    isf = math.fsum(one.cost.cpu for one in spent) / seconds
+    isf = math.fsum(one.cost.cpu for one in spent) / scene.report("first")["resources"]["audio_seconds"]
     scene.run(*sets, "reduce.overlap=0.3", run="second")  # on the store that is there
     for run in ("first", "second"):
         for place, value in _isfs(scene, run).items():
             assert value == pytest.approx(isf, rel=1e-2 if place in ("type A alone", "all") else 1e-9), (run, place)
     # A benchmark makes a store of its own.
-    config = load_config(scene.config, [*CONFIGS[made], f"run={scene.folder / 'benched'}"])
+    config = load_config(scene.config, [*MADE, f"run={scene.folder / 'benched'}"])
     benched = measure_point(config, 0, BenchPoint(1, 1, 0), [], swsdist.run, keep=True)
     assert benched.figures["isf"] == pytest.approx(_isfs(scene, "benched")["stages"])
-
-
-@pytest.mark.slow
-def test_gpus_are_told_beside_cpus_and_in_no_factor(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Indexing holds half of a GPU that is not there."""
-    monkeypatch.setattr("swsdist.stages.index.Index.needs", lambda *_: (Needs(gpus=0.5),))
-    monkeypatch.setattr("swsdist.accounts.journal.gpu_bytes", lambda: 3_000_000_000)
-    scene.run("index.shards=2")
-    index = [one for one in scene.all_receipts() if one.stage == "index"]
-    held = math.fsum(one.cost.wall for one in index) / 2
-    cost = scene.report()["resources"]
-    assert cost["index_gpu_s"] == pytest.approx(held, abs=1e-5)
-    assert (cost["gpu_index_gb"], cost["search_gpu_s"]) == (3.0, 0.0)
-    rows = {row["stage"]: row["gpu_s"] for row in pq.read_table(scene.folder / "run/nodes.parquet").to_pylist()}
-    assert rows["index"] == rows[None] == pytest.approx(cost["index_gpu_s"])
-    assert rows["search"] == 0.0
-    told_by = scene.report()
-    stages = {row["stage"]: (row["gpu_s"], row["gpu_gb"]) for row in told_by["stages"]}
-    assert stages["index"] == (pytest.approx(held, abs=1e-5), 3.0)
-    assert stages["search"][0] == 0.0
-    (node,) = told_by["nodes"]
-    assert (node["gpu_s"], node["gpu_index_gb"], node["gpu_search_gb"]) == (pytest.approx(held, abs=1e-5), 3.0, 3.0)
-    figures = from_numbers(str(scene.folder / "run"))
-    assert (figures.index_gpu_s, figures.gpu_search_gb) == (cost["index_gpu_s"], 3.0)
-    assert resource_lines(figures)[-4].split()[:3] == ["GPU", "index", f"{figures.index_gpu_s:.4g}"]
-    page = (scene.folder / "run" / "report.html").read_text()
-    assert "GPU memory, index (GB in use, highest over nodes, not in the factors)" in page
-    assert all(f">{name}<" in page for name in ("GPU GB", "GPU GB, indexing", "GPU GB, searching"))
-    told = f"GPU index {figures.index_gpu_s:.4g} s that tasks held a GPU"
-    assert told in (scene.folder / "run/system-description.md").read_text()
-    # Without a GPU there is no word of one.
-    monkeypatch.undo()
-    scene.run("index.shards=2", run="without")
-    without = (scene.folder / "without" / "report.html").read_text()
-    assert not any(name in without for name in ("GPU index", "GPU GB"))
-    assert len(resource_lines(from_numbers(str(scene.folder / "without")))) == 7
-
-
-@pytest.mark.ray
-def test_ray_accounts(scene: Any) -> None:
-    scene.sabotage(seconds=0.5)
-    done = scene.go("executor.kind=ray", "executor.workers=2", "index.shards=8", "features.name=saboteur")
-    assert done.returncode == 0, done.stderr
-    mine = scene.all_receipts()
-    index = [receipt for receipt in mine if receipt.stage == "index"]
-    assert all(receipt.cost.cpu >= 0.45 for receipt in index), "what its threads did in a worker counts"
-    assert len({receipt.pid for receipt in index}) == 2
-    report = scene.report()
-    journals = scene.journals()
-    roles = sorted(lines[0]["role"] for lines in journals)
-    assert roles == ["driver", "worker", "worker"]
-    assert all(lines[-1]["event"] == "close" for lines in journals)
-    (driver,) = (lines for lines in journals if lines[0]["role"] == "driver")
-    daemons = max(line["pss"] for line in driver if line["event"] == "sample")
-    workers = [max(line["pss"] for line in lines if line["event"] == "sample") for lines in journals if lines != driver]
-    assert daemons > 100_000_000, "Ray's own processes are the run's, too"
-    assert max(workers) / 1e9 < report["pmu_index_gb"] <= (daemons + sum(workers)) / 1e9 + 1e-9
-    assert len(report["nodes"]) == 1
-    assert report["nodes"][0]["tasks"] == len(mine)
-    assert report["resources"]["executor_start_s"] > 0
 
 
 def _cgroup() -> Path | None:
@@ -297,5 +250,211 @@ def test_cpu_and_memory_on_ray_are_what_the_kernel_counts(scene: Any) -> None:
     cpu, memory = _cpu_and_memory_of_tree(scene, *sets)
     _check_balance(scene, cpu)
     (node,) = (row for row in pq.read_table(scene.folder / "run/nodes.parquet").to_pylist() if row["stage"] is None)
-    print("RATIO", node["peak_bytes"] / memory)
     assert node["peak_bytes"] == pytest.approx(memory, rel=0.05)
+    mine = scene.all_receipts()
+    index = [receipt for receipt in mine if receipt.stage == "index"]
+    assert all(receipt.cost.cpu >= 0.95 for receipt in index), "what its threads did in a worker counts"
+    assert len({receipt.pid for receipt in index}) == 2
+    report, journals = scene.report(), scene.journals()
+    assert sorted(lines[0]["role"] for lines in journals) == ["driver", "worker", "worker"]
+    assert all(lines[-1]["event"] == "close" for lines in journals)
+    (driver,) = (lines for lines in journals if lines[0]["role"] == "driver")
+    daemons = max(line["pss"] for line in driver if line["event"] == "sample")
+    workers = [max(line["pss"] for line in lines if line["event"] == "sample") for lines in journals if lines != driver]
+    assert daemons > 100_000_000, "Ray's own processes are the run's, too"
+    assert max(workers) / 1e9 < report["pmu_index_gb"] <= (daemons + sum(workers)) / 1e9 + 1e-9
+    assert [one["tasks"] for one in report["nodes"]] == [len(mine)]
+    assert report["resources"]["executor_start_s"] > 0
+
+
+GMM = {"name": "gmm", "options": {"components": 4, "iterations": 2, "hours": 1}}
+
+
+def measured(scene: Any, run: str = "run") -> tuple[ChainRun, list[StepCost]]:
+    chain_run = load_partial_run(Folder(str(scene.folder / run)))
+    return chain_run, costs_of(chain_run)
+
+
+def work_of(costs: list[StepCost], name: str) -> float:
+    return sum(float(cost.work.sum()) for cost in costs if cost.name == name)
+
+
+def test_tracks_do_not_multiply_hours(scene: Any) -> None:
+    tracks = [{"name": "mfcc", "track": f"of-{count}", "options": {"n_mfcc": count}} for count in (10, 11, 12)]
+    scene.run(f"features={json.dumps(tracks)}", "index.shards=2")
+    chain_run, costs = measured(scene)
+    hours = chain_run.chain.inputs.hours
+    assert hours == pytest.approx(scene.report()["resources"]["audio_seconds"] / 3600)
+    assert work_of(costs, "index") == pytest.approx(3 * 3600 * hours)
+    told = forecast(costs, Cluster(start_s=0.0), chain_run.config.executor, hours, hours=10 * hours)
+    tasks = {step.name: step.tasks for step in told.steps}
+    assert (tasks["index"], tasks["search"]) == (60, 20)
+    assert left_out(chain_run, costs) == []
+
+
+def test_the_whole_run_is_in_its_forecast(scene: Any) -> None:
+    """From its start to its report: of the run itself the forecast is what was measured."""
+    scene.run()
+    chain_run, costs = measured(scene)
+    wall = scene.report()["resources"]["wall_s"]
+    assert sum(cost.driver_s + cost.span_s for cost in costs) == pytest.approx(wall, abs=0.02)
+    told = forecast(
+        costs, Cluster(start_s=0.0), chain_run.config.executor, chain_run.chain.inputs.hours, driver_task_s=0.0
+    )
+    assert told.took is not None
+    assert told.took[1:] == (pytest.approx(wall, abs=0.02), 1)
+    assert told.wall_s == pytest.approx(wall, rel=0.1)
+    assert (told.steps[0].name, told.steps[-1].name) == ("start", "report")
+
+
+def test_what_is_missing_is_said(scene: Any, tmp_path: Path) -> None:
+    scene.run(selection=StepSelection(until="search"))
+    chain_run, costs = measured(scene)
+    lacking = left_out(chain_run, costs)
+    assert {"reduce", "fit", "report"} <= set(lacking)
+    assert not {"index", "search", "start"} & set(lacking)
+    with raises(families.MISSING_INPUT):
+        forecast(costs, Cluster(), chain_run.config.executor, 0.0)
+    scene.run(f"index.store={tmp_path / 'store'}", run="first")
+    scene.run(f"index.store={tmp_path / 'store'}", run="second")
+    chain_run, costs = measured(scene, "second")
+    assert work_of(costs, "index") == pytest.approx(3600 * chain_run.chain.inputs.hours), "of the run that made it"
+    (tmp_path / "store/receipts/index.parquet").unlink()
+    chain_run, costs = measured(scene, "second")
+    assert left_out(chain_run, costs) == ["index"]
+
+
+def here(path: Path) -> None:
+    """Run a config in this process, where a process of its own is not the point."""
+    swsdist.run(path)
+
+
+def test_points_are_in_random_order_and_each_comes_once() -> None:
+    found = points_of([1, 2, 4], [1, 2], 3, seed=1)
+    assert sorted(found) == [BenchPoint(w, x, r) for w in (1, 2, 4) for x in (1, 2) for r in range(3)]
+    assert found == points_of([1, 2, 4], [1, 2], 3, seed=1)
+    assert found != points_of([1, 2, 4], [1, 2], 3, seed=2)
+    assert [one.repeat for one in found] == [0] * 6 + [1] * 6 + [2] * 6
+    for wrong in ([], [0], [2, 2]):
+        with pytest.raises(UserError, match="--workers"):
+            points_of(wrong, [1], 1, 0)
+
+
+@pytest.mark.slow
+def test_from_end_to_end(scene: Any) -> None:
+    config, folder = load_config(scene.config), scene.folder / "bench"
+    told: list[str] = []
+    plan = Plan([1], [1, 2], 1)
+    results = run_benchmark(config, folder, plan, told.append, here)
+    assert [one.point for one in results.measured] == [BenchPoint(1, 1, 0), BenchPoint(1, 2, 0)]
+    once, twice = (one.figures for one in results.measured)
+    assert once["audio_s"] is not None
+    assert twice["audio_s"] == pytest.approx(2 * once["audio_s"])
+    assert twice["query_s"] == once["query_s"]
+    for name in ("isf", "ssf", "pmu_index_gb", "pmu_search_gb", "pl", "wall_s", "index_wall_s", "search_wall_s"):
+        assert (once[name] or 0) > 0
+    steps = results.measured[0].steps
+    assert {"start", "index", "search", "fit", "score", "report"} <= steps.keys()
+    assert sum(steps.values()) == pytest.approx(once["wall_s"], abs=0.05), "from start to report"
+    assert 0 < (once["efficiency"] or 0) < 1
+    assert (once["index_search_wall_s"] or 0) < (once["wall_s"] or 0)
+    assert not (folder / "runs" / "w1-x1-r0").exists()
+    assert results.measured[0].forecast.keys() == {"w1-x1", "w1-x2"}
+    # Of the very run that it was told from, the forecast is what was measured.
+    assert results.measured[0].forecast["w1-x1"] == pytest.approx(once["wall_s"], rel=0.25)
+
+    write_page(results, folder)
+    assert "<svg" in (folder / "bench.html").read_text("utf-8")
+    assert not (folder / "strong-scaling.svg").exists(), "one number of workers"
+    assert read_results(str(folder)) == results
+
+    def refuse(path: Path) -> None:
+        raise AssertionError(path)
+
+    assert run_benchmark(config, folder, plan, told.append, refuse) == results  # all is there
+    with pytest.raises(AssertionError, match="w1-x1-r1"):
+        run_benchmark(config, folder, Plan([1], [1], 2), told.append, refuse)  # only what is new
+    other = load_config(scene.config, ["reduce.overlap=0.3"])
+    with raises(families.MISMATCH):
+        run_benchmark(other, folder, plan, told.append, refuse)
+
+
+def test_a_run_that_fails_is_told(scene: Any) -> None:
+    config = load_config(scene.config)
+    broken = config.model_copy(update={"corpus": config.corpus.model_copy(update={"queries": "/gone.csv"})})
+    with pytest.raises(IncompleteError, match=r"gone\.csv"):
+        run_benchmark(broken, scene.folder / "bench", Plan([1], [1], 1), lambda line: None)
+
+
+def measurement(workers: int, times: int, repeat: int, wall: float, **figures: float) -> Measurement:
+    hardware = [{"nodes": 1, "brand": "x", "cpu": "Chip", "cores": 64, "clock_ghz": 3, "ram_gb": 8, "os": "L"}]
+    values: dict[str, float | None] = {"wall_s": wall, **figures}
+    forecast = {"w1-x1": 100.0, "w2-x1": 55.0}
+    return Measurement(BenchPoint(workers, times, repeat), 0, values, {}, forecast, hardware, {"numpy": "2"}, 0.1)
+
+
+def results(*all_of: Measurement, config: str = "a: 1\n") -> Results:
+    return Results("s", config, "1", None, all_of)
+
+
+def test_scaling_by_hand() -> None:
+    walls = {(1, 1): [100.0, 100.0], (2, 1): [50.0, 50.0], (4, 1): [40.0], (2, 2): [110.0], (4, 4): [125.0]}
+    found = {(one.workers, one.times): one for one in strong_scaling(walls)}
+    assert found.keys() == {(2, 1), (4, 1)}
+    assert found[2, 1].speedup.value == pytest.approx(2)
+    assert found[4, 1].per_worker.value == pytest.approx(2.5 / 4)
+    assert {(one.workers, one.times): round(one.per_worker.value, 4) for one in weak_scaling(walls)} == {
+        (2, 2): round(100 / 110, 4),
+        (4, 4): 0.8,
+    }
+
+
+def test_intervals_are_those_of_scipy() -> None:
+    import numpy as np
+    from scipy.stats import t, ttest_ind
+
+    first, second = [10.0, 11.0, 12.5, 9.0], [8.0, 8.5, 9.5]
+    logs = np.log(first)
+    low, high = t.interval(0.95, 3, logs.mean(), logs.std(ddof=1) / 2)
+    found = mean(first)
+    assert found is not None
+    assert (found.low, found.high) == (pytest.approx(np.exp(low)), pytest.approx(np.exp(high)))
+    told, known = ratio(first, second), ttest_ind(np.log(first), np.log(second), equal_var=False)
+    assert told is not None
+    assert told.p == pytest.approx(known.pvalue)
+    interval = known.confidence_interval(0.95)
+    assert (told.low, told.high) == (pytest.approx(np.exp(interval.low)), pytest.approx(np.exp(interval.high)))
+    assert mean([1.0]) == (pytest.approx(1.0), None, None, 1)
+    assert mean([0.0, 1.0]) is None
+    assert ratio([], [1.0]) is None
+
+
+def test_two_results_beside_each_other() -> None:
+    before = results(
+        *(measurement(1, 1, k, wall, isf=0.01 + 0.0001 * k) for k, wall in enumerate((100, 101, 99, 100.5)))
+    )
+    after = results(*(measurement(1, 1, k, wall, isf=0.01 + 0.00011 * k) for k, wall in enumerate((80, 81, 79, 80.5))))
+    told = compare_results(before, after)
+    found = {one.figure: one for one in told.differences}
+    assert found["wall_s"].beyond_noise
+    assert found["wall_s"].ratio.value == pytest.approx(0.8, abs=0.01)
+    assert found["isf"].beyond_noise is False
+    assert told.notices == ()
+    assert json.loads(comparison_json(told))["differences"][0]["beyond_noise"] is True
+
+
+def test_what_is_not_alike_is_told() -> None:
+    before = results(measurement(1, 1, 0, 100.0))
+    chip = [{**before.measured[0].hardware[0], "cpu": "Other"}]
+    one, more = (measurement(w, 1, 0, 50.0)._replace(hardware=chip, versions={"numpy": "3"}) for w in (1, 2))
+    told = compare_results(before, results(one, more, config="a: 2\n"))
+    assert [one.beyond_noise for one in told.differences] == [None]
+    said = "\n".join(told.notices)
+    assert all(word in said for word in ("Chip", "numpy 2 against 3", "a: 2", "2 worker(s) at 1 times"))
+
+
+def test_what_is_no_result(tmp_path: Path) -> None:
+    for text in ("", "{}", '{"schema": "swsdist-bench/0"}', "[1]"):
+        (tmp_path / "bench.json").write_text(text)
+        with raises(families.WRONG_KIND):
+            read_results(str(tmp_path))

@@ -14,9 +14,8 @@ import swsdist
 from swsdist.chains.check import assemble
 from swsdist.config import Config
 from swsdist.core.codes import searcher as codes
-from swsdist.core.types import CANDIDATES, DETECTIONS
+from swsdist.core.types import DETECTIONS
 from swsdist.pipeline.chain import Chain, Context, Inputs, Table
-from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.registry.entries import ChainEntry
@@ -61,24 +60,13 @@ class Judged(Rerank):
 
 
 UNFITTED = "calibrate.fit=none", "corpus.examples=all"
-
-
-class JudgedEarly(Rerank):
-    """The same for candidates."""
-
-    name = "judged-early"
-    needs_run = "references"
-    takes: ClassVar[dict[str, str]] = {"candidates": "candidates"}
-    tables: ClassVar[dict[str, Table]] = {"candidates": Table(CANDIDATES)}
-
-
-ADDED = {"rerank": Rerank(), "judged": Judged(), "early": JudgedEarly()}
+ADDED = {"rerank": Rerank(), "judged": Judged()}
 
 
 def build(config: Config, ledger: Ledger) -> Chain:
     stages = list(steps(config))
     (place,) = (k for k, stage in enumerate(stages) if isinstance(stage, Reduce) and stage.name == Reduce.name)
-    stages.insert(place + (config.chain != "early"), ADDED[config.chain])
+    stages.insert(place + 1, ADDED[config.chain])
     return assemble(config, ledger, stages)
 
 
@@ -157,9 +145,3 @@ def test_a_step_that_needs_a_run_is_named(scene: Any) -> None:
     plain = scene.run(*UNFITTED, run="plain")
     with pytest.warns(UserWarning, match="judged"):
         assert rows(swsdist.search(run, queries, top=3), 3) == rows(plain.detections(), 3)
-
-
-def test_a_step_that_needs_a_run_before_reduce_is_named(scene: Any) -> None:
-    scene.run("chain=early", *UNFITTED, selection=StepSelection(until="index"))
-    with Searcher(str(scene.folder / "run")) as searcher:
-        assert searcher.steps_left_out == ("judged-early",)

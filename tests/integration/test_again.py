@@ -1,33 +1,30 @@
-"""A finished run is left alone; a changed config redoes what depends on the change, and no more."""
+"""A finished run is left alone; a change redoes what depends on it, and no more; what was lost is made again."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from commands import changed, in_this_process
 
 import swsdist
-from swsdist.core.errors import UserError
+from swsdist.chains.report import publish
+from swsdist.core.codes import families
+from swsdist.core.errors import DataError, TableError
+from swsdist.core.types import TRIALS
 from swsdist.pipeline.chain_run import StepSelection
+from swsdist.score.measures.twv import PER_TERM
+from swsdist.stages.index import Index
+from swsdist.store.maintaining import check
+from tests.support.coded import raises
 
 #: The stages in their order.
 ALL = [
-    "index",
-    "queries",
-    "search",
-    "reduce",
-    "normalise",
-    "align.train",
-    "fit",
-    "decide",
-    "align.final",
-    "measure",
-    "score",
-    "summarise",
-    "format",
-    "export",
+    *("index", "queries", "search", "reduce", "normalise", "align.train", "fit", "decide", "align.final", "measure"),
+    *("score", "summarise", "format", "export"),
 ]
 
 
@@ -58,60 +55,30 @@ def test_again_does_nothing(scene: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sets", [(), ("report.clips=3",)])
-def test_a_report_that_is_made_again_says_the_same(scene: Any, sets: tuple[str, ...]) -> None:
-    """However often it is made, only the time of its making differs: stages did, and took, what they did in the run."""
-    scene.run(*sets)
+def test_a_report_that_is_made_again_says_the_same(scene: Any) -> None:
+    """Only the time of its making differs: stages did, and took, what they did in the run; also where a part was redone."""
     run = scene.folder / "run"
-    before, page = scene.report(), (run / "report.html").read_text()
-    assert all(row["done"] == row["tasks"] > 0 for row in before["stages"])
-    made = before.pop("created")
-    for _ in range(2):
-        assert in_this_process("report", run).code == 0
-        again = scene.report()
-        anew = again.pop("created")
-        assert again == before
-        assert (run / "report.html").read_text().replace(anew, made) == page
+    for sets, redone in ((("report.clips=3",), ALL), (("report.clips=3", "reduce.overlap=0.25"), ALL[3:])):
+        scene.run(*sets)
+        before, page = scene.report(), (run / "report.html").read_text()
+        assert [row["stage"] for row in before["stages"] if row["done"]] == redone
+        made = before.pop("created")
+        for _ in range(2):
+            assert in_this_process("report", run).code == 0
+            again = scene.report()
+            anew = again.pop("created")
+            assert again == before
+            assert (run / "report.html").read_text().replace(anew, made) == page
     assert scene.run(*sets).report is None, "the report that is there is of this run"
 
 
-def test_a_report_of_a_part_that_was_redone_says_what_was(finished: Any) -> None:
-    """Also when it is made again: what the last call did, and left alone, of each stage."""
-    scene = finished
-    scene.run("reduce.overlap=0.25")
-    before = scene.report()["stages"]
-    assert {row["stage"]: row["done"] > 0 for row in before} == {
-        name: name in ALL[ALL.index("reduce") :] for name in ALL
-    }
-    assert in_this_process("report", scene.folder / "run").code == 0
-    assert scene.report()["stages"] == before
-
-
 @pytest.mark.slow
-def test_again_starts_no_ray(finished: Any, ray_left: Any) -> None:
+def test_a_change_redoes_what_depends_on_it(finished: Any) -> None:
     scene = finished
-    scene.run()  # its config names this folder
-    before = contents(scene.folder / "run")
-    process = scene.start("executor.kind=ray")
-    seen = []
-    while process.poll() is None:
-        seen += ray_left.processes()
-        seen += ray_left.folders()
-    out, err = process.communicate()
-    assert process.returncode == 0, err
-    assert "nothing to do" in out
-    assert not seen
-    assert changed(before, contents(scene.folder / "run")) == {"events", "status.json"}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("change", "redone"),
-    [
-        (
-            "score.protocol=sws2012",
-            ["fit", "decide", "align.final", "measure", "score", "summarise", "format", "export"],
-        ),
+    first = scene.digest()
+    fitted = ["fit", "decide", "align.final", "measure", "score", "summarise", "format", "export"]
+    for change, redone in (
+        ("score.protocol=sws2012", fitted),
         ("score.tolerance=0.1", ALL[ALL.index("align.train") :]),
         ("calibrate.steps=[]", ALL[ALL.index("reduce") :]),
         ("reduce.overlap=0.25", ALL[ALL.index("reduce") :]),
@@ -120,20 +87,12 @@ def test_again_starts_no_ray(finished: Any, ray_left: Any) -> None:
         ("report.exports=[stdlist]", ["format", "export"]),
         ("features.options={n_mfcc: 12}", ALL),
         ("search.lanes=5", []),
-    ],
-)
-def test_a_change_redoes_what_depends_on_it(finished: Any, change: str, redone: list[str]) -> None:
-    scene = finished
-    first = scene.digest()
-    assert done(scene.run(change)) == redone
-    there = scene.digest()
-    # And back: tables are there still, exports are of the other config.
-    back = scene.run()
-    assert done(back) == (["export"] if "export" in redone else [])
-    assert scene.digest() == first
-    assert scene.reported()
-    if "measures" in there and there["measures"] != first["measures"]:
-        assert there["all"] != first["all"]
+    ):
+        assert done(scene.run(change)) == redone, change
+        # And back: tables are there still, exports are of the other config.
+        assert done(scene.run()) == (["export"] if "export" in redone else []), change
+        assert scene.digest() == first
+        assert scene.reported()
 
 
 @pytest.mark.parametrize("stage", ["index", "align.train"])
@@ -152,26 +111,11 @@ def test_from_redoes_this_and_later_stages(finished: Any, stage: str) -> None:
 
 
 def test_only_wants_earlier_stages_done(scene: Any) -> None:
-    with pytest.raises(UserError, match="stage index is not done"):
+    with raises(families.NOT_FINISHED, stage="index"):
         scene.run(selection=StepSelection(only="search"))
     scene.run(selection=StepSelection(until="queries"))
     assert done(scene.run(selection=StepSelection(only="search"))) == ["search"]
     assert done(scene.run()) == ALL[3:]
-
-
-def test_an_earlier_index_is_the_runs_again(scene: Any) -> None:
-    """Though nothing was to be done, config.yaml says what the store holds."""
-    for count in (8, 9, 8):
-        scene.run(f"features.options.n_mfcc={count}", until="index")
-        assert f"n_mfcc: {count}" in (scene.folder / "run" / "config.yaml").read_text()
-
-
-def test_stages_one_by_one(scene: Any, undisturbed: dict[str, str]) -> None:
-    for stage in ALL:
-        assert done(scene.run(selection=StepSelection(until=stage))) == [stage]
-    scene.run()
-    assert scene.digest() == undisturbed
-    assert scene.reported()
 
 
 def test_without_references(scene: Any) -> None:
@@ -202,11 +146,131 @@ def test_exports_are_of_the_last_config(finished: Any) -> None:
     assert not [path for path in exports.rglob("*") if path.is_file()]
 
 
-def test_the_config_in_the_run_folder_makes_the_same_run(finished: Any) -> None:
-    scene = finished
-    scene.run("reduce.overlap=0.3")
-    first = scene.digest()
-    again = swsdist.run(scene.folder / "run" / "config.yaml")
-    assert again.outcome.tasks_done == 0
-    assert scene.digest() == first
-    assert scene.reported()
+#: Fewer coefficients, so that not every decision is right.
+POOR = "features={name: mfcc, transforms: [{name: columns, options: {keep: [3]}}]}"
+
+
+def test_tables_are_those_of_the_current_state(finished: Any) -> None:
+    """After a run was scored in two ways, files of both lie in its folder."""
+    first = finished.run().measures()
+    again = finished.run("score.protocol=kwseval", "score.beta=5", "score.tolerance=0.01")
+    found = swsdist.run(finished.folder / "run/config.yaml")
+    assert again.outcome.tasks_done > found.outcome.tasks_done == 0
+    for name in ("detections", "terms", "trials", "det"):
+        assert getattr(found, name)().equals(getattr(again, name)())
+    for table, rows in {"terms": 3, "trials": len(found.trials()), "det": len(found.det())}.items():
+        assert pq.read_table(finished.folder / "run/tables" / table).num_rows > rows
+    assert len(found.terms()) == 3
+    assert found.measures() == again.measures() != first
+
+
+def test_tables_fit_together(scene: Any) -> None:
+    done = scene.run(POOR, "score.beta=2")
+    terms, trials, measures, det = done.terms(), done.trials(), done.measures(), done.det()
+    assert (list(terms), list(trials), list(det)) == (PER_TERM.names, TRIALS.names, ["threshold", "pmiss", "pfa"])
+    assert terms["query_id"].tolist() == ["q001", "q002", "q003"]
+    assert terms["twv"].mean() == pytest.approx(measures["atwv"], abs=1e-12)
+    hits = trials["decision"].eq(True) & trials["ref_start"].notna()
+    assert hits.groupby(trials["query_id"]).sum().tolist() == terms["ncorr"].tolist()
+    assert trials["ref_start"].notna().sum() == terms["ntrue"].sum()
+    assert trials["score"].notna().sum() == len(done.detections())
+    assert (trials.groupby("query_id")["score"].diff().dropna() <= 0).all()
+    assert det["threshold"].iloc[-1] == np.inf, "it accepts nothing"
+    assert np.isfinite(det["threshold"][:-1]).all()
+    assert (1 - det["pmiss"] - 2 * det["pfa"]).max() == pytest.approx(measures["mtwv"], abs=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.until("search")
+def test_a_failed_shard_leaves_no_trace(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene.run("index.shards=4", run="whole")
+    honest = Index.run
+    broken: list[str] = []
+
+    def run(self: Index, task: Any, context: Any) -> Any:
+        broken.append(task.fingerprint)
+        if len(broken) == 2:
+            raise RuntimeError("this shard fails once")
+        return honest(self, task, context)
+
+    monkeypatch.setattr(Index, "run", run)
+    first = scene.run("index.shards=4")
+    assert [failure.reason for failure in first.outcome.failures] == ["bug"]
+    assert first.outcome.chain_run.chain.inputs.store.manifest.provisional
+    # What would be searched now would be done again: the search waits.
+    assert list(first.outcome.chain_run.outcomes) == ["index"]
+    second = scene.run("index.shards=4")
+    assert not second.outcome.failures
+    # Frozen statistics are those of the whole corpus, not of the shards that happened to succeed.
+    assert scene.digest() == scene.digest("whole")
+
+
+@pytest.mark.slow
+@pytest.mark.until("search")
+def test_a_lost_shard_is_made_again(scene: Any) -> None:
+    result = scene.run("index.shards=3")
+    before = scene.digest()
+    shards = sorted((Path(result.folder) / "store" / "shards").glob("part-????????????????????????????????.parquet"))
+    assert len(shards) == 3
+    shards[0].unlink()
+    shards[1].write_bytes(shards[1].read_bytes()[:-9])
+    again = scene.run("index.shards=3")
+    assert again.outcome.chain_run.outcomes["index"].done > 0
+    assert not list(check(swsdist.open_store(f"{result.folder}/store")))
+    assert scene.digest() == before
+
+
+def test_a_damaged_file_of_receipts_is_named_and_its_tasks_are_done_again_without_it(
+    finished: Any, undisturbed: dict[str, str]
+) -> None:
+    pack = finished.folder / "run" / "receipts" / "search.parquet"
+    pack.write_bytes(pack.read_bytes()[: pack.stat().st_size // 2])
+    with pytest.raises(DataError, match=r"search\.parquet: the file is damaged") as told:
+        finished.run()
+    assert "remove it and run again" in str(told.value)
+    pack.unlink()
+    assert finished.run().outcome.chain_run.outcomes["search"].done > 0
+    assert finished.digest() == undisturbed
+
+
+def test_a_mistake_in_the_last_table_is_told_first(scene: Any) -> None:
+    table = scene.folder / "refs.csv"
+    table.write_text("query_id,doc_id,start,end\nq001,nowhere,1,2\n")
+    with pytest.raises(TableError, match="nowhere"):
+        scene.run(f"corpus.references={table}")
+    assert not (scene.folder / "run" / "store").exists()
+
+
+def test_a_report_runs_nothing(scene: Any) -> None:
+    scene.run(selection=StepSelection(until="index"))
+    folder = scene.folder / "run"
+    assert in_this_process("report", scene.config).code == 4  # what is left to do is told, and is not done
+    assert not (folder / "tables" / "candidates").exists()
+
+
+@pytest.mark.slow
+def test_a_report_is_of_the_tables_that_are_there(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was interrupted is made the next time, though nothing else is left to do."""
+
+    def killed(*given: Any) -> Any:
+        raise KeyboardInterrupt
+
+    def shown() -> tuple[str, str]:
+        return scene.report()["digest"], (scene.folder / "run" / "report.html").read_text()
+
+    scene.run()
+    first, page = shown()
+    other = "search.distance=cosine-squared"
+    for place in ("build_report", "render_page", "write_report_json"):
+        with monkeypatch.context() as patch:
+            patch.setattr(publish, place, killed)
+            with pytest.raises(KeyboardInterrupt):
+                scene.run(other)
+        result = scene.run(other)
+        assert result.outcome.tasks_done == 0
+        assert result.report is not None
+        assert shown()[0] == result.report.digest != first
+        assert shown()[1] != page
+        assert scene.run(other).report is None  # up to date now
+        scene.run()
+        assert shown()[0] == first

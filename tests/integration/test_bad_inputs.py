@@ -1,18 +1,47 @@
-"""Bad documents and queries among good ones: recorded with their reason, the others done."""
+"""What cannot be used is recorded with its reason, the others are done; what does not fit together is told, or ends the run."""
 
 from __future__ import annotations
 
 import csv
+import json
 import os
 import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import soundfile
+from click.testing import CliRunner
 from commands import in_this_process
 
-from swsdist.core.errors import DataError, UserError
+import swsdist
+from swsdist.audio.formats import ffmpeg
+from swsdist.chains.check import check
+from swsdist.cli.scoring import score
+from swsdist.config import Config, config_from_dict, load_config
+from swsdist.core.codes import families
+from swsdist.core.codes import pipeline as chains_codes
+from swsdist.core.codes import pipeline as codes
+from swsdist.core.codes import stages as stages_codes
+from swsdist.core.errors import ImplausibleError
+from swsdist.features.mfcc import Mfcc
+from swsdist.io.filesystem import Folder
+from swsdist.io.notices import FEW, REJECTED
+from swsdist.pipeline.ledger import Ledger
+from swsdist.registry.registries import CHAINS
+from swsdist.stages.index import Index
+from swsdist.stages.inputs.search_inputs import SearchInputs
+from swsdist.store import manifest as libraries
+from swsdist.store.maintaining import compact
+from swsdist.store.manifest import load
+from tests.integration.test_phones_chain import DECODING, FEATURES
+from tests.support.coded import raises, says
+from tests.support.english.words import small_corpus as english_corpus
+from tests.support.english.words import small_recogniser
+from tests.support.tables import read_rows, write_rows
 
 RATE = 16000
 
@@ -26,10 +55,7 @@ def speech(scene: Any, seconds: float | None = None) -> np.ndarray[Any, Any]:
 def add(scene: Any, table: str, rows: list[dict[str, str]]) -> None:
     """Rows at the end of a table."""
     path = scene.corpus / f"{table}.csv"
-    with path.open(newline="") as file:
-        columns = next(csv.reader(file))
-    with path.open("a", newline="") as file:
-        csv.DictWriter(file, columns, restval="").writerows(rows)
+    write_rows(path, [*read_rows(path), *rows])
 
 
 def bad_documents(scene: Any) -> dict[str, str]:
@@ -47,112 +73,60 @@ def bad_documents(scene: Any) -> dict[str, str]:
     soundfile.write(audio / "zero.wav", sound[:0], RATE)
     soundfile.write(audio / "short.wav", sound[:100], RATE)
     shutil.copy(audio / "whole.wav", audio / "mono.wav")
-    reasons = {
-        "empty": "empty-recording",
-        "cutwav": "truncated",
-        "cutflac": "damaged-stream",
-        "text": "not-audio",
-        "nan": "not-finite",
-        "zero": "no-samples",
-        "short": "too-short",
-        "missing": "missing-recording",
-        "mono": "no-such-channel",
-    }
+    reasons = {"empty": "empty-recording", "cutwav": "truncated", "cutflac": "damaged-stream", "text": "not-audio"}
+    reasons |= {"nan": "not-finite", "zero": "no-samples", "short": "too-short", "missing": "missing-recording"}
+    reasons |= {"mono": "no-such-channel"}
     suffix = {"cutflac": "flac"}
-    add(scene, "docs", [{"doc_id": d, "path": f"audio/{d}.{suffix.get(d, 'wav')}", "speaker": "x"} for d in reasons])
+    path = scene.corpus / "docs.csv"
+    head, *rows = path.read_text().splitlines()
+    path.write_text("\n".join([f"{head},channel", *(f"{row},1" for row in rows)]) + "\n")
+    bad = [{"doc_id": d, "path": f"audio/{d}.{suffix.get(d, 'wav')}", "channel": "1"} for d in reasons]
+    bad[-1]["channel"] = "2"
+    add(scene, "docs", bad)
     return reasons
 
 
-def with_channels(scene: Any) -> None:
-    """Give the table of documents a column `channel`; the mono recording is asked for its second."""
-    path = scene.corpus / "docs.csv"
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    for row in rows:
-        row["channel"] = "2" if row["doc_id"] == "mono" else "1"
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-
-
-def test_bad_documents(own_corpus: Any, undisturbed: dict[str, str]) -> None:
-    scene = own_corpus
-    reasons = bad_documents(scene)
-    with_channels(scene)
-    result = scene.run("index.shards=4", "force=true")
-    found = {row["id"]: row for row in scene.rejected()}
-    assert {name: row["reason"] for name, row in found.items()} == reasons
-    for row in found.values():
-        assert row["kind"] == "document"
-        assert row["message"]
-        assert str(row["path"]).startswith(str(scene.corpus))
-    assert scene.report()["counts"]["rejected"] == len(reasons)
-    assert not result.outcome.failures
-    digests = scene.digest()
-    searched = ("features", "documents", "queries", "candidates", "statistics", "detections", "normalised")
-    assert {name: digests[name] for name in searched} == {name: undisturbed[name] for name in searched}
-    # None of them is tried again until its file changes.
-    assert scene.run("index.shards=4", "force=true").outcome.tasks_done == 0
-    soundfile.write(scene.corpus / "audio" / "empty.wav", speech(scene, 2.0), RATE)
-    os.utime(scene.corpus / "audio" / "text.wav", (1, 1))
-    again = scene.run("index.shards=4", "force=true")
-    (one, *_) = again.outcome.chain_run.outcomes["index"].receipts
-    documents = [row for receipt in again.outcome.chain_run.outcomes["index"].receipts for row in [receipt.result]]
-    assert sum(summary["documents"] for summary in documents) == 1
-    assert sum(len(receipt.rejected) for receipt in again.outcome.chain_run.outcomes["index"].receipts) == 1
-    assert one.stage == "index"
-    assert {row["id"] for row in scene.rejected()} == set(reasons) - {"empty"}
-    assert scene.report()["counts"]["documents"] == 9
-
-
-def test_other_formats_simply_work(own_corpus: Any) -> None:
-    scene = own_corpus
-    audio = scene.corpus / "audio"
-    sound = speech(scene)
-    soundfile.write(audio / "r8k.wav", sound[::2], 8000)
-    soundfile.write(audio / "r44k.flac", np.repeat(sound, 3), 48000)
-    soundfile.write(audio / "stereo.wav", np.stack([sound * 0, sound], axis=1), RATE, subtype="PCM_24")
-    soundfile.write(audio / "ogg.ogg", sound, RATE)
-    names = {"r8k": "wav", "r44k": "flac", "stereo": "wav", "ogg": "ogg"}
-    add(scene, "docs", [{"doc_id": name, "path": f"audio/{name}.{kind}"} for name, kind in names.items()])
-    scene.run()
-    assert scene.rejected() == []
-    assert scene.report()["counts"]["documents"] == 12
-
-
-def test_bad_queries(own_corpus: Any, undisturbed: dict[str, str]) -> None:
-    scene = own_corpus
+def bad_queries(scene: Any) -> dict[str, str]:
+    """Put bad recordings in, by query_id, each with the reason that must be recorded."""
     queries = scene.corpus / "queries"
     (queries / "empty.wav").write_bytes(b"")
     (queries / "text.wav").write_text("not a recording\n" * 100)
-    soundfile.write(queries / "zero.wav", np.zeros(0, np.float32), RATE)
-    soundfile.write(queries / "short.wav", np.zeros(50, np.float32), RATE)
+    for name, samples in (("zero", 0), ("short", 50)):
+        soundfile.write(queries / f"{name}.wav", np.zeros(samples, np.float32), RATE)
     spoiled = speech(scene, 0.6)
     spoiled[3] = np.inf
     soundfile.write(queries / "inf.wav", spoiled, RATE, subtype="FLOAT")
-    reasons = {
-        "empty": "empty-recording",
-        "text": "not-audio",
-        "zero": "no-samples",
-        "short": "too-short",
-        "inf": "not-finite",
-        "missing": "missing-recording",
-    }
+    reasons = {"empty": "empty-recording", "text": "not-audio", "zero": "no-samples", "short": "too-short"}
+    reasons |= {"inf": "not-finite", "missing": "missing-recording"}
     add(scene, "queries", [{"query_id": name, "example": "1", "path": f"queries/{name}.wav"} for name in reasons])
-    scene.run("force=true")
-    rows = scene.rejected()
-    assert {row["id"]: row["reason"] for row in rows} == reasons
-    assert {row["kind"] for row in rows} == {"query"}
+    return reasons
+
+
+def test_bad_documents_and_queries(own_corpus: Any, undisturbed: dict[str, str]) -> None:
+    scene, four = own_corpus, ("index.shards=4", "force=true")
+    reasons = {"document": bad_documents(scene), "query": bad_queries(scene)}
+    result = scene.run(*four)
+    for kind, wanted in reasons.items():
+        assert {row["id"]: row["reason"] for row in scene.rejected() if row["kind"] == kind} == wanted
+    assert all(row["message"] and str(row["path"]).startswith(str(scene.corpus)) for row in scene.rejected())
+    counts = scene.report()["counts"]
+    assert (counts["rejected"], counts["queries"]) == (sum(map(len, reasons.values())), 3)
+    assert not result.outcome.failures
     digests = scene.digest()
-    for name in ("queries", "candidates", "detections", "normalised", "scored"):
-        assert digests[name] == undisturbed[name]
-    assert scene.report()["counts"]["queries"] == 3
-    assert scene.run("force=true").outcome.tasks_done == 0
-    soundfile.write(queries / "missing.wav", speech(scene, 0.7), RATE)
-    again = scene.run("force=true")
-    assert again.outcome.chain_run.outcomes["queries"].done == 1
-    assert {row["id"] for row in scene.rejected()} == set(reasons) - {"missing"}
+    searched = ("features", "documents", "queries", "candidates", "statistics", "detections", "normalised", "scored")
+    assert {name: digests[name] for name in searched} == {name: undisturbed[name] for name in searched}
+    # None of them is tried again until its file changes.
+    assert scene.run(*four).outcome.tasks_done == 0
+    soundfile.write(scene.corpus / "audio" / "empty.wav", speech(scene, 2.0), RATE)
+    os.utime(scene.corpus / "audio" / "text.wav", (1, 1))
+    soundfile.write(scene.corpus / "queries" / "missing.wav", speech(scene, 0.7), RATE)
+    ended = scene.run(*four).outcome.chain_run.outcomes
+    receipts = ended["index"].receipts
+    assert sum(receipt.result["documents"] for receipt in receipts) == 1
+    assert sum(len(receipt.rejected) for receipt in receipts) == ended["queries"].done == 1
+    for kind, mended in (("document", "empty"), ("query", "missing")):
+        assert {row["id"] for row in scene.rejected() if row["kind"] == kind} == set(reasons[kind]) - {mended}
+    assert scene.report()["counts"]["documents"] == 9
 
 
 def test_a_query_that_is_too_long_for_the_recurrence(own_corpus: Any) -> None:
@@ -163,44 +137,424 @@ def test_a_query_that_is_too_long_for_the_recurrence(own_corpus: Any) -> None:
     scene.run("queries.trim=none", "search.recurrence=non-segmental")
     (row,) = scene.rejected()
     assert (row["kind"], row["id"], row["reason"]) == ("query", "long", "too-long")
-    assert "at most 16384 can be searched" in row["message"]
-    assert "bounded-slope" in row["remedy"]
     assert scene.report()["counts"]["queries"] == 3
     scene.run("queries.trim=none")
     assert scene.rejected() == []
     assert scene.report()["counts"]["queries"] == 4
 
 
-def test_no_query_can_be_used(own_corpus: Any) -> None:
-    scene = own_corpus
-    for path in (scene.corpus / "queries").iterdir():
+@pytest.mark.parametrize("folder", ["queries", "audio"])
+def test_no_query_or_document_can_be_used(own_corpus: Any, folder: str) -> None:
+    for path in (own_corpus.corpus / folder).iterdir():
         path.write_bytes(b"")
-    with pytest.raises(DataError, match="none of the 3 query examples could be used"):
-        scene.run()
-    assert not (scene.folder / "run" / "lock.json").exists()
-
-
-def test_no_document_can_be_used(own_corpus: Any) -> None:
-    scene = own_corpus
-    for path in (scene.corpus / "audio").iterdir():
-        path.write_bytes(b"")
-    done = in_this_process("run", scene.config)
+    done = own_corpus.here()
     assert done.code == 3
-    assert "none of the 8 documents could be used" in done.err
+    assert says(done.err, families.EMPTY_INPUT)
     assert "Traceback" not in done.err
+    assert not (own_corpus.folder / "run" / "lock.json").exists()
 
 
 def test_one_query_that_occurs_cannot_be_crossfit(own_corpus: Any) -> None:
-    """It is told before any work, by `check` too."""
     path = own_corpus.corpus / "refs.csv"
     head, first, *rest = path.read_text().splitlines()
     query = first.split(",")[0]
     assert head.startswith("query_id")
     path.write_text("\n".join([head, first, *(row for row in rest if row.startswith(f"{query},"))]) + "\n")
     for steps in ("[q-norm, llr]", "[q-norm, logistic, kst]"):
-        with pytest.raises(UserError, match=r"\[unused-option\]"):
+        with raises(families.NOTHING_TO_FIT):
             own_corpus.run(f"calibrate.steps={steps}")
     assert not own_corpus.all_receipts("run")
     told = in_this_process("check", own_corpus.config, "--set", "calibrate.steps=[q-norm, llr]")
     assert told.code != 0
-    assert "[unused-option]" in told.out
+    assert "[nothing-to-fit]" in told.out
+
+
+#: What may be wrong with a recording.
+FAULTS: dict[str, Callable[[Path], object]] = {
+    "missing": lambda path: path.unlink(missing_ok=True),
+    "empty": lambda path: path.write_bytes(b""),
+    "no-samples": lambda path: soundfile.write(path, np.zeros(0), 16000),
+    "too-short": lambda path: soundfile.write(path, np.zeros(40), 16000),
+}
+#: A search in each chain; chains without spoken queries are left out.
+SEARCHES: dict[str, dict[str, Any]] = {
+    "search": {"chain": "search"},
+    **{
+        f"frames, {method}": {
+            "chain": "lattices",
+            "features": FEATURES,
+            "options": {"source": "frames", "decoding": DECODING},
+            "search": {"method": method},
+            "calibrate": {"steps": ["q-norm"]},
+        }
+        for method in ("lattice", "lattice-edits")
+    },
+    "recogniser": {"chain": "lattices", "search": {"method": "lattice"}, "calibrate": {"steps": ["kst"]}},
+}
+
+
+@pytest.fixture(
+    params=[*(name for name in SEARCHES if name != "recogniser"), pytest.param("recogniser", marks=pytest.mark.slow)]
+)
+def searching(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Config]:
+    """Makes the config of a search of good recordings, six or as many as told, and some bad ones."""
+    given = dict(SEARCHES[request.param])
+    if request.param == "recogniser":
+        folder = english_corpus(tmp_path / "english")
+        given["options"] = {"source": "recogniser", "recogniser": {"options": small_recogniser(folder)}}
+        tables = {"documents": "documents.csv", "queries": "queries.csv"}
+    else:
+        folder = request.getfixturevalue("small_corpus")
+        tables = {"documents": "docs.csv", "queries": "queries.csv"}
+
+    def make(bad: int, good: int = 6) -> Config:
+        there = [folder / row["path"] for row in read_rows(folder / tables["queries"])]
+        rows = [(f"good{k}", there[k % len(there)]) for k in range(good)]
+        for k in range(bad):
+            path = tmp_path / f"bad{k}.wav"
+            list(FAULTS.values())[k % len(FAULTS)](path)
+            rows.append((path.stem, path))
+        with (tmp_path / f"{bad}.csv").open("w", newline="") as file:
+            csv.writer(file).writerows([("query_id", "path"), *rows])
+        values = {"run": str(tmp_path / str(bad)), "executor": {"kind": "serial"}, "report": {"clips": 0}}
+        corpus = {**tables, "queries": str(tmp_path / f"{bad}.csv")}
+        return config_from_dict({"corpus": corpus, **values, **given}, folder)
+
+    return make
+
+
+def test_every_chain_that_takes_recordings_is_here() -> None:
+    assert {given["chain"] for given in SEARCHES.values()} == set(CHAINS) - {"fuse", "sweep", "discover"}
+
+
+@pytest.mark.slow
+def test_what_cannot_be_used_is_rejected_reported_and_limited(searching: Callable[..., Config]) -> None:
+    config = searching(FEW)
+    rejected = swsdist.run(config).outcome.chain_run.rejected().to_pylist()
+    names = {f"bad{k}" for k in range(FEW)}
+    assert {(row["kind"], row["id"]) for row in rejected} == {("query", name) for name in names}
+    report = json.loads((Path(config.run) / "report.json").read_text())
+    assert report["counts"]["rejected"] == FEW
+    with raises(codes.MANY_REJECTED, count=len(FAULTS), of=6 + len(FAULTS)) as caught:
+        swsdist.run(searching(len(FAULTS)))
+    assert caught.value.exit_code == 5
+    forced = swsdist.run(searching(len(FAULTS)).model_copy(update={"force": True})).outcome.chain_run
+    assert len(forced.rejected()) == len(FAULTS)
+    (told,) = (line for line in forced.notices() if "[many-rejected]" in line)
+    assert told.startswith(f"{len(FAULTS)} of {6 + len(FAULTS)} examples of queries")
+    with raises(families.EMPTY_INPUT, examples=1):
+        swsdist.run(searching(1, good=0))
+
+
+@pytest.fixture
+def program() -> str:
+    found = ffmpeg.program()
+    if found is None:
+        pytest.skip("there is no ffmpeg")
+    return found
+
+
+def convert(scene: Any, program: str, table: str, name: str) -> None:
+    """Make a recording of a table one in an m4a, without loss."""
+    path = scene.corpus / f"{table}.csv"
+    rows = read_rows(path)
+    for row in rows:
+        if name in row["path"]:
+            old = scene.corpus / row["path"]
+            new = old.with_suffix(".m4a")
+            subprocess.run([program, "-v", "error", "-nostdin", "-i", old, "-c:a", "alac", new], check=True)
+            row["path"] = str(Path(row["path"]).with_suffix(".m4a"))
+            old.unlink()
+    write_rows(path, rows)
+
+
+def test_a_document_and_a_query(own_corpus: Any, program: str, undisturbed: dict[str, str]) -> None:
+    convert(own_corpus, program, "docs", "d003")
+    convert(own_corpus, program, "queries", "q001")
+    result = own_corpus.run("index.shards=4")
+    assert own_corpus.rejected() == []
+    digest = own_corpus.digest()
+    for table in ("features", "queries", "scored", "measures"):  # that of documents has the SHA-256 of the files
+        assert digest[table] == undisturbed[table]
+    for store in ("store", "queries"):
+        manifest = load(Folder(str(own_corpus.folder / "run" / store)))
+        assert manifest is not None
+        assert manifest.libraries["ffmpeg"] == (ffmpeg.version(program),)
+    assert not result.outcome.chain_run.notices()
+    assert own_corpus.run("index.shards=4").outcome.tasks_done == 0
+
+
+def test_where_it_was_lacking_it_is_tried_again(
+    own_corpus: Any, program: str, undisturbed: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    convert(own_corpus, program, "docs", "d003")
+    with monkeypatch.context() as patch:
+        patch.setattr(ffmpeg, "program", lambda: None)
+        own_corpus.run()
+        (row,) = own_corpus.rejected()
+        assert (row["id"], row["reason"]) == ("d003", "needs-ffmpeg")
+        assert own_corpus.run().outcome.tasks_done == 0
+        manifest = load(Folder(str(own_corpus.folder / "run" / "store")))
+        assert manifest is not None
+        assert "ffmpeg" not in manifest.libraries
+    own_corpus.run()
+    assert own_corpus.rejected() == []
+    assert own_corpus.digest()["features"] == undisturbed["features"]
+
+
+def test_a_worker_without_it_rejects_nothing(own_corpus: Any, program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There was one when the work was planned, so the recording is fine."""
+    convert(own_corpus, program, "docs", "d003")
+    honest = Index.run
+
+    def run(self: Index, task: Any, context: Any) -> Any:
+        with monkeypatch.context() as patch:
+            patch.setattr(ffmpeg, "program", lambda: None)
+            return honest(self, task, context)
+
+    monkeypatch.setattr(Index, "run", run)
+    with raises(families.NOT_INSTALLED):
+        own_corpus.run()
+
+
+Rows = list[dict[str, str]]
+
+
+@pytest.fixture
+def scene(own_corpus: Any) -> Any:
+    """A corpus that may be changed."""
+    return own_corpus
+
+
+def change(scene: Any, table: str, how: Callable[[Rows], Any]) -> None:
+    """Rewrite a table of the corpus."""
+    path: Path = scene.corpus / f"{table}.csv"
+    rows = read_rows(path)
+    how(rows)
+    write_rows(path, rows)
+
+
+def every(**values: str) -> Callable[[Rows], Any]:
+    return lambda rows: [row.update(values) for row in rows]
+
+
+def warnings(scene: Any, *sets: str) -> list[str]:
+    """Of a run, as its report repeats them."""
+    result = scene.run("calibrate.fit=none", "report.exports=[]", *sets)
+    found: list[str] = scene.report()["warnings"]
+    assert found == result.outcome.chain_run.notices()
+    return found
+
+
+@pytest.mark.slow
+def test_nothing_is_told_of_a_corpus_that_fits(scene: Any) -> None:
+    assert warnings(scene) == []
+    assert scene.here("strict=true", run="strict").code == 0
+
+
+@pytest.mark.slow
+def test_durations_references_and_queries_that_do_not_fit(scene: Any) -> None:
+    def cut(rows: Rows) -> None:
+        rows[0].update(path="", doc_id="d002", start="1.0", end="1.6")
+        rows[3].update(path="audio/d004.flac", start="1.0", end="1.7")
+
+    change(scene, "docs", lambda rows: [rows[k].update(duration=value) for k, value in ((2, "7200"), (5, "60"))])
+    change(scene, "refs", lambda rows: rows[1].update(start="500.0", end="500.7"))
+    change(scene, "queries", cut)
+    told = warnings(scene, "corpus.examples=all")
+    for code, many in (
+        (stages_codes.CONTRADICTED_DURATION, "2 of 8 durations "),
+        (stages_codes.REFERENCE_AFTER_END, "1 "),
+        (stages_codes.QUERY_FINDS_ITSELF, "1 "),  # the other names its document, so its own place is left out
+    ):
+        (warning,) = (one for one in told if says(one, code))
+        assert warning.startswith(many), warning
+    done = scene.here("strict=true", run="strict")
+    assert done.code == 4
+    assert says(done.err, stages_codes.CONTRADICTED_DURATION)
+
+
+def test_references_outside_of_a_recording_whose_table_does_not_tell_its_length(scene: Any) -> None:
+    change(scene, "docs", lambda rows: [row.pop("duration", None) for row in rows])
+    change(scene, "refs", lambda rows: rows[1].update(start="500.0", end="500.7"))
+    (warning,) = warnings(scene)
+    assert says(warning, stages_codes.REFERENCE_AFTER_END)
+
+
+def test_references_in_milliseconds(scene: Any) -> None:
+    def thousandfold(rows: Rows) -> None:
+        for row in rows:
+            row["start"], row["end"] = (str(1000 * float(row[name])) for name in ("start", "end"))
+
+    change(scene, "refs", thousandfold)
+    with raises(stages_codes.REFERENCE_AFTER_END, count=6, of=6):
+        scene.run(run="refused")
+    assert not (scene.folder / "refused" / "store").exists()  # before any work
+    (warning,) = (one for one in warnings(scene, "force=true") if says(one, stages_codes.REFERENCE_AFTER_END))
+    assert warning.startswith("6 of 6 references")
+
+
+@pytest.mark.slow
+def test_speakers_that_do_not_match(scene: Any) -> None:
+    change(scene, "docs", every(speaker="Anna"))
+    change(scene, "queries", every(speaker="anna"))
+    (warning,) = warnings(scene)
+    assert says(warning, stages_codes.QUERY_SPEAKER_UNKNOWN)
+    assert warning.startswith("1 speaker ")
+    assert warnings(scene, "search.queries_by=collection") == []
+    for nobody in ("", "unknown", "<NA>"):
+        change(scene, "docs", every(speaker=nobody))
+        assert warnings(scene) == []
+    (told,) = warnings(scene, "calibrate.steps=[speaker-norm]")
+    assert says(told, chains_codes.MISSING_SPEAKERS)
+    assert told.startswith(f"{len(list((scene.corpus / 'audio').iterdir()))} documents without a speaker")
+
+
+@pytest.mark.slow
+def test_libraries_of_another_machine(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Frames of the same sound may differ in their last bits: the store says what made it, and a run compares."""
+    assert warnings(scene) == []
+    store = Folder(str(scene.folder / "run" / "store"))
+    mine = load(store).libraries
+    assert {"numpy", "soxr", "libsndfile"} <= mine.keys()
+    real = libraries.versions()
+    monkeypatch.setattr(libraries, "versions", lambda: {**real, "soxr": "9.9"})
+    assert scene.run("calibrate.fit=none", "report.exports=[]").outcome.tasks_done == 0
+    (warning,) = scene.run("calibrate.fit=none", "report.exports=[]").outcome.chain_run.notices()
+    assert says(warning, chains_codes.OTHER_LIBRARY)
+    assert f"soxr {real['soxr']} made features of this store, and 9.9 is" in warning
+    compact(store, 1.0)
+    assert load(store).libraries == mine  # no frame was made
+    changed = scene.corpus / "audio" / "d008.flac"
+    sound, rate = soundfile.read(changed, dtype="int16")
+    soundfile.write(changed, sound[:-rate], rate)
+    (warning,) = (one for one in warnings(scene) if says(one, chains_codes.OTHER_LIBRARY))
+    assert load(store).libraries["soxr"] == tuple(sorted([real["soxr"], "9.9"]))
+    assert f"soxr {', '.join(sorted([real['soxr'], '9.9']))} made" in warning
+
+
+@pytest.mark.slow
+def test_a_calibration_of_another_system_or_of_these_documents(scene: Any, tmp_path: Path) -> None:
+    """Fitted on other documents and this system's scores, nothing is told; else what does not fit is."""
+    rows = [f"d{k:03d}" for k in range(1, 100)]
+    documents = (scene.corpus / "docs.csv").read_text().splitlines()
+    numbers = [k for k, name in enumerate(rows, 1) if any(line.startswith(f"{name},") for line in documents)]
+    half = len(numbers) // 2
+    scene.select(*numbers[:half])
+    scene.run(run="first")
+    (fitted,) = (scene.folder / "first" / "calibration").iterdir()
+    file = tmp_path / "fitted.json"
+    file.write_bytes(fitted.read_bytes())
+
+    scene.select(*numbers[half:])
+    same = scene.run(f"calibrate.fit={file}", run="second")
+    told = (stages_codes.CALIBRATION_OF_OTHER_SCORES, stages_codes.CALIBRATION_ON_TEST_DATA)
+    assert not [one for one in same.report.warnings if any(says(one, code) for code in told)]
+    other = scene.run(f"calibrate.fit={file}", "search.distance=cosine-squared", "system=squared", run="second")
+    (warning,) = (one for one in other.report.warnings if says(one, stages_codes.CALIBRATION_OF_OTHER_SCORES))
+    assert warning.startswith("1 calibration ")
+    assert "fitted.json, of system config: search.distance was cosine, here cosine-squared" in warning
+    # Nothing is left to do, and it is still told; strictly it is an error.
+    again = ("search.distance=cosine-squared", "system=squared")
+    told = scene.run(f"calibrate.fit={file}", *again, run="second").outcome
+    assert (told.tasks_done, warning in told.chain_run.notices()) == (0, True)
+    strict = scene.here(f"calibrate.fit={file}", *again, "strict=true", run="second")
+    assert (strict.code in (3, 4), says(strict.err, stages_codes.CALIBRATION_OF_OTHER_SCORES)) == (True, True)
+
+    scene.select(*numbers[:half])
+    mixed = scene.run(f"calibrate.fit={file}", run="first")
+    (warning,) = (one for one in mixed.report.warnings if says(one, stages_codes.CALIBRATION_ON_TEST_DATA))
+    assert warning.startswith("1 calibration ")
+
+
+def bad_lines(scene: Any, run: str) -> list[str]:
+    """What `check` finds that keeps a run from its beginning."""
+    config = load_config(str(scene.config), [f"run={scene.folder / run}", "corpus.examples=all"])
+    found = check(SearchInputs.of(config, Ledger(Folder(str(scene.folder / run)))))
+    return [f"{one.name}: {one.text}" for one in found if one.good is False]
+
+
+def spoil(scene: Any, table: str, count: int) -> None:
+    """Make recordings empty: documents, or examples of queries."""
+    rows = read_rows(scene.corpus / f"{table}.csv")
+    for row in rows[:count]:
+        (scene.corpus / row["path"]).write_bytes(b"")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("table", ["docs", "queries"])
+def test_what_is_rejected(scene: Any, table: str) -> None:
+    """Up to `FEW` files, or a tenth, are rejections; more end the run, whose work is kept."""
+    rows = len(read_rows(scene.corpus / f"{table}.csv"))
+    most = max(FEW, int(REJECTED * rows))
+    assert most + 1 < rows
+    spoil(scene, table, most)
+    assert bad_lines(scene, "few") == []
+    scene.run("corpus.examples=all", run="few")
+    assert len(scene.rejected("few")) == most
+    spoil(scene, table, most + 1)
+    (bad,) = bad_lines(scene, "many")
+    assert f"{most + 1} of {rows}" in bad
+    with raises(chains_codes.MANY_REJECTED, count=most + 1, of=rows) as caught:
+        scene.run("corpus.examples=all", run="many")
+    assert caught.value.exit_code == 5
+    result = scene.run("corpus.examples=all", "force=true", run="many")
+    assert "index" not in {name for name, end in result.outcome.chain_run.outcomes.items() if end.done}  # it was kept
+    assert any(one.startswith(f"{most + 1} of {rows} ") for one in result.outcome.chain_run.notices())
+    with pytest.raises(ImplausibleError):  # nor does it pass since it was forced once
+        scene.run("corpus.examples=all", run="many")
+
+
+@pytest.mark.slow
+def test_durations_of_another_unit(scene: Any) -> None:
+    true = scene.run(run="true").measures()
+    real = {path.stem: soundfile.info(path).duration for path in (scene.corpus / "audio").iterdir()}
+    change(scene, "docs", lambda rows: [row.update(duration=f"{1000 * real[row['doc_id']]:.0f}") for row in rows])
+    assert any(says(line, stages_codes.CONTRADICTED_DURATION) for line in bad_lines(scene, "odd"))
+    with raises(stages_codes.CONTRADICTED_DURATION, where="docs.csv, line 2", count=len(real), of=len(real)) as caught:
+        scene.run(run="odd")
+    assert isinstance(caught.value, ImplausibleError)
+    assert scene.run("force=true", run="odd").measures() == true
+
+
+def test_an_extractor_with_too_many_frames_is_found_before_the_run(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = Mfcc.extract
+
+    def longer(self: Any, samples: Any) -> Any:
+        found = plain(self, samples)
+        return np.concatenate([found, found[:3]])
+
+    monkeypatch.setattr(Mfcc, "extract", longer)
+    (bad,) = bad_lines(scene, "odd")
+    assert says(bad, families.EXTENSION)
+
+
+NAMES = {"ending": "[unreferenced-documents]", "unit": "[time-unit-mismatch]"}
+
+
+@pytest.mark.parametrize("what", NAMES)
+def test_a_list_whose_names_or_times_do_not_fit(tmp_path: Path, what: str) -> None:
+    """An error with both sides' names; forced, a warning, and the measures."""
+    references = ["query_id,doc_id,start,end", *(f"q1,talk{n},1.0,1.5" for n in range(4))]
+    (tmp_path / "refs.csv").write_text("\n".join(references) + "\n")
+    ending, unit = (".flac", 1) if what == "ending" else ("", 1000)
+    found = [f"q1,talk{n}{ending},{1 * unit},{1.5 * unit},0.5,True" for n in range(4)]
+    (tmp_path / "a.csv").write_text("query_id,doc_id,start,end,score,decision\n" + "\n".join(found) + "\n")
+    call = ["-s", f"{tmp_path}/a.csv", "--references", f"{tmp_path}/refs.csv", "--seconds", "9000"]
+    refused = CliRunner().invoke(score, call, standalone_mode=False)
+    assert isinstance(refused.exception, ImplausibleError), refused.output
+    assert "4 of 4" in str(refused.exception)
+    assert NAMES[what] in str(refused.exception)
+    forced = CliRunner().invoke(score, [*call, "--force", "--json"], standalone_mode=False)
+    assert forced.exception is None
+    found = json.loads(forced.stdout)
+    assert found["measures"]["stwv"] == 0.0
+    (notice,) = (one for one in found["notices"] if f"[{one['code']}]" == NAMES[what])
+    assert notice["count"] == 4
+    assert "4 of 4" in notice["message"]
+
+
+def test_that_all_is_missed_is_a_warning(scene: Any) -> None:
+    """It has no structural cause: references lie in the recordings, and of other moments."""
+    change(scene, "refs", every(start="0.0", end="0.02"))
+    assert any(says(one, families.ALL_MISSED) for one in warnings(scene))

@@ -15,21 +15,14 @@ from starlette.testclient import TestClient
 
 from swsdist.io.filesystem import Folder
 from swsdist.server.app import create_app
-from swsdist.server.archive import Filters
 from swsdist.server.security import Guard
 from swsdist.server.service import Service, Settings
 from swsdist.store.reading import Store
 from tests.commands import in_this_process
 from tests.support.field_folder import WORDS, eaf, make_folder
 
-PLAIN = (
-    "--set",
-    'features=[{"name": "mfcc", "options": {"fmax": 3700}}]',
-    "--set",
-    "search.streams=[]",
-    "--set",
-    "executor.kind=serial",
-)
+MFCC = 'features=[{"name": "mfcc", "options": {"fmax": 3700}}]'
+PLAIN = ("--set", MFCC, "--set", "search.streams=[]", "--set", "executor.kind=serial")
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +85,8 @@ def test_tiers_of_a_stretch(client: TestClient) -> None:
     assert [(tier["name"], tier["speaker"]) for tier in tiers] == [("words", "Anna"), ("notes", "")]
     assert [each["text"] for each in tiers[0]["annotations"]] == WORDS["anna"][:2]
     assert client.get("/api/tiers", params={**place, "doc_id": "plain"}).json() == {"tiers": []}
+    copy = client.get("/api/tiers", params={**place, "doc_id": "backup/ben"}).json()["tiers"]
+    assert [tier["speaker"] for tier in copy] == ["Ben"]
 
 
 def test_what_is_saved_or_comes_later_is_seen(field: Path, service: Service, client: TestClient) -> None:
@@ -128,18 +123,7 @@ def test_all_files_are_imported_as_one_change(client: TestClient) -> None:
 
 
 def test_a_folder_is_imported(field: Path, tmp_path: Path) -> None:
-    command = [
-        "glossary",
-        "import",
-        str(tmp_path / "words"),
-        str(field),
-        "--person",
-        "Ann",
-        "--tier",
-        "A",
-        "--tier",
-        "B",
-    ]
+    command = ["glossary", "import", tmp_path / "words", field, *("--person", "Ann", "--tier", "A", "--tier", "B")]
     ended = in_this_process(*command, "--store", f"{field}-swsdist/store")
     assert (ended.code, "2 added" in ended.out) == (0, True), ended.err
     assert "plain.eaf" in ended.err
@@ -174,24 +158,6 @@ def test_a_hit_in_the_same_sound_is_judged_once(client: TestClient, doc_id: str,
     judged = {"place": where, "verdict": "yes"}
     assert client.post(f"/api/entries/{entry}/tokens", json=judged).status_code == 200
     assert len(hits()) == len(before) - 1
-
-
-def test_tiers_beside_a_copy(client: TestClient) -> None:
-    place = {"doc_id": "backup/ben", "channel": 1, "start": 0.5, "end": 1.0}
-    assert [tier["speaker"] for tier in client.get("/api/tiers", params=place).json()["tiers"]] == ["Ben"]
-
-
-def test_equal_filters_share_a_searcher_of_which_few_are_held(service: Service) -> None:
-    archive, words = service.demand_archive(), service.words
-    assert words is not None
-    anna, ben = Filters(speaker="Anna"), Filters(speaker="Ben")
-    assert archive.filtered(anna) is archive.filtered(anna) is not archive.filtered(ben)
-    assert archive.with_words(words, anna)[0] is archive.with_words(words, anna)[0] is not archive.filtered(anna)
-    first = archive.filtered(anna)
-    for name in ("anna", "ben", "both", "plain", "stereo", "anna.mp3", "backup/ben"):
-        archive.filtered(Filters(recording=name))
-    assert archive.filtered(anna) is first
-    assert len(archive._searchers) == 8
 
 
 def test_a_search_lists_a_hit_once(field: Path) -> None:

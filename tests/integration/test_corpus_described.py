@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from commands import Command, expecting, in_this_process
 from swsdist.core.codes import discovery as report_codes
 from swsdist.core.codes import families
 from tests.support.coded import says
+from tests.support.tables import read_rows
 
 RATE = 16000
 
@@ -101,10 +101,6 @@ def test_queries(swsdist: Command, here: Path) -> None:
     whole = told(swsdist, here, "corpus.yaml", "--set", "corpus.parts={}")
     first, *_ = whole["Queries"]
     assert (first["occurrences"], first["own_speaker"], first["spoken"]) == (3, 2, pytest.approx((0.4 + 0.2 + 0.6) / 3))
-    text = swsdist("corpus", "describe", "corpus.yaml", "--no-audio", cwd=here).out
-    assert "occ.: occurrences in the part train." in text
-    assert "occ.: occurrences in the part test." in text
-    assert text.rstrip().endswith("Occurrences in the whole corpus.")
     (silent,) = found["Queries that occur in no part"]
     assert (silent["query_id"], silent["occurrences"]) == ("c", 0)
     lengths = {row["what"]: row for row in found["Lengths and occurrences"]}
@@ -112,63 +108,13 @@ def test_queries(swsdist: Command, here: Path) -> None:
     assert (lengths["letters of a query"]["greatest"], lengths["words of a query"]["greatest"]) == (8, 2)
 
 
-def test_language_and_type_of_speech_are_told_where_documents_do(swsdist: Command, here: Path) -> None:
-    rows = [line.split(",") for line in (here / "docs.csv").read_text().splitlines()]
-    more = [
-        ["language", "source_type"],
-        ["Telugu", "telephone"],
-        ["Hindi", "telephone"],
-        ["Czech", ""],
-        ["Czech", "workshop"],
-    ]
-    lines = [",".join([*one, *other]) + "\n" for one, other in zip(rows, more, strict=True)]
-    (here / "kinds.csv").write_text("".join(lines))
-    kinds = ("corpus.yaml", "--set", "corpus.documents=kinds.csv", "--no-audio")
-    train, test, whole = told(swsdist, here, *kinds)["Corpus corpus"]
-    assert [(row["language"], row["source_type"]) for row in (train, test, whole)] == [
-        ("Hindi, Telugu", "telephone"),
-        ("Czech", "workshop"),
-        ("Czech, Hindi, Telugu", "telephone, workshop"),
-    ]
-    head = swsdist("corpus", "describe", *kinds, cwd=here).out.splitlines()[1]
-    assert "language" in head
-    assert "type of speech" in head
-    (here / "other.yaml").write_text("documents: docs.csv\n")
-    beside = swsdist("corpus", "describe", "corpus.yaml", "other.yaml", *kinds[1:], cwd=here).out
-    assert beside.count("Czech, Hindi, Telugu") >= 1
-    # A corpus that does not say so has no such columns.
-    assert "language" not in swsdist("corpus", "describe", "other.yaml", "--no-audio", cwd=here).out
-
-
-def test_as_text_and_as_tables(swsdist: Command, here: Path, tmp_path: Path) -> None:
-    shown = swsdist("corpus", "describe", "corpus.yaml", "--table", f"{tmp_path}/t.csv", cwd=here).out
-    lines = shown.splitlines()
-    assert lines[0] == "Corpus corpus"
-    row = next(line for line in lines if line.startswith("d3 ")).split()
-    assert row[:4] == ["d3", "test", "3", "0.10"]
-    assert "one (400)–(2)" in shown
-    sums = [line.split()[:4] for line in lines if line.startswith("All ")][1:]
-    assert [row[:3] for row in sums] == [["All", "train", "2"], ["All", "test", "4"], ["All", "6", "0.30"]]
-    with (tmp_path / "t-recordings.csv").open(newline="") as stream:
-        assert [row["name"] for row in csv.DictReader(stream)] == ["d0", "d1", "d2", "d3"]
-    assert len(list(tmp_path.iterdir())) == 7
-    swsdist("corpus", "describe", "corpus.yaml", "--table", f"{tmp_path}/t.tex", "--no-audio", cwd=here)
-    text = (tmp_path / "t.tex").read_text(encoding="utf-8")
-    assert "d3 & test & 3 & 0.10 & 1" in text
-    assert "SNR" not in text
-
-
 def test_a_corpus_that_tells_little(swsdist: Command, here: Path, tmp_path: Path) -> None:
-    """A folder of audio, and nothing else."""
     (tmp_path / "little.yaml").write_text(f"documents: {here}\n")
     found = told(swsdist, tmp_path, "little.yaml")
     assert set(found) == {"Corpus little", "Recordings"}
     (whole,) = found["Corpus little"]
     assert whole["documents"] == 5
     assert whole["speakers"] is whole["words"] is whole["queries"] is whole["unknown_words"] is None
-    shown = swsdist("corpus", "describe", "little.yaml", cwd=tmp_path).out
-    assert "speakers" not in shown
-    assert "word" not in shown
 
 
 def test_without_references_and_with_a_broken_recording(swsdist: Command, here: Path, tmp_path: Path) -> None:
@@ -178,24 +124,8 @@ def test_without_references_and_with_a_broken_recording(swsdist: Command, here: 
     (tmp_path / "c.yaml").write_text("documents: docs.csv\nqueries: queries.csv\n")
     ended = swsdist("corpus", "describe", "c.yaml", "--table", "c.md", cwd=tmp_path)
     assert says(ended.err, families.UNUSABLE_INPUT)
-    assert "warning: 1 unusable recording;" in ended.err
     assert "broken.wav" in ended.err
-    assert "q (500)" in ended.out
-    assert "(0)" not in ended.out  # that is not known
-    text = (tmp_path / "c.md").read_text(encoding="utf-8")
-    assert "| x | – | – | – |" in text
-    assert "occ." not in text
-    assert "--strict" in swsdist("corpus", "describe", "c.yaml", "--strict", cwd=tmp_path, code=4).err
-
-
-def test_a_config_is_taken_for_its_corpus(swsdist: Command, here: Path, tmp_path: Path) -> None:
-    (tmp_path / "config.yaml").write_text(f"run: run\ncorpus: {here}/corpus.yaml\n")
-    swsdist("corpus", "describe", "config.yaml", "--no-audio", cwd=tmp_path)
-    told_of = swsdist("corpus", "describe", "config.yaml", "--set", "corpus.querys=x", cwd=tmp_path, code=2).err
-    assert "did you mean corpus.queries" in told_of
-    assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]
-    (tmp_path / "wrong.yaml").write_text("documets: x\n")
-    assert "wrong.yaml:1" in swsdist("corpus", "describe", "wrong.yaml", cwd=tmp_path, code=2).err
+    swsdist("corpus", "describe", "c.yaml", "--strict", cwd=tmp_path, code=4)
 
 
 def test_places_in_recordings(swsdist: Command, here: Path, tmp_path: Path) -> None:
@@ -225,40 +155,19 @@ def test_places_in_recordings(swsdist: Command, here: Path, tmp_path: Path) -> N
     assert (train["occurrences"], test["occurrences"], test["own_speaker"]) == (1, 2, 1)
     said = swsdist("corpus", "describe", "c.yaml", "--no-audio", cwd=tmp_path).err
     assert says(said, report_codes.UNPLACED_WORDS)
-    assert "1 word of the alignment" in said
-
-
-def test_channels_are_documents_of_one_recording(swsdist: Command, tmp_path: Path) -> None:
-    rng = np.random.default_rng(1)
-    loud = np.stack([0.01 * rng.normal(size=2 * RATE), np.zeros(2 * RATE)], axis=1)
-    sf.write(tmp_path / "two.wav", loud, RATE)
-    (tmp_path / "c.yaml").write_text("documents: two.wav\n")
-    found = told(swsdist, tmp_path, "c.yaml")
-    (row,) = found["Recordings"]
-    assert (row["documents"], row["recordings"], row["seconds"]) == (2, 1, 4)
 
 
 def test_several_beside_each_other(swsdist: Command, here: Path, tmp_path: Path) -> None:
     (tmp_path / "little.yaml").write_text(f"documents: {here}/docs.csv\n")
     both = (here / "corpus.yaml", tmp_path / "little.yaml")
-    shown = swsdist("corpus", "describe", *both, "--no-audio", "--table", tmp_path / "t.json").out
-    lines = [line.split() for line in shown.splitlines()]
-    assert lines[1] == ["corpus", "metric", "recordings", "h", "speakers", "word", "occ.", "queries", "query", "occ."]
-    assert lines[2][:3] == ["corpus", "sws2013", "4"]
-    assert lines[2][-3:] == ["6", "1/2", "1/3"]
-    assert lines[3][-3:] == ["–", "–", "–"]
-    assert "Recordings" not in shown
+    swsdist("corpus", "describe", *both, "--no-audio", "--table", tmp_path / "t.json")
     found = {table["caption"]: table["rows"] for table in json.loads((tmp_path / "t.json").read_text())["tables"]}
-    assert list(found) == [
-        "Corpora",
-        "Corpus corpus",
-        *(f"corpus: {what}" for what in ("Recordings", "Speakers", "Queries, train", "Queries, test")),
-        *(f"corpus: {what}" for what in ("Queries that occur in no part", "Lengths and occurrences")),
-        *(f"little: {what}" for what in ("Recordings", "Speakers")),
-    ]
+    assert {"Corpora", "corpus: Recordings", "little: Recordings"} <= set(found)
     assert [(row["corpus"], row["queries"], row["documents"]) for row in found["Corpora"]] == [
         ("corpus", 3, 4),
         ("little", None, 4),
     ]
-    told_of = swsdist("corpus", "describe", here / "corpus.yaml", here / "corpus.yaml", code=2).err
-    assert "two corpora are called 'corpus'" in told_of
+    swsdist("corpus", "describe", here / "corpus.yaml", here / "corpus.yaml", code=2)
+    csv_of = ("corpus", "describe", "corpus.yaml", "--table", f"{tmp_path}/of.csv")
+    swsdist(*csv_of, cwd=here)
+    assert [row["name"] for row in read_rows(tmp_path / "of-recordings.csv")] == ["d0", "d1", "d2", "d3"]

@@ -16,14 +16,13 @@ import pytest
 from swsdist.accounts.journal import DriverJournal
 from swsdist.config.model import Executor as Settings
 from swsdist.core.codes import families
-from swsdist.core.codes import pipeline as codes
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Context
 from swsdist.pipeline.task import Task
 from swsdist.testing.conformance import check_executor
 from swsdist.testing.conformance.executor import Trial
-from tests.support.coded import raises, says
+from tests.support.coded import raises
 
 SETS = ("executor.kind=dask", "executor.workers=2", "executor.memory_per_worker_gb=0.2", "index.shards=7")
 SLOW = "features.name=saboteur"
@@ -152,10 +151,3 @@ def test_resources_of_a_cluster(address: str, tmp_path: Path) -> None:
     finally:
         executor.close()
         journal.close()
-
-
-@pytest.mark.slow
-def test_no_cluster_at_the_address(installed: None, scene: Any) -> None:
-    done = scene.go(*SETS, "executor.address=tcp://127.0.0.1:1")
-    assert done.returncode == 2, done.stderr
-    assert says(done.stderr, codes.NO_DASK_CLUSTER)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import itertools
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,21 +12,18 @@ import numpy as np
 import pytest
 import soundfile
 
-from swsdist.chains.discover.inputs import DiscoverInputs, stretches
-from swsdist.chains.discover.propose_pairs import AlignPairs
+from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.config import Config, config_from_dict
 from swsdist.core.codes import families
 from swsdist.io.filesystem import Folder
-from swsdist.kernels.alignment import align_locally
-from swsdist.kernels.products import local_distances
 from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.status import digests, load_chain_run
-from swsdist.store.reading import Store
 from swsdist.testing.conformance import check_chain
 from tests.support.coded import raises
+from tests.support.tables import write_rows
 
 RATE = 16000
 GAUSSIANS = [
@@ -84,10 +80,7 @@ def corpus_of(folder: Path, small_corpus: Path, names: list[str], **sounds: np.n
     for name, samples in sounds.items():
         soundfile.write(folder / f"{name}.wav", samples, RATE, subtype="PCM_16")
         table.append({"doc_id": name, "path": f"{name}.wav"})
-    with (folder / "docs.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, ["doc_id", "path"])
-        writer.writeheader()
-        writer.writerows(table)
+    write_rows(folder / "docs.csv", table)
     return folder
 
 
@@ -131,34 +124,38 @@ def test_what_it_finds(undisturbed: Outcome) -> None:
     assert {row["doc_id"] for row in parse} == {f"d{k:03d}" for k in range(1, 9)}
 
 
-@pytest.mark.parametrize(("shards", "buckets"), [(3, 1), (1, 7), (3, 7)])
-def test_the_cut_does_not_matter(
-    small_corpus: Path, tmp_path: Path, undisturbed: Outcome, shards: int, buckets: int
-) -> None:
-    given = config(small_corpus, tmp_path, index={"shards": shards}, reduce={"buckets": buckets})
-    outcome = discovered(given)
-    assert digests(outcome.chain_run) == digests(undisturbed.chain_run)
-    done = {name: ended.done for name, ended in outcome.chain_run.outcomes.items()}
-    assert (done["cut-segments"], done["select-pairs"], done["align-pairs"]) == (shards, buckets, buckets)
+#: Ways and frames that are cut in shards and buckets: values of a config.
+CUT: dict[str, dict[str, Any]] = {
+    "segments": {},
+    "diagonals": {"options": WAYS["diagonals"]},
+    "exact": {"options": WAYS["exact"]},
+    "grouped by components": {"options": {"clustering": {"by": "components", "score": 0.8}}},
+    "tracks": {
+        "features": [{"name": "mfcc"}, {"name": "mfcc", "track": "low", "options": {"fmax": 3000}}],
+        "search": {"distance": "cosine-squared", "streams": [{"track": "mfcc", "weight": 2}, {"track": "low"}]},
+        "options": {"neighbours": {"unlike": 0.42}, "matching": {"level": 0.45}},
+    },
+    "posteriors": {
+        "features": {"name": "mfcc", "transforms": GAUSSIANS},
+        "search": {"distance": "kl", "normalise": "none"},
+        "options": {"neighbours": {"unlike": 0.49}},
+    },
+}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("way", ["diagonals", "exact"])
-def test_the_cut_does_not_matter_for_other_ways_to_pairs(small_corpus: Path, tmp_path: Path, way: str) -> None:
-    outcomes = [
-        discovered(
-            config(
-                small_corpus,
-                tmp_path / str(shards),
-                index={"shards": shards},
-                reduce={"buckets": buckets},
-                options=WAYS[way],
-            )
+@pytest.mark.parametrize("name", ["segments", *(pytest.param(one, marks=pytest.mark.slow) for one in [*CUT][1:])])
+def test_the_cut_does_not_matter(small_corpus: Path, tmp_path: Path, undisturbed: Outcome, name: str) -> None:
+    whole = undisturbed
+    if CUT[name]:
+        whole = discovered(
+            config(small_corpus, tmp_path / "1", index={"shards": 1}, reduce={"buckets": 1}, **CUT[name])
         )
-        for shards, buckets in ((1, 1), (3, 7))
-    ]
-    assert digests(outcomes[0].chain_run) == digests(outcomes[1].chain_run)
-    assert len(rows(outcomes[0], "matches")) > 10
+        assert digests(whole.chain_run) != digests(undisturbed.chain_run)
+    cut = discovered(config(small_corpus, tmp_path / "3", index={"shards": 3}, reduce={"buckets": 7}, **CUT[name]))
+    assert digests(cut.chain_run) == digests(whole.chain_run)
+    assert len(rows(cut, "matches")) > 10
+    done = {name: ended.done for name, ended in cut.chain_run.outcomes.items()}
+    assert (done["cut-segments"], done["select-pairs"], done["align-pairs"]) == (3, 7, 7)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -183,46 +180,12 @@ def test_a_stretch_of_two_documents_is_found_every_way(small_corpus: Path, tmp_p
     assert any(first <= 230 and stop >= 320 for first, stop in found), found
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("way", WAYS)
-def test_one_document_that_does_not_repeat_itself(small_corpus: Path, tmp_path: Path, way: str) -> None:
-    """Too short for two segments, or without any: no pair, and a parse of the speech."""
-    for number, (samples, share) in enumerate(((40, 0.0), (20, 1.0))):
-        speech = sound(small_corpus, "d001")[RATE : RATE + samples * RATE // 75]
-        folder = corpus_of(tmp_path / f"corpus{number}", small_corpus, [], a=speech)
-        options = {**WAYS[way], "segments": {**WAYS[way].get("segments", {}), "speech": share}}
-        outcome = discovered(config(folder, tmp_path / f"run{number}", options=options))
-        assert rows(outcome, "matches") == []
-        assert {row["doc_id"] for row in rows(outcome, "parse")} == {"a"}
-
-
 @pytest.mark.ray
 def test_the_executor_does_not_matter(small_corpus: Path, tmp_path: Path, cluster: Any, undisturbed: Outcome) -> None:
     sets = dict(item.split("=", 1) for item in cluster.sets)
     ray = {key.removeprefix("executor."): value for key, value in sets.items()}
     given = config(small_corpus, tmp_path, index={"shards": 3}, executor={**ray, "workers": 2})
     assert digests(discovered(given).chain_run) == digests(undisturbed.chain_run)
-
-
-def test_an_interrupted_run_goes_on(
-    small_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: Outcome
-) -> None:
-    given = config(small_corpus, tmp_path, index={"shards": 3}, reduce={"buckets": 7})
-    run, done = AlignPairs.run, []
-
-    def interrupted(self: AlignPairs, *arguments: Any) -> Any:
-        if len(done) == 3:
-            raise KeyboardInterrupt
-        done.append(1)
-        return run(self, *arguments)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(AlignPairs, "run", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            discovered(given)
-    outcome = discovered(given)
-    assert outcome.chain_run.outcomes["align-pairs"].skipped == 3
-    assert digests(outcome.chain_run) == digests(undisturbed.chain_run)
 
 
 @pytest.mark.slow
@@ -242,30 +205,6 @@ def test_a_killed_run_goes_on(
     assert last.returncode == 0, last.stderr
     assert digests(load_chain_run(Folder(str(tmp_path / "run")))) == digests(undisturbed.chain_run)
     assert receipts.items() <= scene.receipts().items()
-
-
-@pytest.mark.slow
-def test_what_is_known_of_the_documents_does_not_matter(
-    small_corpus: Path, tmp_path: Path, undisturbed: Outcome
-) -> None:
-    """With references, queries and alignments, and in another order of the documents, it finds the same."""
-    tables: dict[str, Any] = {name: f"{table}.csv" for name, table in (("queries", "queries"), ("references", "refs"))}
-    (tmp_path / "phones.ctm").write_text(
-        "".join(f"d{d:03d} 1 {k / 10} 0.1 p{k % 7}\n" for d in range(1, 9) for k in range(20))
-    )
-    (tmp_path / "words.ctm").write_text(
-        "".join(f"d{d:03d} 1 {k / 2} 0.5 w{k}\n" for d in range(1, 9) for k in range(4))
-    )
-    tables["alignments"] = {name: str(tmp_path / f"{name}.ctm") for name in ("phones", "words")}
-    given = config(small_corpus, tmp_path / "1", corpus={"documents": "docs.csv", **tables})
-    scored = discovered(given)
-    assert scored.chain_run.outcomes["score-discovery"].done == 1
-    assert findings(scored) == findings(undisturbed)
-    header, *lines = (small_corpus / "docs.csv").read_text().splitlines()
-    for table in ("audio", "queries"):
-        (tmp_path / table).symlink_to(small_corpus / table)
-    (tmp_path / "docs.csv").write_text("\n".join([header, *lines[::-1], ""]))
-    assert findings(discovered(config(tmp_path, tmp_path / "2", index={"shards": 2}))) == findings(undisturbed)
 
 
 @pytest.mark.slow
@@ -308,38 +247,6 @@ def test_other_options_take_what_is_there(small_corpus: Path, tmp_path: Path) ->
     assert other.chain_run.outcomes["index"].done == 0
 
 
-@pytest.mark.slow
-def test_boundaries_are_of_plain_mfcc(small_corpus: Path, tmp_path: Path, undisturbed: Outcome) -> None:
-    """Tokens end at them; of other frames there are none, and tokens end beside pauses and members only."""
-    boundaries = {(row["doc_id"], row["frame"]) for row in rows(undisturbed, "boundaries")}
-    parse = rows(undisturbed, "parse")
-    inner = [
-        (after["doc_id"], round(100 * after["start"]))
-        for before, after in itertools.pairwise(parse)
-        if before["doc_id"] == after["doc_id"]
-        and before["end"] == after["start"]
-        and before["class"] is after["class"] is None
-    ]
-    assert inner
-    assert set(inner) <= boundaries
-    features = {"name": "mfcc", "transforms": [{"name": "mean-variance"}]}
-    other = discovered(config(small_corpus, tmp_path / "run", features=features))
-    assert rows(other, "boundaries") == []
-    assert len(rows(other, "parse")) < len(parse)
-
-
-@pytest.mark.slow
-def test_ways_of_grouping(small_corpus: Path, tmp_path: Path) -> None:
-    """Classes differ by the way they are grouped, and not by the cut."""
-
-    def members(by: str, shards: int) -> list[dict[str, Any]]:
-        options = {"clustering": {"by": by, "score": 0.8}}
-        given = config(small_corpus, tmp_path / f"{by}{shards}", options=options, index={"shards": shards})
-        return rows(discovered(given), "classes")
-
-    assert members("components", 1) == members("components", 3) != members("centres", 1)
-
-
 def found(outcome: Outcome, table: str) -> list[tuple[Any, ...]]:
     """Rows of classes or parse."""
     return [tuple(row.values()) for row in rows(outcome, table)]
@@ -377,51 +284,7 @@ def test_copies_change_nothing(small_corpus: Path, tmp_path: Path, two: Outcome,
     assert "2 documents" in line
 
 
-def test_an_excerpt_is_noted(small_corpus: Path, tmp_path: Path) -> None:
-    samples = np.concatenate([sound(small_corpus, name) for name in ("d001", "d002", "d003", "d004")])
-    for name, part in {"a": samples, "b": samples[5 * RATE + 33 : 20 * RATE]}.items():
-        soundfile.write(tmp_path / f"{name}.wav", part, RATE, subtype="PCM_16")
-    (tmp_path / "docs.csv").write_text("doc_id,path\na,a.wav\nb,b.wav\n")
-    outcome = discovered(config(tmp_path, tmp_path / "run"))
-    (line,) = (line for line in outcome.chain_run.chain.notices(outcome.chain_run) if "common sound" in line)
-    assert "a and b" in line
-
-
-@pytest.mark.slow
-def test_one_time_of_a_recording_is_one_place(small_corpus: Path, tmp_path: Path) -> None:
-    """Two microphones, and segments that overlap."""
-    folder = tmp_path / "corpus"
-    folder.mkdir()
-    samples = sound(small_corpus, "d003").astype(np.float64)
-    other = np.convolve(samples, [0.4, -0.3, 0.1, 0.2])[: len(samples)] + np.random.default_rng(1).normal(
-        scale=20, size=len(samples)
-    )
-    soundfile.write(folder / "both.wav", np.stack([samples, other], axis=1) / 32768, RATE, subtype="PCM_16")
-    (folder / "data").mkdir()
-    (folder / "data" / "wav.scp").write_text(f"both {folder}/both.wav\n")
-    (folder / "data" / "segments").write_text("first both 0.0 5.0\nsecond both 2.0 6.5\n")
-    (folder / "docs.csv").write_text("doc_id,channel,path\nboth,1,both.wav\nboth,2,both.wav\n")
-    for documents in ("docs.csv", "data"):
-        outcome = discovered(config(folder, tmp_path / documents, corpus={"documents": documents}))
-        begin = {"first": 0, "second": 200, "both": 0}
-        matches = rows(outcome, "matches")
-        assert matches
-        for row in matches:
-            first, other_first = row["first"] + begin[row["doc_id"]], row["other_first"] + begin[row["other_doc_id"]]
-            lengths = [row[f"{side}stop"] - row[f"{side}first"] for side in ("", "other_")]
-            assert first + lengths[0] <= other_first or other_first + lengths[1] <= first
-        members = sorted(
-            (row["class"], *(row[edge] + begin[row["doc_id"]] / 100 for edge in ("start", "end")))
-            for row in rows(outcome, "classes")
-        )
-        assert members
-        for (number, start, end), (after, start_after, end_after) in itertools.pairwise(members):
-            common = min(end, end_after) - start_after
-            assert number != after or common < 0.5 * max(end - start, end_after - start_after)
-
-
 def test_no_class_lies_in_digital_silence(small_corpus: Path, tmp_path: Path) -> None:
-    """Seams, and blanked names, of two lengths."""
     sounds, rng = {}, np.random.default_rng(2)
     for name in ("d003", "d004", "d005"):
         parts = np.split(sound(small_corpus, name), range(RATE, 8 * RATE, RATE))
@@ -437,95 +300,6 @@ def test_no_class_lies_in_digital_silence(small_corpus: Path, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("distance", "values"),
-    [
-        ("cosine", {}),
-        ("euclidean", {}),
-        ("kl", {"features": {"name": "mfcc", "transforms": GAUSSIANS}, "options": {"neighbours": {"unlike": 0.49}}}),
-    ],
-)
-def test_scores_are_of_a_query_in_a_document(
-    small_corpus: Path, tmp_path: Path, distance: str, values: dict[str, Any]
-) -> None:
-    """As in a search, where many distances prepare the two sides differently; the first stretch is the query."""
-    normalise = "none" if distance == "kl" else "mean-variance"
-    given = config(small_corpus, tmp_path, search={"distance": distance, "normalise": normalise}, **values)
-    matches = rows(discovered(given), "matches")
-    store = Store(Folder(given.store))
-    held = [
-        {
-            key: (stretch, measure)
-            for shard in store.manifest.shards
-            for key, stretch, measure in stretches(store, shard.name, given.search, side=side)
-        }
-        for side in ("query", "document")
-    ]
-    assert matches
-    for row in matches:
-        query, measure = held[0][row["doc_id"], row["channel"]]
-        document, _ = held[1][row["other_doc_id"], row["other_channel"]]
-        places = slice(row["first"], row["stop"]), slice(row["other_first"], row["other_stop"])
-        distances = local_distances(query.frames[places[0]], document.frames[places[1]], measure)
-        place, level, gap = np.empty(5, np.int64), round(0.6 * measure.unit), round(0.25 * measure.unit)
-        align_locally(distances, 0, 200, level, gap, place)
-        assert place[0] >= row["score"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("share", [0.0, 0.8])
-def test_recordings_in_which_nothing_recurs(small_corpus: Path, tmp_path: Path, share: float) -> None:
-    """Silence, and what is shorter than a segment, takes part in nothing."""
-    rng = np.random.default_rng(1)
-    speech = sound(small_corpus, "d001")[RATE : 2 * RATE]
-    odd = {
-        "faint": rng.integers(-2, 3, 5 * RATE).astype(np.int16),
-        "zeros": np.zeros(5 * RATE, np.int16),
-        "short": speech[: RATE // 3],
-        "tiny": speech[: RATE // 30],
-        "less": speech[:100],
-    }
-    names = [f"d{k:03d}" for k in range(1, 9)]
-    folder = corpus_of(tmp_path / "corpus", small_corpus, names, **odd)
-    options = {"segments": {"speech": share}}
-    outcome = discovered(config(folder, tmp_path / "run", index={"shards": 4}, options=options))
-    for table in ("matches", "classes"):
-        assert {row["doc_id"] for row in rows(outcome, table)} <= set(names)
-    parse = rows(outcome, "parse")
-    assert not {row["doc_id"] for row in parse} & {"faint", "zeros"}
-    assert all(row["class"] is None for row in parse if row["doc_id"] in odd)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"search": {"documents_by": "collection"}},
-        {
-            "features": [{"name": "mfcc"}, {"name": "mfcc", "track": "low", "options": {"fmax": 3000}}],
-            "search": {"distance": "cosine-squared", "streams": [{"track": "mfcc", "weight": 2}, {"track": "low"}]},
-            "options": {"neighbours": {"unlike": 0.42}, "matching": {"level": 0.45}},
-        },
-        {
-            "features": {"name": "mfcc", "transforms": GAUSSIANS},
-            "search": {"distance": "kl", "normalise": "none"},
-            "options": {"neighbours": {"unlike": 0.49}},
-        },
-    ],
-    ids=["collection", "tracks", "posteriors"],
-)
-def test_the_cut_does_not_matter_for_other_frames(small_corpus: Path, tmp_path: Path, values: dict[str, Any]) -> None:
-    outcomes = [
-        discovered(
-            config(small_corpus, tmp_path / str(cut), index={"shards": cut}, reduce={"buckets": 2 * cut}, **values)
-        )
-        for cut in (1, 3)
-    ]
-    assert digests(outcomes[0].chain_run) == digests(outcomes[1].chain_run)
-    assert rows(outcomes[0], "matches")
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("shards", [1, 2])
 def test_nothing_to_compare(small_corpus: Path, tmp_path: Path, shards: int) -> None:
     """No segment at all, one segment, and segments that are not alike: no class, and a parse of what speech there is."""
@@ -535,56 +309,11 @@ def test_nothing_to_compare(small_corpus: Path, tmp_path: Path, shards: int) -> 
     assert rows(nothing, "classes") == []
     assert {row["class"] for row in rows(nothing, "parse")} == {None}
     folder = corpus_of(tmp_path / "lone", small_corpus, [], a=speech[: int(0.53 * RATE)], b=speech[: RATE // 4])
-    options = {"segments": {"speech": 0.0}}
-    lone = discovered(config(folder, tmp_path / "run2", index={"shards": shards}, options=options))
-    assert rows(lone, "classes") == []
     unlike = {"neighbours": {"unlike": 0.001}}
     folder = corpus_of(tmp_path / "unlike", small_corpus, ["d001", "d002"])
     apart = discovered(config(folder, tmp_path / "run3", index={"shards": shards}, options=unlike))
     assert rows(apart, "classes") == []
     assert {row["doc_id"] for row in rows(apart, "parse")} == {"d001", "d002"}
-
-
-def phones(folder: Path, recordings: list[tuple[str, int]]) -> dict[str, str]:
-    """Alignments of ten phones a second, all different within two seconds."""
-    lines = [f"{name} {channel} {k / 10:.1f} 0.1 p{k % 20}" for name, channel in recordings for k in range(100)]
-    (folder / "phones.ctm").write_text("\n".join([*lines, ""]))
-    return {"phones": "phones.ctm"}
-
-
-def measures(outcome: Outcome) -> dict[str, Any]:
-    (part,) = outcome.chain_run.table("measures").parts
-    values: dict[str, Any] = json.loads(outcome.chain_run.run.read_bytes(part.name))
-    return values
-
-
-def test_copies_are_not_scored(small_corpus: Path, tmp_path: Path) -> None:
-    """The same sound in two channels: what is found in the first is scored there."""
-    folder = tmp_path / "corpus"
-    folder.mkdir()
-    samples = sound(small_corpus, "d003")
-    soundfile.write(folder / "both.wav", np.stack([samples, samples], axis=1), RATE, subtype="PCM_16")
-    (folder / "docs.csv").write_text("doc_id,channel,path\nboth,1,both.wav\nboth,2,both.wav\n")
-    tables = {"documents": "docs.csv", "alignments": phones(folder, [("both", 1)])}
-    outcome = discovered(config(folder, tmp_path / "run", corpus=tables))
-    pairs = measures(outcome)["pairs"]["all"]
-    assert pairs["ned"]["n_pairs"] > 0
-    assert pairs["n_empty"] == 0
-
-
-def test_places_are_scored_in_their_recordings(small_corpus: Path, tmp_path: Path) -> None:
-    """Documents that are places, and whole recordings of the same sound, have the same phones."""
-    folder = tmp_path / "corpus"
-    data = folder / "data"
-    data.mkdir(parents=True)
-    soundfile.write(folder / "long.wav", sound(small_corpus, "d003"), RATE, subtype="PCM_16")
-    (data / "wav.scp").write_text(f"long {folder}/long.wav\n")
-    (data / "segments").write_text("first long 0.0 3.0\nsecond long 3.0 6.0\n")
-    tables = {"documents": "data", "alignments": phones(folder, [("long", 1)])}
-    outcome = discovered(config(folder, tmp_path / "run", corpus=tables))
-    parse = rows(outcome, "parse")
-    assert {row["doc_id"] for row in parse} == {"first", "second"}
-    assert measures(outcome)["parse"]["all"]["n_empty"] < len(parse)
 
 
 @pytest.mark.slow
@@ -593,93 +322,25 @@ def test_the_chain_conforms(small_corpus: Path, tmp_path: Path) -> None:
     assert set(tables) >= FINDINGS
 
 
-@pytest.mark.parametrize(
-    ("options", "key"),
-    [
-        ({"segments": {"bits": 72}}, "segments.bits"),
-        ({"segments": {"frames": 0}}, "segments.frames"),
-        ({"segments": {"hop": 0}}, "segments.hop"),
-        ({"segments": {"speech": 1.5}}, "segments.speech"),
-        ({"neighbours": {"beam": 0}}, "neighbours.beam"),
-        ({"neighbours": {"unlike": 1.0}}, "neighbours.unlike"),
-        ({"neighbours": {"by": "chance"}}, "neighbours.by"),
-        ({"neighbours": {"by": "diagonals", "share": 0}}, "neighbours.share"),
-        ({"matching": {"level": 0}}, "matching.level"),
-        ({"matching": {"gap": -0.1}}, "matching.gap"),
-        ({"boundaries": {"fall": 0}}, "boundaries.fall"),
-        ({"boundaries": {"reach": -1}}, "boundaries.reach"),
-        ({"clustering": {"by": "chance"}}, "clustering.by"),
-        ({"clustering": {"overlap": 0}}, "clustering.overlap"),
-        ({"rest": 0}, "rest"),
-    ],
-)
-def test_options_that_are_wrong(small_corpus: Path, tmp_path: Path, options: dict[str, Any], key: str) -> None:
-    with raises(families.INVALID_VALUE, where="options") as caught:
-        discovered(config(small_corpus, tmp_path, options=options))
-    assert key in str(caught.value)
-
-
-@pytest.mark.parametrize(("by", "key"), [("segments", "window"), ("diagonals", "kept"), ("exact", "orders")])
-def test_options_of_other_ways_to_pairs(small_corpus: Path, tmp_path: Path, by: str, key: str) -> None:
-    with raises(families.UNUSED_OPTION, where="options", key=key, by=by):
-        discovered(config(small_corpus, tmp_path, options={"neighbours": {"by": by, key: 9}}))
-
-
-@pytest.mark.parametrize(("distance", "most"), [("cosine", 1.999), ("cosine-squared", 3.998), ("euclidean", 1.999)])
-def test_a_level_is_below_the_greatest_distance(small_corpus: Path, tmp_path: Path, distance: str, most: float) -> None:
-    for level in (most, most + 0.01):
-        values = {"search": {"distance": distance}, "options": {"matching": {"level": level}}}
-        ledger = Ledger(Folder(str(tmp_path)))
-        if level == most:
-            DiscoverInputs(config(small_corpus, tmp_path, **values), ledger)
-        else:
-            with raises(families.INVALID_VALUE, where="options.matching.level"):
-                DiscoverInputs(config(small_corpus, tmp_path, **values), ledger)
-
-
-@pytest.mark.parametrize(
-    ("search", "key"),
-    [
-        ({"method": "windows"}, "method"),
-        ({"method": "lattice"}, "method"),
-        ({"first_pass": {"name": "quantised"}}, "first_pass"),
-        ({"skip_silence": True}, "skip_silence"),
-        ({"recurrence": "asymmetric"}, "recurrence"),
-    ],
-)
-def test_keys_that_it_does_not_use(small_corpus: Path, tmp_path: Path, search: dict[str, Any], key: str) -> None:
-    with raises(families.UNUSED_OPTION, where=f"search.{key}", key=key):
-        discovered(config(small_corpus, tmp_path, search=search))
+def test_settings_that_are_wrong(small_corpus: Path, tmp_path: Path) -> None:
+    wrong: list[tuple[str, Any]] = [
+        *(("segments.bits", 72), ("segments.frames", 0), ("segments.hop", 0), ("segments.speech", 1.5)),
+        *(("neighbours.beam", 0), ("neighbours.unlike", 1.0), ("neighbours.by", "chance"), ("matching.level", 0)),
+        *(("matching.gap", -0.1), ("matching.level", 2.0), ("boundaries.fall", 0), ("boundaries.reach", -1)),
+        *(("clustering.by", "chance"), ("clustering.overlap", 0), ("rest", 0)),
+    ]
+    for key, value in wrong:
+        section, _, name = key.partition(".")
+        with raises(families.INVALID_VALUE, where="options") as caught:
+            discovered(config(small_corpus, tmp_path, options={section: {name: value} if name else value}))
+        assert key in str(caught.value)
+    for by, key in (("segments", "window"), ("diagonals", "kept"), ("exact", "orders")):
+        with raises(families.UNUSED_OPTION, where="options", key=key, by=by):
+            discovered(config(small_corpus, tmp_path, options={"neighbours": {"by": by, key: 9}}))
+    for key, value in (("method", "windows"), ("first_pass", {"name": "quantised"}), ("skip_silence", True)):
+        with raises(families.UNUSED_OPTION, where=f"search.{key}", key=key):
+            discovered(config(small_corpus, tmp_path, search={key: value}))
+    DiscoverInputs(
+        config(small_corpus, tmp_path, options={"matching": {"level": 1.999}}), Ledger(Folder(str(tmp_path)))
+    )
     assert not (tmp_path / "store").exists()
-
-
-def test_documents_are_as_long_as_their_shortest_track(small_corpus: Path, tmp_path: Path) -> None:
-    """Of a long and a short window, the long one is not searched, and has fewer frames."""
-    tracks = [{"name": "mfcc"}, {"name": "mfcc", "track": "long", "options": {"n_fft": 4096}}]
-    given = config(small_corpus, tmp_path, features=tracks, search={"streams": [{"track": "mfcc"}]})
-    assert rows(discovered(given), "matches")
-    store = Store(Folder(given.store))
-    frames = {row["doc_id"]: row["frames"] for row in store.documents(track="long").to_pylist()}
-    for shard in store.manifest.shards:
-        for (doc_id, _), document, _ in stretches(store, shard.name, given.search):
-            assert len(document.frames) == len(document.spoken) == frames[doc_id]
-
-
-def test_frames_without_speech_marks(small_corpus: Path, tmp_path: Path) -> None:
-    """Frames of other programs alone are refused before any work; beside a track made of the recordings they are taken."""
-    frames = tmp_path / "frames"
-    frames.mkdir()
-    for path in (small_corpus / "audio").iterdir():
-        seconds = soundfile.info(path).duration
-        rng = np.random.default_rng(len(path.name))
-        np.save(frames / f"{path.stem}.npy", rng.normal(size=(int(100 * seconds) - 2, 4)).astype(np.float32))
-    external = {
-        "name": "external",
-        "track": "given",
-        "options": {"path": str(frames), "shift": 0.01, "length": 0.032, "dimension": 4},
-    }
-    with raises(families.MISSING_INPUT, where="features"):
-        discovered(config(small_corpus, tmp_path / "run", features=external))
-    assert not (tmp_path / "run" / "store").exists()
-    outcome = discovered(config(small_corpus, tmp_path / "both", features=[external, {"name": "mfcc"}]))
-    assert rows(outcome, "parse")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,11 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from swsdist.config import load_config
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.status import load_chain_run, status
 from swsdist.registry.registries import CHAINS, METHODS
-from tests.support import alphas
 
 POINTS = """[swsdist.chains]
 kmeans = examples.kmeans:CHAIN
@@ -27,7 +24,6 @@ reranked = examples.reranked:CHAIN
 [swsdist.methods]
 pronunciations = examples.pronunciations:METHOD
 """
-
 RAY = ("executor.kind=ray", "executor.workers=2")
 
 
@@ -130,22 +126,6 @@ def test_rounds_on_ray(kmeans: Any) -> None:
     assert kmeans.digest() == kmeans.digest("serial")
 
 
-@pytest.mark.slow
-def test_documents_that_come_later_do_not_change_a_pinned_model(kmeans: Any) -> None:
-    table = kmeans.corpus / "docs.csv"
-    lines = table.read_text().splitlines(keepends=True)
-    table.write_text("".join(lines[:6]))
-    kmeans.run("index.shards=2")
-    first = model(kmeans)
-    table.write_text("".join(lines))
-    second = kmeans.run("index.shards=2")
-    ended = second.outcome.chain_run.outcomes
-    assert (ended["index"].done, ended["fit"].tasks, ended["model"].done) == (2, 0, 0)
-    assert model(kmeans) == first
-    kmeans.run("index.shards=2", run="fresh")
-    assert model(kmeans, "fresh") != first, "fitted on all of them it would be another"
-
-
 # -- text in a store of phones ----------------------------------------------------------------------------------------
 
 
@@ -173,75 +153,6 @@ def test_text_is_found_and_decided_without_references(text: Any) -> None:
     assert "path" in queries.column_names
     page = (text.folder / "run" / "report.html").read_text()
     assert "pronunciations" in page
-
-
-def shortened(words: Path, phones: Path, made: Path) -> str:
-    """The words, and each once more without its last phone: so every word is found by two pronunciations in one place."""
-    inside: dict[str, list[tuple[float, float]]] = {}
-    for line in phones.read_text().splitlines():
-        doc_id, _, start, duration, *_ = line.split()
-        inside.setdefault(doc_id, []).append((float(start), float(start) + float(duration)))
-    lines = []
-    for line in words.read_text().splitlines():
-        doc_id, channel, start, duration, word = line.split()[:5]
-        lines.append(line)
-        first, last = float(start), float(start) + float(duration)
-        begins = [a for a, b in inside[doc_id] if first - 1e-6 <= a and b <= last + 1e-6]
-        if len(begins) > 1:
-            lines.append(f"{doc_id} {channel} {start} {begins[-1] - first:.3f} {word}")
-    made.write_text("\n".join(lines) + "\n")
-    return str(made)
-
-
-@pytest.mark.slow
-def test_overlapping_pronunciations_are_summed(text: Any, tiny: Path) -> None:
-    """What one place is worth by each of a word's pronunciations adds up; the best alone is worth less."""
-    words = shortened(tiny / "align.ctm", tiny / "phones.ctm", text.folder / "words.ctm")
-    given = json.loads(text.config.read_text())
-    given["corpus"]["alignments"]["words"] = words
-    text.config.write_text(json.dumps(given))
-    text.run()
-    text.run("reduce.merge=best", run="best")
-    chain_run = load_chain_run(folder(text))
-    rows = pa.concat_tables(chain_run.read("candidates")).to_pylist()
-    found: dict[tuple[Any, ...], list[tuple[int, int, int]]] = {}
-    for row in rows:
-        key = row["query_id"], row["doc_id"], row["channel"]
-        found.setdefault(key, []).append((row["first"], row["last"], -row["cost"]))
-    sums, bests = [], []
-    for spans in found.values():
-        ends, group = -1, []
-        for first, last, worth in [*sorted(spans), (1 << 60, 0, 0)]:
-            if group and first > ends:
-                sums.append(min(sum(group), 1 << 40))
-                bests.append(max(group))
-                group = []
-            ends = max(ends, last) if group else last
-            group.append(worth)
-    assert sorted(sums) != sorted(bests), "no two pronunciations stand in one place, so this shows nothing"
-    for run, expected in (("run", sums), ("best", bests)):
-        costs = pa.concat_tables(load_chain_run(folder(text, run)).read("detections"))["cost"].to_pylist()
-        assert sorted(-cost for cost in costs) == sorted(expected), run
-
-
-@pytest.mark.slow
-def test_text_whatever_the_shards_and_buckets(text: Any) -> None:
-    text.run("index.shards=1", "reduce.buckets=16", run="one")
-    text.run("index.shards=7", "reduce.buckets=3", run="seven")
-    assert text.digest("one") == text.digest("seven")
-    assert text.run("index.shards=1", run="one").outcome.tasks_done == 0
-
-
-@pytest.mark.ray
-def test_text_on_ray_after_a_kill(text: Any) -> None:
-    text.run(run="serial")
-    process = text.start("index.shards=5")
-    text.wait(lambda: len(text.all_receipts()) >= 8, process)
-    process.kill()
-    process.communicate()
-    done = text.go(*RAY, "index.shards=5")
-    assert done.returncode == 0, done.stderr
-    assert text.digest() == text.digest("serial")
 
 
 # -- two runs joined --------------------------------------------------------------------------------------------------
@@ -278,90 +189,4 @@ def test_two_runs_with_other_buckets_are_one(joined: Any) -> None:
     )
 
 
-@pytest.mark.slow
-def test_places_of_different_queries_do_not_overlap(joined: Any) -> None:
-    joined.run("reduce.buckets=4")
-    joined.run("reduce.buckets=1", run="single")
-    final = pa.concat_tables(load_chain_run(folder(joined)).read("final")).to_pandas()
-    assert final["query_id"].nunique() > 1
-    for _, rows in final.sort_values("start").groupby(["doc_id", "channel"]):
-        assert (rows["start"].to_numpy()[1:] >= rows["end"].to_numpy()[:-1]).all()
-    assert joined.digest() == joined.digest("single")
-    assert joined.run("reduce.buckets=4").outcome.tasks_done == 0
-
-
-@pytest.mark.ray
-def test_joined_on_ray_after_a_kill(joined: Any) -> None:
-    joined.run(run="serial")
-    process = joined.start()
-    joined.wait(lambda: len(joined.all_receipts()) >= 3, process)
-    process.kill()
-    process.communicate()
-    done = joined.go(*RAY)
-    assert done.returncode == 0, done.stderr
-    assert joined.digest() == joined.digest("serial")
-    assert {stage.stage for stage in status(folder(joined)).stages} == {"join", "apart"}
-
-
 # -- many plans -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_many_plans_do_each_shared_task_once(scene: Any) -> None:
-    sets = [f"run={scene.folder / 'sweep'}", "index.shards=2", "reduce.buckets=2", "calibrate.fit=oracle"]
-    sets.append("calibrate.steps=[q-norm, logistic, kst]")
-    config = load_config(scene.config, sets)
-    plans = alphas.plans(config, [k / 25 for k in range(1, 51)], ["cosine-squared"])
-    assert len(plans) == 51
-    outcome = alphas.sweep(plans, until="decide")
-    shared = alphas.shared(outcome)
-    # 50 alphas search alike; the other distance searches for itself. What depends on alpha is done for each.
-    assert shared["index"] == (2 * 51, 2)
-    assert shared["queries"] == (51, 1)
-    assert shared["search"] == (2 * 51, 2 * 2)
-    assert shared["align.train"][1] == shared["normalise"][1] == shared["reduce"][1]
-    assert shared["fit"] == (51, 51)
-    assert outcome.tasks_done == sum(different for _, different in shared.values())
-    names = [f"{one.stage}-{one.fingerprint}" for one in scene.all_receipts("sweep")]
-    assert len(names) == len(set(names)) == outcome.tasks_done
-    again = alphas.sweep(plans, until="decide")
-    assert again.tasks_done == 0
-    state = {stage.stage: (stage.tasks, stage.done) for stage in status(folder(scene, "sweep")).stages}
-    assert state["fit"] == (51, 51)
-
-
-@pytest.mark.slow
-def test_a_plan_of_a_sweep_is_the_run_it_would_be_alone(scene: Any) -> None:
-    steps = "calibrate.steps=[q-norm, logistic, kst]"
-    config = load_config(scene.config, [f"run={scene.folder / 'sweep'}", steps])
-    alphas.sweep(alphas.plans(config, [0.5, 2.0]))
-    scene.run(steps, "calibrate.alpha=2.0", run="alone")
-    import swsdist
-
-    mine = swsdist.digest(str(scene.folder / "sweep"), plan="alpha-2")
-    assert mine == scene.digest("alone")
-    assert mine != swsdist.digest(str(scene.folder / "sweep"), plan="alpha-0.5")
-    assert not (scene.folder / "sweep" / "report.json").exists(), "a report is of a single plan"
-
-
-@pytest.mark.slow
-def test_a_sweep_that_was_killed_goes_on(scene: Any) -> None:
-    code = (
-        "import sys\n"
-        "from swsdist.config import load_config\n"
-        "from tests.support import alphas\n"
-        "config = load_config(sys.argv[1], [f'run={sys.argv[2]}', 'calibrate.steps=[q-norm, logistic, kst]'])\n"
-        "alphas.sweep(alphas.plans(config, [k / 5 for k in range(1, 11)]))\n"
-    )
-    import subprocess
-
-    argv = [sys.executable, "-c", code, str(scene.config), str(scene.folder / "sweep")]
-    process = subprocess.Popen(argv, env=scene.env, stderr=subprocess.PIPE)
-    scene.wait(lambda: len(scene.all_receipts("sweep")) >= 20, process)
-    process.kill()
-    process.communicate()
-    before = scene.receipts("sweep")
-    subprocess.run(argv, env=scene.env, check=True, timeout=240)
-    assert before.items() <= scene.receipts("sweep").items()
-    config = load_config(scene.config, [f"run={scene.folder / 'sweep'}", "calibrate.steps=[q-norm, logistic, kst]"])
-    assert alphas.sweep(alphas.plans(config, [k / 5 for k in range(1, 11)])).tasks_done == 0

@@ -27,7 +27,6 @@ from swsdist.store.reading import Store
 from tests.support.coded import says
 
 swsdist = expecting(in_this_process)
-
 SHARDS = "index.shards=3"
 CLIPS = "report.clips=50"
 
@@ -138,13 +137,6 @@ def test_a_call_that_was_killed_is_repeated(finished: Any, monkeypatch: pytest.M
     assert unfinished > 3
 
 
-def test_an_index_takes_in_again_what_the_corpus_has(kept: Any) -> None:
-    before = kept.digest()["features"]
-    forget([run_of(kept)], ["d003"])
-    kept.run(SHARDS, CLIPS)
-    assert kept.digest()["features"] == before
-
-
 def test_copies_are_named(kept: Any) -> None:
     shutil.copyfile(next(kept.corpus.glob("audio/d003*")), next(kept.corpus.glob("audio/d004*")))
     kept.run(SHARDS)
@@ -209,18 +201,3 @@ def test_what_cannot_be_forgotten(finished: Any) -> None:
 
 def _held(folder: str) -> Any:
     return lock.locked(Folder(folder))
-
-
-def test_on_s3(finished: Any, s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"ENDPOINT_URL": "endpoint_url", "ACCESS_KEY_ID": "key", "SECRET_ACCESS_KEY": "secret"}.items():
-        monkeypatch.setenv(f"AWS_{name}", s3.storage[value])
-    here, folder = finished.folder / "run", Folder(f"s3://{s3.bucket}/forgotten/run", s3.storage)
-    for name in ("plan.json", *run_of(finished).listing("store"), *run_of(finished).listing("tables/detections")):
-        folder.write_bytes(name, (here / name).read_bytes())
-    assert swsdist("store", "forget", folder.path("store"), "d003").out.endswith(
-        " files read: none names it, none holds its frames\n"
-    )
-    forget([run_of(finished)], ["d003"])
-    assert {*folder.listing("store/shards")} == {*run_of(finished).listing("store/shards")}
-    assert not folder.listing("tables")
-    assert list(check(Store(Folder(folder.path("store"), s3.storage)))) == []

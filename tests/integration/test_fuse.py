@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 import swsdist
-from swsdist.calibrate.fusion import parts_of
 from swsdist.chains.fuse.chain import check
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.config import Config, load_config
@@ -23,11 +22,10 @@ from swsdist.core.codes import stages as stages_codes
 from swsdist.core.errors import ConfigError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
-from swsdist.pipeline.estimate import estimates
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.status import load_chain_run, status
 from swsdist.searcher.searcher import setup_of
-from swsdist.stages.buckets import Bucket, Fitted
+from swsdist.stages.buckets import Fitted
 from swsdist.testing.conformance import check_chain
 from tests.support.coded import raises, says
 
@@ -102,7 +100,6 @@ def test_systems_are_run_first_and_share_what_they_can(fused: Fusing) -> None:
     assert all(stage.done == stage.tasks for stage in status(Folder(str(place))).stages)
     report = json.loads((place / "report.json").read_text())
     assert report["looked_at"] == ["own query", "other queries", "references"]
-    assert any("between_queries" in one for one in report["warnings"])
     assert report["measures"]["calibration"] == "crossfit"
     assert report["measures"]["mtwv"] > 0.5
     parts = [json.loads((place / "systems" / name / "report.json").read_text()) for name in ("one", "two")]
@@ -114,12 +111,6 @@ def test_systems_are_run_first_and_share_what_they_can(fused: Fusing) -> None:
     told = report["fusion"]
     assert (told["missing"], told["between_queries"]) == ("average", True)
     assert told["joined"] == fused.joined("fused").num_rows
-    chain_run = load_chain_run(Folder(str(place)))
-    rows = {
-        label: sum(told.rows for told in chain_run.results(label, Bucket)) for label in ("joined", "combined", "scored")
-    }
-    assert told["overlapping"] == rows["joined"] - told["joined"]
-    assert told["outdone"] == rows["combined"] - rows["scored"] > 0
     assert told["offset"] is not None
     first, second = told["systems"]
     assert (first["system"], second["system"]) == ("one", "two")
@@ -130,10 +121,6 @@ def test_systems_are_run_first_and_share_what_they_can(fused: Fusing) -> None:
     assert first["gain"]["mtwv"] == pytest.approx(report["measures"]["mtwv"] - first["mtwv"], abs=1e-9)
     less = first["cnxe_min"] - report["measures"]["further"]["cnxe_min"]
     assert first["gain"]["cnxe_min"] == pytest.approx(less, abs=1e-9)
-    page = (place / "report.html").read_text()
-    assert '<h2 id="fusion">' in page
-    assert "detected by it alone" in page
-    assert page.count("Missing scores: average.") == 1
     assert not any(says(one, fusion_codes.DISJOINT_SYSTEMS) for one in report["warnings"])
 
 
@@ -175,75 +162,6 @@ def test_a_system_alone_keeps_its_list(fusing: Fusing) -> None:
 
 
 @pytest.mark.slow
-def test_missing_scores(fusing: Fusing) -> None:
-    lists = {}
-    for missing in ("average", "least", "rescore"):
-        fusing.fuse(missing, systems=TAKEN, missing=missing)
-        table = fusing.joined(missing).sort_by([(name, "ascending") for name in ("query_id", "doc_id", "start")])
-        keys = zip(*(table[name].to_pylist() for name in ("query_id", "doc_id", "start", "end")), strict=True)
-        _, scores, given = parts_of(table)
-        lists[missing] = dict(zip(keys, zip(scores.tolist(), given.tolist(), strict=True), strict=True))
-    both = set(lists["average"]) & set(lists["least"]) & set(lists["rescore"])
-    runs = [load_chain_run(Folder(str(fusing.folder / "fused/systems" / name))) for name in ("one", "two")]
-    tables = [pa.concat_tables(run.read("normalised")) for run in runs]
-    found = [table.group_by("query_id").aggregate([("score", "min")]).to_pylist() for table in tables]
-    least = [{row["query_id"]: row["score_min"] for row in rows} for rows in found]
-    lacking = [key for key in both if not all(lists["average"][key][1])]
-    assert lacking
-    for key in lacking:
-        scores, given = lists["average"][key]
-        there = given.index(True)
-        assert scores[0] == scores[1]  # of two, the average of the others is the other
-        assert lists["least"][key][0][there] == scores[there]
-        assert lists["least"][key][0][1 - there] == least[1 - there][key[0]]
-    # A system that is asked says something of its own.
-    assert any(lists["rescore"][key][0] not in (lists["average"][key][0], lists["least"][key][0]) for key in lacking)
-
-
-@pytest.mark.slow
-def test_places_of_a_majority(fused: Fusing, fusing: Fusing) -> None:
-    for missing in ("least", "rescore"):
-        fusing.fuse(missing, systems=TAKEN, missing=missing, found_by=2)
-        assert parts_of(fusing.joined(missing))[2].all()
-    assert 0 < fusing.joined("least").num_rows < fused.joined("fused").num_rows
-
-
-def test_side_information_of_queries(fusing: Fusing) -> None:
-    calibrate = {"steps": ["fusion", "llr"], "options": {"llr": {"covariates": ["duration", "speech"]}}}
-    config = {"calibrate": calibrate}
-    found = fusing.fuse("informed", systems=TAKEN, between_queries=False, config=config)
-    assert not found.outcome.failures
-    (part,) = found.outcome.chain_run.table("calibration").parts
-    steps = json.loads((fusing.folder / "informed" / part.name).read_text())["steps"]
-    assert all({"offset", "score", "duration", "speech"} == set(model) for model in steps[1]["models"])
-    calibrate["options"]["llr"]["covariates"] = ["mean"]
-    with raises(families.UNSUPPORTED):
-        fusing.fuse("refused", systems=TAKEN, config=config)
-
-
-def test_a_run_of_another_config_is_not_taken(fusing: Fusing) -> None:
-    other = [{"name": "one", "config": "one.yaml", "set": ["search.distance=euclidean"]}]
-    path = fusing.write("fused", chain="fuse", options={"systems": other})
-    with pytest.raises(ConfigError, match=r"differs from its config in search\.distance") as caught:
-        swsdist.run(path, selection=StepSelection(only="queries"))
-    assert "options.systems: one" in str(caught.value)
-
-
-@pytest.mark.slow
-def test_places_are_searched_again_by_speaker_too(fusing: Fusing) -> None:
-    (store,) = (fusing.folder / "fused/systems/stores").iterdir()
-    for name, steps in (("speaker", ["speaker-norm"]), ("cohort", ["zt-norm"])):
-        swsdist.run(fusing.write(name, calibrate={"steps": steps}, index={"store": str(store)}))
-    fusing.fuse("again", systems=[TAKEN[1], {"name": "speaker", "run": "speaker"}], missing="rescore")
-    _, scores, given = parts_of(fusing.joined("again"))
-    assert not given.all()
-    # What was searched again lies where the system's own scores lie.
-    assert abs(scores[:, 0]).max() < 20
-    with raises(fuse_codes.RESCORED_WITH_COHORT, system="cohort"):
-        fusing.fuse("refused", systems=[TAKEN[1], {"name": "cohort", "run": "cohort"}], missing="rescore")
-
-
-@pytest.mark.slow
 def test_fitted_elsewhere_and_applied_here(fusing: Fusing) -> None:
     config = {"calibrate": {"fit": str(fusing.folder / "fused")}}
     found = fusing.fuse("applied", systems=TAKEN, config=config)
@@ -259,20 +177,16 @@ def test_fitted_elsewhere_and_applied_here(fusing: Fusing) -> None:
 
 
 def test_what_cannot_be_fused_is_told(fusing: Fusing) -> None:
-    with pytest.raises(ConfigError, match="system one needs either a run or a config"):
+    with raises(families.CONFLICTING_OPTIONS, system="one"):
         fusing.fuse("bad", systems=[{"name": "one", "run": "a", "config": "b"}])
-    with pytest.raises(ConfigError, match="2 systems are named one"):
+    with raises(families.DUPLICATE_NAME, count=2, system="one"):
         fusing.fuse("bad", systems=[TAKEN[0], TAKEN[0]])
     with raises(families.UNSUPPORTED, chain="fuse"):
         setup_of(str(fusing.folder / "fused"))
-    with pytest.raises(ConfigError, match="less than 1"):
-        fusing.fuse("bad", systems=TAKEN, overlap=1)
     with raises(families.INVALID_VALUE, found_by=3, systems=2):
         fusing.fuse("bad", systems=TAKEN, found_by=3)
     with raises(families.EMPTY_INPUT):
         swsdist.run(fusing.write("bad", chain="fuse"))
-    with pytest.raises(ConfigError, match="`set` of system one"):
-        fusing.fuse("bad", systems=[{**TAKEN[0], "set": ["search.distance=cosine"]}])
     with raises(codes.NOT_A_RUN, where="nowhere"):
         fusing.fuse("bad", systems=[{"name": "one", "run": "nowhere"}])
     with raises(families.WRONG_KIND, system="one", chain="fuse"):
@@ -293,28 +207,8 @@ def test_what_cannot_be_fused_is_told(fusing: Fusing) -> None:
         fusing.fuse("bad", systems=[{"name": "one", "run": "half"}])
 
 
-def test_what_is_left_is_told_before_and_after(fused: Fusing, tmp_path: Path, small_corpus: Path) -> None:
-    before = Fusing(tmp_path, small_corpus)
-    systems = [{"name": name, "config": f"{name}.yaml"} for name in ("one", "two")]
-    path = before.write("fresh", chain="fuse", options={"systems": systems})
-    rows = {row.stage: row for row in estimates(load_config(path), StepSelection())}
-    assert rows["one: index"].tasks == 1
-    assert rows["two: search"].tasks is None
-    assert [rows[name].tasks for name in ("queries", "merge-lists", "impute-scores", "score")] == [None] * 4
-    assert not (tmp_path / "fresh").exists()
-    after = estimates(load_config(str(fused.folder / "fused.yaml")), StepSelection())
-    assert all(row.tasks == row.done for row in after)
-    good = [finding.good for finding in check(FuseInputs(load_config(path), Ledger(Folder(str(tmp_path / "fresh")))))]
-    assert good
-    assert all(one is not False for one in good)
-    taken = before.write("taken", chain="fuse", options={"systems": [{"name": "gone", "run": "nowhere"}]})
-    (finding,) = check(FuseInputs(load_config(taken), Ledger(Folder(str(tmp_path / "taken")))))
-    assert finding.good is False
-
-
 @pytest.mark.slow
 def test_systems_that_never_found_the_same_are_told(tmp_path: Path, small_corpus: Path) -> None:
-    """Each searched one half of the documents."""
     fusing = Fusing(tmp_path, small_corpus)
     header, *rows = (small_corpus / "docs.csv").read_text().splitlines()
     for name, mine in (("left", rows[:4]), ("right", rows[4:])):
@@ -343,20 +237,3 @@ def test_the_chain_is_right(fusing: Fusing) -> None:
 
     tables = check_chain(configured)
     assert {"joined", "filled", "aligned", "combined", "scored", "measures"} <= set(tables)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("tiny")
-def test_a_collection_shorter_than_the_lists(tmp_path: Path) -> None:
-    """The paper's fusion keeps 1000 places of a query and a system, and the collection has 200 s: it is told, and scored."""
-    root = Path(__file__).resolve().parents[2]
-    if not (root.parent / "shared/models/phnrec/EN").is_dir():
-        pytest.skip("the weights of the phoneme recognisers are not beside the checkout")
-    place, corpus = root / "configs/systems/fusion-paper.yaml", str(root / "configs/corpora/mboshi-tiny.yaml")
-    config = load_config(place, ["executor.kind=serial"], corpus=corpus, run=str(tmp_path))
-    found = {finding.name: str(finding) for finding in check(FuseInputs(config, Ledger(Folder(config.run))))}
-    assert "2000 detections, and has 200 trials" in found["systems"]
-    swsdist.run(config)
-    for folder in (tmp_path, tmp_path / "systems/fingerprint", tmp_path / "systems/posteriorgram"):
-        measures = json.loads((folder / "report.json").read_text())["measures"]
-        assert 0 < measures["further"]["cnxe_min"] < 1.01

@@ -1,32 +1,31 @@
-"""Features that others made: results as with the extractor that made them, without audio, and what changes or is wrong."""
+"""Features that others made: results as with the extractor that made them, without audio; of documents, and of places."""
 
 from __future__ import annotations
 
-import csv
 import json
 import shutil
 from pathlib import Path
 from typing import Any
 
+import lists_of_others as others
 import numpy as np
 import pytest
 from archives import write_ark
 
 import swsdist
 from swsdist.core.codes import families
-from swsdist.core.errors import DataError, StoreError, UserError
-from swsdist.features.mfcc import Mfcc
+from swsdist.core.errors import DataError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.stages.inputs.state import import_store
 from swsdist.store.maintaining import check
 from swsdist.store.reading import Store
-from tests.support.coded import raises, says
+from tests.support.coded import raises
+from tests.support.tables import read_rows, write_rows
 
 #: After the store's documents: what is digested of a search.
 SEARCHED = ("features", "queries", "candidates", "detections", "normalised", "scored", "trials", "measures")
 OPTIONS = {"shift": 0.01, "length": 0.032, "dimension": 39}
-NO_TRIM = "queries.trim=none"
 
 
 @pytest.fixture(scope="session")
@@ -63,19 +62,6 @@ def features(path: Path | str, **options: Any) -> str:
     return "features=" + json.dumps({"name": "external", "options": {"path": str(path), **OPTIONS, **options}})
 
 
-def table(path: Path, rows: list[dict[str, Any]]) -> str:
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-    return str(path)
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def without(rows: list[dict[str, str]], *names: str) -> list[dict[str, str]]:
     return [{name: value for name, value in row.items() if name not in names} for row in rows]
 
@@ -86,7 +72,7 @@ def test_the_same_results_as_with_what_made_them(scene: Any, npy: Path, by_mfcc:
     clips = ("report.clips=3", "report.exports=[clips]")
     scene.run(features(npy), *clips)  # nothing is trimmed, whatever queries.trim says
     assert {name: scene.digest()[name] for name in SEARCHED} == {name: wanted[name] for name in SEARCHED}
-    assert list(check(Store(Folder(str(scene.folder / "run" / "store"))))) == []
+    assert list(check(scene.store())) == []
     assert len(list((scene.folder / "run" / "exports" / "clips").glob("*.wav"))) > 0
     assert scene.run(features(npy), *clips).outcome.tasks_done == 0
     # From Kaldi's archives, queries in one of their own, in other shards: the same.
@@ -96,14 +82,6 @@ def test_the_same_results_as_with_what_made_them(scene: Any, npy: Path, by_mfcc:
     place = features(scene.folder / "d.scp", queries=str(scene.folder / "q.ark"))
     scene.run(place, "index.shards=3", run="kaldi")
     assert scene.digest("kaldi") == scene.digest()
-
-
-@pytest.mark.ray
-@pytest.mark.until("search")
-def test_ray(scene: Any, npy: Path, cluster: Any) -> None:
-    scene.run(features(npy), "index.shards=3")
-    scene.run(features(npy), "index.shards=3", *cluster.sets, run="ray")
-    assert scene.digest("ray") == scene.digest()
 
 
 @pytest.mark.slow
@@ -124,10 +102,9 @@ def test_s3(scene: Any, npy: Path, s3: Any) -> None:
 
 
 def test_without_audio(scene: Any, npy: Path, by_mfcc: Path) -> None:
-    """A table of documents without paths; then without durations."""
-    documents, queries = rows_of(scene.corpus / "docs.csv"), rows_of(scene.corpus / "queries.csv")
-    asked = table(scene.folder / "queries.csv", without(queries, "path", "duration"))
-    known = table(scene.folder / "docs.csv", without(documents, "path"))
+    documents, queries = read_rows(scene.corpus / "docs.csv"), read_rows(scene.corpus / "queries.csv")
+    asked = write_rows(scene.folder / "queries.csv", without(queries, "path", "duration"))
+    known = write_rows(scene.folder / "docs.csv", without(documents, "path"))
     sets = (features(npy), f"corpus.queries={asked}")
     result = scene.run(*sets, f"corpus.documents={known}", "report.clips=5", "report.exports=[csv, clips]")
     digest, wanted = scene.digest(), swsdist.digest(str(by_mfcc))
@@ -135,17 +112,13 @@ def test_without_audio(scene: Any, npy: Path, by_mfcc: Path) -> None:
     (warning,) = scene.report()["warnings"]
     assert "clips was not exported: corpus.documents: the documents have no recordings" in warning
     assert result.measures()["mtwv"] == pytest.approx(1.0)
-    bare = table(scene.folder / "bare.csv", without(documents, "path", "duration", "speaker"))
+    bare = write_rows(scene.folder / "bare.csv", without(documents, "path", "duration", "speaker"))
     scene.run(*sets, f"corpus.documents={bare}", "index.shards=3", run="bare", until="index")
-    store = Store(Folder(str(scene.folder / "bare" / "store")))
+    store = scene.store("bare")
     assert len(store.manifest.shards) == 3  # cut by the sizes of the frames
     for row in store.documents().to_pylist():
         assert row["duration"] == pytest.approx((row["frames"] - 1) * 0.01 + 0.032)
         assert row["path"] == ""
-    assert (
-        scene.run(*sets, f"corpus.documents={bare}", "index.shards=3", run="bare", until="index").outcome.tasks_done
-        == 0
-    )
     # What needs audio says so.
     with pytest.raises(DataError, match="path"):
         scene.run(f"corpus.documents={bare}", run="no")
@@ -161,7 +134,7 @@ def test_one_item_that_changes_is_all_that_is_indexed_again(scene: Any, npy: Pat
     np.save(npy / "d002.npy", frames[::-1])
     ended = scene.run(features(npy), never, "index.shards=4").outcome.chain_run.outcomes["index"]
     assert (ended.done, ended.tasks) == (1, 1)
-    store = Store(Folder(str(scene.folder / "run" / "store")))
+    store = scene.store()
     assert np.array_equal(store.features("d002"), frames[::-1])
     assert before < {path.name for path in (scene.folder / "run" / "store" / "shards").glob("*")}
     scene.run(features(npy), never, run="once")
@@ -186,13 +159,10 @@ def test_what_is_wrong_is_rejected_one_by_one_and_tried_again(scene: Any, npy: P
     (npy / "q002-1.npy").unlink()
     scene.run(features(npy), "force=true")
     told = {row["id"]: (row["reason"], row["path"], row["message"]) for row in scene.rejected()}
-    assert {name: reason for name, (reason, _, _) in told.items()} == {
-        "d001": "wrong-dimension",
-        "d002": "non-finite-frames",
-        "d003": "wrong-duration",
-        "d004": "no-frames",
-        "q002": "no-frames",
-    }
+    wrong = {"d001": "wrong-dimension", "d002": "non-finite-frames", "d003": "wrong-duration"}
+    assert {name: reason for name, (reason, _, _) in told.items()} == wrong | dict.fromkeys(
+        ("d004", "q002"), "no-frames"
+    )
     assert told["d003"][1] == str(npy / "d003.npy")
     assert ", its audio " in told["d003"][2]
     assert all(name in message for name, (_, _, message) in told.items())
@@ -206,42 +176,12 @@ def test_what_is_wrong_is_rejected_one_by_one_and_tried_again(scene: Any, npy: P
 
 
 def test_an_archive_that_is_not_there_ends_the_run(scene: Any, npy: Path) -> None:
-    with pytest.raises(UserError, match="there is no such file or folder"):
+    with raises(families.MISSING_FILE):
         scene.run(features(scene.folder / "gone.scp"))
-    (npy / "a.npz").write_bytes(b"")
-    with pytest.raises(UserError, match="several formats"):
-        scene.run(features(npy))
-    (npy / "a.npz").unlink()
     for path in npy.glob("d*.npy"):
         path.unlink()
-    with pytest.raises(StoreError, match="none of the 8 documents could be used"):
+    with raises(families.EMPTY_INPUT, documents=8):
         scene.run(features(npy))
-
-
-@pytest.mark.slow
-@pytest.mark.until("search")
-def test_one_of_several_tracks(scene: Any, npy: Path, by_mfcc: Path) -> None:
-    """Beside an extractor, with a transform; one that is added is all that is computed."""
-    external = {"name": "external", "track": "given", "options": {"path": str(npy), **OPTIONS}}
-    both = [{"name": "mfcc"}, external | {"transforms": [{"name": "columns", "options": {"keep": list(range(13))}}]}]
-    scene.run(NO_TRIM, "index.shards=2", 'search.streams=[{"track": "mfcc"}]')
-    sets = (f"features={json.dumps(both)}", "index.shards=2")
-    ended = scene.run(*sets, 'search.streams=[{"track": "mfcc"}]').outcome.chain_run.outcomes
-    assert (ended["index"].done, ended["index"].skipped) == (2, 0)
-    store = Store(Folder(str(scene.folder / "run" / "store")))
-    assert store.manifest.track("given").dimension == 13
-    assert np.array_equal(store.features("d001", track="given"), store.features("d001", track="mfcc")[:, :13])
-    assert list(check(store)) == []
-    assert scene.digest()["candidates"] == swsdist.digest(str(by_mfcc))["candidates"]
-    # A document whose frames change is indexed again in both; one without frames is in neither.
-    np.save(npy / "d003.npy", np.load(npy / "d003.npy") * 2)
-    (npy / "d004.npy").unlink()
-    ended = scene.run(*sets, 'search.streams=[{"track": "mfcc"}]').outcome.chain_run.outcomes
-    assert ended["index"].done == 4  # two documents, in two shards, of two tracks
-    store = Store(Folder(str(scene.folder / "run" / "store")))
-    assert {row["id"] for row in scene.rejected()} == {"d004"}
-    assert all("d004" not in store.documents(track=name)["doc_id"].to_pylist() for name in ("mfcc", "given"))
-    assert scene.run(*sets, 'search.streams=[{"track": "mfcc"}]').outcome.tasks_done == 0
 
 
 def test_a_query_that_is_a_place_in_a_document(scene: Any, npy: Path, frames: dict[str, np.ndarray]) -> None:
@@ -249,9 +189,9 @@ def test_a_query_that_is_a_place_in_a_document(scene: Any, npy: Path, frames: di
         {"query_id": "cut", "example": 1, "doc_id": "d001", "start": 1.0, "end": 1.5},
         {"query_id": "beyond", "example": 1, "doc_id": "d001", "start": 1.0, "end": 900.0},
     ]
-    asked = table(scene.folder / "queries.csv", places)
+    asked = write_rows(scene.folder / "queries.csv", places)
     result = scene.run(features(npy), f"corpus.queries={asked}", "corpus.references=null", until="queries")
-    queries = Store(Folder(str(scene.folder / "run" / "queries")))
+    queries = scene.store("run", "queries")
     count = 1 + int((0.5 - 0.032) / 0.01)
     assert np.array_equal(queries.features("cut"), frames["d001"][100 : 100 + count])
     rejected = result.outcome.chain_run.rejected().to_pylist()
@@ -259,61 +199,6 @@ def test_a_query_that_is_a_place_in_a_document(scene: Any, npy: Path, frames: di
     keep = "corpus.own_places=keep"
     best = scene.run(features(npy), f"corpus.queries={asked}", "corpus.references=null", keep).detections().iloc[0]
     assert (best["doc_id"], best["start"]) == ("d001", 1.0)
-
-
-@pytest.mark.until("queries")
-def test_an_example_that_is_not_of_its_recording(scene: Any, npy: Path) -> None:
-    """Frames are held against the duration of the place, or of the whole recording."""
-    path = str(scene.corpus / "queries" / "q001_1.wav")
-    rows = [
-        {"query_id": "q001", "example": 1, "path": path, "start": "", "end": ""},
-        {"query_id": "q002", "example": 1, "path": path, "start": 0.0, "end": 0.2},
-    ]
-    asked = table(scene.folder / "queries.csv", rows)
-    scene.run(features(npy), f"corpus.queries={asked}", "corpus.references=null")
-    (row,) = scene.rejected()
-    assert (row["id"], row["reason"], row["path"]) == ("q002", "wrong-duration", str(npy / "q002-1.npy"))
-    assert "its audio 0.20 s" in row["message"]
-
-
-def test_some_documents_have_recordings(scene: Any, npy: Path) -> None:
-    documents = rows_of(scene.corpus / "docs.csv")
-    rows = [{**row, "path": str(scene.corpus / row["path"]) if k < 4 else ""} for k, row in enumerate(documents)]
-    clips = ("report.clips=20", "report.exports=[clips]")
-    scene.run(features(npy), f"corpus.documents={table(scene.folder / 'docs.csv', rows)}", *clips)
-    (warning,) = scene.report()["warnings"]
-    assert says(warning, families.NO_SOUND)
-    assert warning.startswith("4 of 8 documents ")
-    assert 0 < len(list((scene.folder / "run" / "exports" / "clips").glob("*.wav"))) < 20
-
-
-@pytest.mark.parametrize("distance", ["log-posterior-cosine", "kl-symmetric"])
-def test_posteriors(scene: Any, npy: Path, frames: dict[str, np.ndarray], distance: str) -> None:
-    """As a recogniser of phones gives them; what is no probability is rejected, and the other way round they are features."""
-    for key, each in frames.items():
-        powers = np.exp(each[:, 1:13] / 20)
-        np.save(npy / f"{key}.npy", powers / powers.sum(axis=1, keepdims=True))
-    np.save(npy / "d005.npy", np.load(npy / "d005.npy") * 2)
-    given = features(npy, dimension=12, kind="posteriors")
-    result = scene.run(given, f"search.distance={distance}", "search.normalise=none")
-    assert Store(Folder(str(scene.folder / "run" / "store"))).manifest.tracks[0].kind == "posteriors"
-    assert [(row["id"], row["reason"]) for row in scene.rejected()] == [("d005", "frames-not-posteriors")]
-    assert result.measures()["mtwv"] > 0.2
-
-
-@pytest.mark.until("index")
-def test_several_channels(scene: Any, npy: Path) -> None:
-    (npy / "d001.npy").rename(npy / "talk-1.npy")
-    (npy / "d002.npy").rename(npy / "talk-2.npy")
-    rows = [{"doc_id": "talk", "channel": 1}, {"doc_id": "talk", "channel": 2}, {"doc_id": "d003", "channel": 2}]
-    documents = table(scene.folder / "docs.csv", rows)
-    scene.run(features(npy), f"corpus.documents={documents}", "corpus.references=null")
-    store = Store(Folder(str(scene.folder / "run" / "store")))
-    for name, channel, key in (("talk", 1, "talk-1"), ("talk", 2, "talk-2"), ("d003", 2, "d003")):
-        assert np.array_equal(store.features(name, channel), np.load(npy / f"{key}.npy"))
-    clash = table(scene.folder / "clash.csv", [*rows, {"doc_id": "talk-2", "channel": 1}])
-    with pytest.raises(UserError, match="both have frames of the key 'talk-2'"):
-        scene.run(features(npy), f"corpus.documents={clash}", run="no", selection=StepSelection(only="index"))
 
 
 def test_a_search_by_hand(scene: Any, npy: Path, by_mfcc: Path) -> None:
@@ -333,15 +218,109 @@ def test_a_search_by_hand(scene: Any, npy: Path, by_mfcc: Path) -> None:
         swsdist.search(str(scene.folder / "mixed" / "store"), str(query))
 
 
-def test_the_mfcc_are_those_of_the_class(frames: dict[str, np.ndarray]) -> None:
-    assert {each.shape[1] for each in frames.values()} == {Mfcc().dimension}
+QUICK = ("report.exports=[csv]", "report.clips=0")
 
 
-@pytest.mark.until("queries")
-def test_a_query_without_content_is_rejected(scene: Any, npy: Path) -> None:
-    """As silence is: zeros would be found somewhere, too."""
-    first = np.load(npy / "q002-1.npy")
-    np.save(npy / "q002-1.npy", np.zeros_like(first))
-    scene.run(features(npy))
-    (row,) = scene.rejected()
-    assert (row["id"], row["reason"]) == ("q002", "constant")
+@pytest.fixture(scope="module")
+def made(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A data folder, and a run with `mfcc` of it and of the queries; to be read only."""
+    folder = tmp_path_factory.mktemp("utterances")
+    others.data_folder(small_corpus, folder / "data")
+    corpus = {"documents": str(folder / "data"), "queries": str(small_corpus / "queries.csv")}
+    values = {"run": str(folder / "run"), "system": "config", "corpus": corpus, "queries": {"trim": "none"}}
+    swsdist.run({**values, "executor": {"kind": "serial"}}, sets=list(QUICK))
+    (folder / "frames").mkdir()
+    documents, queries = (Store(Folder(str(folder / "run" / name))) for name in ("store", "queries"))
+    for name in documents.documents()["doc_id"].to_pylist():
+        np.save(folder / "frames" / f"{name}.npy", documents.features(name))
+    for row in queries.documents().to_pylist():
+        frames = queries.features(row["doc_id"], row["channel"])
+        np.save(folder / "frames" / f"{row['doc_id']}-{row['channel']}.npy", frames)
+    return folder, folder / "frames"
+
+
+def config(folder: Path, data: Path, frames: Path, queries: Path, **values: Any) -> dict[str, Any]:
+    return {
+        "run": str(folder / "run"),
+        "system": "config",
+        "corpus": {"documents": str(data), "queries": str(queries)},
+        "features": {"name": "external", "options": {"path": str(frames), **OPTIONS}},
+        "executor": {"kind": "serial"},
+        "report": {"exports": ["csv"], "clips": 0},
+        **values,
+    }
+
+
+def test_frames_of_utterances_are_those_of_the_run_that_made_them(scene: Any, made: tuple[Path, Path]) -> None:
+    """Of recordings that commands would give, which nobody has to run; and the last utterance ends after its recording."""
+    folder, frames = made
+    others.data_folder(
+        scene.corpus, scene.folder / "data", f"echo {{0}} >> {scene.folder}/trace; cat audio/{{0}}.wav |"
+    )
+    values = config(scene.folder, scene.folder / "data", frames, scene.corpus / "queries.csv")
+    result = swsdist.run(values)
+    assert not result.rejected()
+    wanted = swsdist.digest(str(folder / "run"))
+    found = swsdist.digest(result.folder)
+    assert all(found[name] == wanted[name] for name in ("features", "detections", "scored"))
+    assert not (scene.folder / "trace").exists()
+
+
+def test_a_segment_that_is_moved_has_other_times(scene: Any, made: tuple[Path, Path]) -> None:
+    found = others.data_folder(scene.corpus, scene.folder / "data")
+    values = config(scene.folder, scene.folder / "data", made[1], scene.corpus / "queries.csv")
+    first = swsdist.run(values)
+    segments = scene.folder / "data" / "segments"
+    name, place = next(iter(found.items()))
+    moved = f"{name} {place.recording} {place.start - 0.125!r} {place.end - 0.125!r}\n"
+    segments.write_text(
+        segments.read_text().replace(f"{name} {place.recording} {place.start!r} {place.end!r}\n", moved)
+    )
+    assert moved in segments.read_text()
+
+    def best(result: Any) -> list[tuple[Any, ...]]:
+        frame = result.detections()
+        rows = frame[(frame["doc_id"] == place.recording) & (frame["start"] < place.end)]
+        return sorted(zip(rows["query_id"], rows["cost"], rows["start"], rows["end"], strict=True))
+
+    before, after = best(first), best(swsdist.run(values))
+    assert len(before) > 0
+    assert [row[:2] for row in after] == [row[:2] for row in before]
+    shifted = [(query, cost, round(start - 0.125, 6), round(end - 0.125, 6)) for query, cost, start, end in before]
+    assert after == shifted
+    # A recording that is only called otherwise is another one.
+    for file in ("segments", "wav.scp", "reco2dur"):
+        path = scene.folder / "data" / file
+        path.write_text(path.read_text().replace("rec1", "tape1"))
+    digest, again = swsdist.digest(first.folder), swsdist.run(values)
+    assert {*again.detections()["doc_id"]} <= {"tape1", "rec2", "rec3"}
+    changed = swsdist.digest(again.folder)
+    assert changed["features"] == digest["features"]
+    assert changed["documents"] != digest["documents"]
+
+
+def test_queries_by_their_place_in_a_recording(scene: Any, made: tuple[Path, Path]) -> None:
+    frames = made[1]
+    others.data_folder(scene.corpus, scene.folder / "data")
+    lines = [line.split() for line in (scene.folder / "data" / "segments").read_text().splitlines()]
+    name, recording, start = next((line[0], line[1], float(line[2])) for line in lines[1:] if line[1] == "rec1")
+    places = [
+        ("utterance", name, start + 0.5, start + 1.0),
+        ("recording", recording, start + 0.5, start + 1.0),
+        ("whole", name, "", ""),
+        ("early", name, start - 0.3, start + 0.2),
+        ("between", recording, start - 0.3, start + 0.2),
+    ]
+    queries = scene.folder / "queries.csv"
+    queries.write_text("query_id,doc_id,start,end\n" + "".join(f"{','.join(map(str, row))}\n" for row in places))
+    values = config(scene.folder, scene.folder / "data", frames, queries)
+    result = swsdist.run(values, sets=["corpus.own_places=keep"])
+    store, whole = Store(Folder(f"{result.folder}/queries")), np.load(frames / f"{name}.npy")
+    count = 1 + int((0.5 - 0.032) / 0.01 + 1e-9)
+    assert np.array_equal(store.features("utterance"), whole[50 : 50 + count])
+    assert np.array_equal(store.features("recording"), store.features("utterance"))
+    assert np.array_equal(store.features("whole"), whole)
+    told = {row["id"]: row["reason"] for row in result.outcome.chain_run.rejected().to_pylist()}
+    assert told == {"early": "place-outside-frames", "between": "no-frames"}
+    best = result.detections().query("query_id == 'recording'").iloc[0]
+    assert (best["doc_id"], best["start"]) == (recording, pytest.approx(start + 0.5, abs=1e-5))

@@ -1,20 +1,25 @@
-"""The same bytes, however the work was cut and wherever it was done."""
+"""The same bytes, however the work was cut and wherever it was done; a task is no larger in a larger collection."""
 
 from __future__ import annotations
 
-import csv
+import io
 import json
-import platform
-import subprocess
-import sys
+import pickle
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
+from swsdist.config import load_config
+from swsdist.io.filesystem import Folder
 from swsdist.kernels.regression import Labelled
-from tests.support.processors import runnable
+from swsdist.pipeline.chain import Context
+from swsdist.pipeline.chain_run import StepSelection
+from swsdist.pipeline.driver import run_stages
+from swsdist.pipeline.operation.progress import Progress
+from swsdist.pipeline.task import Task
+from tests.support.tables import read_rows, write_rows
 
 TABLES = {
     *("documents", "features", "queries", "candidates", "statistics", "detections", "normalised", "aligned"),
@@ -25,26 +30,6 @@ TABLES = {
 def test_every_table_has_a_digest(undisturbed: dict[str, str]) -> None:
     assert set(undisturbed) == TABLES
     assert all(len(value) == 64 for value in undisturbed.values())
-
-
-@pytest.mark.parametrize("shards", [1, 2, 7, 64])
-def test_shards_serial(scene: Any, undisturbed: dict[str, str], shards: int) -> None:
-    scene.run(f"index.shards={shards}")
-    assert scene.digest() == undisturbed
-
-
-@pytest.mark.parametrize(
-    "sets",
-    [
-        ("search.lanes=1", "search.piece_seconds=2"),
-        ("search.lanes=7", "search.piece_seconds=3.7", "index.shards=3"),
-        ("reduce.buckets=1", "executor.cpus_per_worker=2"),
-        ("reduce.buckets=97",),
-    ],
-)
-def test_ways_of_cutting(scene: Any, undisturbed: dict[str, str], sets: tuple[str, ...]) -> None:
-    scene.run(*sets)
-    assert scene.digest() == undisturbed
 
 
 def test_long_tables_of_counts_are_merged_first(
@@ -99,7 +84,6 @@ def _calibration(scene: Any, run: str) -> Any:
 
 
 def test_a_label_is_no_result(scene: Any, undisturbed: dict[str, str]) -> None:
-    """`system` defaults to the name of the config's file."""
     scene.run("system=another name")
     assert scene.digest() == undisturbed
 
@@ -110,75 +94,16 @@ def test_ray_with_one_worker(scene: Any, cluster: Any, undisturbed: dict[str, st
     assert scene.digest() == undisturbed
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("how", ["best", "mean", "template"])
-def test_all_examples(scene: Any, how: str) -> None:
-    digests = []
-    for k, sets in enumerate([(), ("index.shards=5", "search.lanes=3", "reduce.buckets=2")]):
-        scene.run("corpus.examples=all", f"search.examples={how}", *sets, run=f"run{k}")
-        digests.append(scene.digest(f"run{k}"))
-    assert digests[0] == digests[1]
-    # SSF counts the seconds of all examples, also where one template of them is searched.
-    with (scene.corpus / "queries.csv").open(newline="") as file:
-        seconds = [float(row["duration"]) for row in csv.DictReader(file)]
-    counted = scene.report("run1")["resources"]["query_seconds"]
-    assert sum(seconds) - 0.01 * len(seconds) <= counted <= sum(seconds)  # in whole frames of 10 ms
-
-
-@pytest.mark.parametrize("how", ["best", "template"])
-@pytest.mark.until("reduce")
-def test_parts_of_queries(scene: Any, how: str) -> None:
-    """Halves and thirds are searched and joined alike; the example that was found is one of the table."""
-    digests = []
-    for k, sets in enumerate([(), ("index.shards=5", "search.lanes=3", "search.piece_seconds=2", "reduce.buckets=2")]):
-        how_searched = ("corpus.examples=all", f"search.examples={how}", "search.parts=true", "search.parts_least=0.1")
-        done = scene.run(*how_searched, *sets, run=f"run{k}")
-        digests.append(scene.digest(f"run{k}"))
-    assert digests[0] == digests[1]
-    detections = pa.concat_tables(done.outcome.chain_run.read("detections"))
-    with (scene.corpus / "queries.csv").open(newline="") as file:
-        assert set(detections["example"].to_pylist()) <= {int(row["example"]) for row in csv.DictReader(file)}
-
-
-@pytest.mark.ray
-@pytest.mark.parametrize("how", ["mean", "template"])
-@pytest.mark.until("reduce")
-def test_all_examples_on_ray(scene: Any, cluster: Any, how: str) -> None:
-    sets = ("corpus.examples=all", f"search.examples={how}", "index.shards=3")
-    scene.run(*sets, run="here")
-    scene.run(*sets, *cluster.sets, "executor.workers=2", "search.lanes=7", run="there")
-    assert scene.digest("here") == scene.digest("there")
-
-
-@pytest.mark.parametrize("how", ["mean", "template"])
-def test_one_example_is_as_the_primary_one(own_corpus: Any, how: str, undisturbed: dict[str, str]) -> None:
+def test_one_example_is_as_the_primary_one(own_corpus: Any, undisturbed: dict[str, str]) -> None:
     """A table with the first example of each query: averaging changes nothing."""
     place = own_corpus.corpus / "queries.csv"
     header, *rows = place.read_text().splitlines()
     first = [row for row in rows if row.split(",")[2] == "1"]
     assert len(first) < len(rows)
     place.write_text("\n".join([header, *first]) + "\n")
-    own_corpus.run("corpus.examples=all", f"search.examples={how}")
-    assert own_corpus.digest() == undisturbed
-
-
-@pytest.mark.slow
-@pytest.mark.until("reduce")
-def test_what_changes_with_how_examples_are_used(scene: Any) -> None:
-    """The mean takes the candidates that the best took; the template is searched, in the cells of one example a query."""
-    sets = ("corpus.examples=all", "index.shards=2")
-    scene.run(*sets)
-    before = scene.receipts()
-    scene.run(*sets, "search.examples=mean")
-    new = {name.split("-")[0] for name in scene.receipts().keys() - before.keys()}
-    assert "reduce" in new
-    assert not new & {"queries", "search"}
-    scene.run(*sets, "search.examples=template", run="template")
-    cells = [
-        sum(receipt.cost.cells for receipt in scene.all_receipts(run) if receipt.stage == "search")
-        for run in ("run", "template")
-    ]
-    assert cells[1] < 0.6 * cells[0]
+    for how in ("mean", "template"):
+        own_corpus.run("corpus.examples=all", f"search.examples={how}")
+        assert own_corpus.digest() == undisturbed
 
 
 @pytest.mark.until("reduce")
@@ -195,58 +120,116 @@ def test_lists_of_files_that_are_too_long_for_a_task(
     assert scene.receipts().keys() == scene.receipts("short").keys()
 
 
-@pytest.mark.ray
-@pytest.mark.until("reduce")
-def test_real_speech_on_ray_with_two_workers(tiny: Path, scene: Any, cluster: Any) -> None:
-    scene.base["corpus"] = {
-        "documents": str(tiny / "docs.csv"),
-        "queries": str(tiny / "queries.csv"),
-        "references": str(tiny / "refs.csv"),
-    }
-    scene.run(run="one")
-    scene.run(*cluster.sets, "executor.workers=2", "executor.in_flight=3", "index.shards=64", run="two")
-    assert scene.digest("one") == scene.digest("two")
-
-
-def _digests_on(kernel: str, scene: Any, run: str) -> dict[str, str]:
-    """Search a finished store again with another of OpenBLAS's kernels, and give the digests."""
-    code = (
-        "import json, sys, swsdist, numpy, threadpoolctl\n"
-        "config, sets = sys.argv[1], sys.argv[2:]\n"
-        "from swsdist.pipeline.chain_run import StepSelection\n"
-        "from swsdist.pipeline.status import digests\n"
-        "done = swsdist.run(config, sets=sets, selection=StepSelection(until='search'))\n"
-        "kernels = [one.get('architecture') for one in threadpoolctl.threadpool_info()]\n"
-        "print(json.dumps([kernels, digests(done.outcome.chain_run)]))\n"
-    )
-    sets = [f"run={scene.folder / run}", f"index.store={scene.folder / 'store'}", "search.backend=blas"]
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(scene.config), *sets],
-        env={**scene.env, "OPENBLAS_CORETYPE": kernel},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    kernels, digests = json.loads(done.stdout.splitlines()[-1])
-    # The oldest one that is built in stands for those before it, and threadpoolctl calls it by the first of their names.
-    if kernel not in kernels and not (kernel == "Prescott" and "Katmai" in kernels):
-        pytest.skip(f"this machine has no OpenBLAS kernel {kernel}, but {kernels}")
-    found: dict[str, str] = digests
-    return found
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="the kernels are those of x86-64")
-@pytest.mark.parametrize("kernel", runnable(["Prescott", "Haswell", "SkylakeX"]))
-@pytest.mark.until("search")
-def test_blas_kernels_over_one_store(scene: Any, kernel: str) -> None:
-    """Every product of the search is that kernel's: `backend: blas`, held against our own product."""
-    scene.run(f"index.store={scene.folder / 'store'}", "search.backend=int16", run="native")
-    assert _digests_on(kernel, scene, kernel) == scene.digest("native")
-
-
 def test_row_groups_may_be_cut_anywhere(scene, undisturbed, monkeypatch) -> None:
     """A stage reads the rows it wants, not the row group at a place: large buckets span several."""
     monkeypatch.setattr("swsdist.store.parquet.LARGEST_ROW_GROUP", 5)
     scene.run("index.shards=1", "reduce.buckets=2")
     assert scene.digest() == undisturbed
+
+
+def tracks(*given: Any) -> str:
+    return f"features={json.dumps(given)}"
+
+
+PCA = {"name": "pca", "options": {"columns": 8, "hours": 1}}
+GMM = {"name": "gmm", "options": {"components": 4, "iterations": 2, "hours": 1}}
+LONG = {"name": "mfcc", "track": "long", "options": {"n_mfcc": 7, "deltas": 0, "n_fft": 1024, "win_length": 800}}
+WEIGHED = (
+    'search.streams=[{"track": "long", "distance": "euclidean", "weight": 2}, {"track": "mfcc", "columns": [13, 26]}]'
+)
+ALL_EXAMPLES = ("corpus.examples=all", "queries.trim=none")
+#: Settings by what is cut: examples, tracks, models that are fitted, passes, scores.
+SETTINGS: dict[str, tuple[str, ...]] = {
+    **{how: (*ALL_EXAMPLES, f"search.examples={how}") for how in ("best", "mean", "template")},
+    "parts": (*ALL_EXAMPLES, "search.examples=template", "search.parts=true", "search.parts_least=0.1"),
+    "two tracks": (tracks({"name": "mfcc"}, LONG), WEIGHED),
+    "fitted": (tracks({"name": "mfcc", "transforms": [PCA, GMM]}),),
+    "warped": (tracks({"name": "vtln", "options": {"step": 0.12, "components": 3, "iterations": 1, "hours": 1}}),),
+    "half": (tracks({"name": "mfcc", "dtype": "float16"}), "search.first_pass.name=quantised"),
+    "quantised": ('search.first_pass={"name": "quantised", "factor": 2, "sample": 0, "over": "document"}',),
+    "speech": ("search.skip_silence=true",),
+    "by speaker": ("calibrate.steps=[speaker-norm]", "search.examples=mean", "corpus.examples=all"),
+    "side information": (
+        "calibrate.steps=[m-norm, llr]",
+        "calibrate.options={llr: {covariates: [duration, speech, mean, gap, length-ratio], curve: rising}}",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*negative-slope")
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_cut_changes_nothing(scene: Any, name: str) -> None:
+    scene.run(*SETTINGS[name], "index.shards=1", "report.exports=[]", run="one")
+    cut = ("index.shards=5", "search.lanes=3", "search.piece_seconds=2", "reduce.buckets=2")
+    scene.run(*SETTINGS[name], *cut, "report.exports=[]", run="five")
+    assert scene.digest("one") == scene.digest("five")
+    assert scene.run(*SETTINGS[name], *cut, "report.exports=[]", run="five").outcome.tasks_done == 0
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize("name", ["mean", "template", "two tracks", "fitted", "half", "quantised", "speech"])
+@pytest.mark.until("reduce")
+def test_ray_changes_nothing(scene: Any, cluster: Any, name: str) -> None:
+    scene.run(*SETTINGS[name], "index.shards=1", run="here")
+    scene.run(*SETTINGS[name], *cluster.sets, "executor.workers=2", "search.lanes=7", "index.shards=3", run="there")
+    assert scene.digest("here") == scene.digest("there")
+
+
+class Counted(io.FileIO):
+    """A file that counts what is read of it."""
+
+    read_of: dict[str, int]
+
+    def readinto(self, buffer: Any) -> int:
+        """As a file does."""
+        count = super().readinto(buffer) or 0
+        self.read_of[str(self.name)] = self.read_of.get(str(self.name), 0) + count
+        return count
+
+    def read(self, size: int | None = -1) -> bytes:
+        """As a file does."""
+        data = super().read(-1 if size is None else size) or b""
+        self.read_of[str(self.name)] = self.read_of.get(str(self.name), 0) + len(data)
+        return data
+
+
+def search_tasks(scene: Any, documents: int) -> tuple[Any, list[Task], Context]:
+    """Index so many documents, the first ones those of the corpus, the others copies of its shortest; plan the search."""
+    table = scene.corpus / "docs.csv"
+    rows = read_rows(scene.corpus / "docs.all.csv")
+    short = min(rows, key=lambda row: (scene.corpus / row["path"]).stat().st_size)
+    rows = rows[:2] + [{**short, "doc_id": f"x{k:03d}", "speaker": f"s{k:03d}"} for k in range(documents - 2)]
+    write_rows(table, rows)
+    config = load_config(scene.config, [f"run={scene.folder}/of-{documents}", f"index.shards={documents}"])
+    chain_run = run_stages(config, StepSelection(until="queries"), Progress()).chain_run
+    step = chain_run.chain.step("search")
+    return step.stage, list(step.stage.plan(chain_run.inputs(step))), Context(chain_run.run, {})
+
+
+def test_of_a_shard(own_corpus: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    (own_corpus.corpus / "docs.csv").rename(own_corpus.corpus / "docs.all.csv")
+    costs = []
+    for documents in (3, 24):
+        stage, tasks, context = search_tasks(own_corpus, documents)
+        assert len(tasks) == documents
+        sent = len(pickle.dumps(tasks[0]))
+        stage.run(tasks[1], context)  # the first of a worker: it reads which row groups are of which shard
+        read: dict[str, int] = {}
+        monkeypatch.setattr(Counted, "read_of", read, raising=False)
+        monkeypatch.setattr(Folder, "open", lambda self, name, ahead=0: Counted(self.path(name)))
+        tracemalloc.start()
+        try:
+            stage.run(tasks[0], context)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+            monkeypatch.undo()
+        kinds = {Path(name).name.partition("-")[0]: size for name, size in read.items()}
+        costs.append((sent, kinds, peak))
+    (few_sent, few, few_peak), (many_sent, many, many_peak) = costs
+    assert many_sent - few_sent < 100, "a search task names its own shard only"
+    assert few.keys() == many.keys() == {"part", "documents"}
+    assert many["part"] == few["part"]
+    assert many["documents"] - few["documents"] < 100
+    assert many_peak < 1.1 * few_peak

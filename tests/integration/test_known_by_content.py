@@ -1,9 +1,10 @@
-"""A recording whose bytes a store knows is not computed again, wherever it lies and whatever it is called now."""
+"""Stores of small recordings: known by their bytes, interrupted, cut off; statistics and voices are pinned."""
 
 from __future__ import annotations
 
 import os
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,72 +14,94 @@ import pytest
 import soundfile
 from commands import in_this_process
 
+import swsdist
 from swsdist.config import config_from_dict
+from swsdist.core.codes import families
+from swsdist.core.codes import stages as codes
 from swsdist.features.mfcc import Mfcc
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_stages
+from swsdist.pipeline.operation.cleaning import clean
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.stages.buckets import Indexed
 from swsdist.stages.index import Index
-from swsdist.store.maintaining import check
+from swsdist.store import writing
+from swsdist.store.maintaining import check, compact, refit
 from swsdist.store.reading import Store, of_store
+from tests.support.coded import raises, says
 
 OPTIONS = {"sample_rate": 1000, "n_fft": 32, "win_length": 25, "hop_length": 10, "n_mels": 8, "n_mfcc": 4, "deltas": 1}
 NAMES = ("a", "b", "c", "d")
+GROWN = ("a1", "a2", "b1", "b2", "c1", "c2")
 
 
-class Scene:
-    """A folder `archive` with recordings in `sounds`, and a run in `run`.
+class Stored:
+    """A folder `archive` with recordings in `sounds`, and runs beside them.
 
     Attributes:
         extracted: how many blocks of samples were made frames.
     """
 
     def __init__(self, root: Path) -> None:
-        self.archive = root / "archive"
-        self.extracted = 0
-        for name in NAMES:
-            self.record(name)
+        self.archive, self.extracted = root / "archive", 0
+        self.sounds.mkdir(parents=True)
 
     @property
     def sounds(self) -> Path:
         return self.archive / "sounds"
 
-    def record(self, name: str, seconds: float = 1.2, channels: int = 1) -> None:
-        (self.sounds / name).parent.mkdir(parents=True, exist_ok=True)
-        generator = np.random.default_rng(sum(name.encode()))
-        samples = generator.normal(scale=0.1, size=(round(1000 * seconds), channels))
-        soundfile.write(self.sounds / f"{name}.wav", samples.astype(np.float32), 1000, subtype="FLOAT")
+    def record(self, name: str, seconds: float = 1.2, channels: int = 1, seed: int | None = None) -> None:
+        generator = np.random.default_rng(sum(name.encode()) if seed is None else seed)
+        samples = generator.normal(scale=0.1, size=(round(1000 * seconds), channels)).astype(np.float32)
+        soundfile.write(self.sounds / f"{name}.wav", samples, 1000, subtype="FLOAT")
 
-    def index(self, run: str = "run", shards: int = 2, features: Any = None) -> Outcome:
-        values: dict[str, Any] = {
+    def index(self, *names: str, run: str = "run", shards: int = 2, progress: Any = None, **values: Any) -> Outcome:
+        """Index all recordings; or a table of these, whose first letter is the speaker, made if they are not there."""
+        documents = self.sounds
+        if names:
+            for name in names:
+                if not (self.sounds / f"{name}.wav").exists():
+                    self.record(name, 1 + 0.1 * (sum(name.encode()) % 7))
+            documents = self.archive / "docs.csv"
+            rows = [f"{name},sounds/{name}.wav,{name[0]}" for name in names]
+            documents.write_text("\n".join(["doc_id,path,speaker", *rows, ""]))
+        config: dict[str, Any] = {
             "run": str(self.archive / run),
-            "corpus": {"documents": str(self.sounds)},
-            "features": features or {"name": "mfcc", "options": OPTIONS},
+            "corpus": {"documents": str(documents)},
+            "features": {"name": "mfcc", "options": OPTIONS},
             "index": {"shards": shards},
-            "executor": {"kind": "serial"},
+            "executor": {"kind": "serial", "attempts": 1},
         }
         self.extracted = 0
-        outcome = run_stages(config_from_dict(values, "."), StepSelection(until="index"), Progress())
-        assert outcome.failures == []
-        return outcome
+        selection = StepSelection(until="index")
+        return run_stages(config_from_dict({**config, **values}, "."), selection, progress or Progress())
+
+    def indexed(self, *names: str, **keywords: Any) -> Store:
+        assert self.index(*names, **keywords).failures == []
+        return self.store(keywords.get("run", "run"))
 
     def store(self, run: str = "run") -> Store:
         return Store(Folder(str(self.archive / run / "store")))
 
-    def demand_as_fresh(self, **keywords: Any) -> None:
+    def shards(self, run: str = "run") -> dict[Path, int]:
+        return {path: path.stat().st_mtime_ns for path in (self.archive / run / "store" / "shards").iterdir()}
+
+    def move(self) -> None:
+        self.archive = self.archive.rename(self.archive.with_name("elsewhere"))
+
+    def demand_as_fresh(self) -> None:
         """The store is whole, and has the rows of one that is made of the same recordings now."""
         assert list(check(self.store())) == []
-        self.index("fresh", shards=3, **keywords)
+        self.indexed(run="fresh", shards=3)
         assert of_store(self.store()) == of_store(self.store("fresh"))
-        paths = self.store().documents(columns=["path"])["path"].to_pylist()
-        assert sorted(paths) == sorted(self.store("fresh").documents(columns=["path"])["path"].to_pylist())
+        paths = [sorted(self.store(run).documents(columns=["path"])["path"].to_pylist()) for run in ("run", "fresh")]
+        assert paths[0] == paths[1]
 
 
 @pytest.fixture
-def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
-    made = Scene(tmp_path)
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stored:
+    made = Stored(tmp_path)
     extract = Mfcc.extract
 
     def counted(self: Mfcc, samples: Any) -> Any:
@@ -90,140 +113,351 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     return made
 
 
+@pytest.fixture
+def known(scene: Stored) -> Stored:
+    """With four recordings."""
+    for name in NAMES:
+        scene.record(name)
+    return scene
+
+
+def counts(outcome: Outcome) -> Any:
+    return outcome.chain_run.chain.inputs.store.comparison.counts
+
+
 def held(outcome: Outcome) -> Iterator[int]:
     return (told.held for told in outcome.chain_run.results("documents", Indexed))
 
 
-def test_all_moved_together(scene: Scene) -> None:
-    scene.index()
-    assert scene.extracted
-    scene.archive = scene.archive.rename(scene.archive.with_name("elsewhere"))
-    before = {path: path.stat().st_mtime_ns for path in (scene.archive / "run" / "store" / "shards").iterdir()}
-    outcome = scene.index()
-    assert (scene.extracted, outcome.tasks_done) == (0, 0)
-    assert outcome.chain_run.chain.inputs.store.comparison.counts == (0, 0, 0, 4, 0)
-    assert {path: path.stat().st_mtime_ns for path in (scene.archive / "run" / "store" / "shards").iterdir()} == before
-    assert scene.index().chain_run.chain.inputs.store.comparison.counts == (0, 0, 0, 0, 0)
-    assert scene.extracted == 0
-    scene.demand_as_fresh()
-
-
-def test_moved_together_clips_are_found_without_an_index(scene: Scene) -> None:
-    scene.record("a", 3.0)
-    scene.index()
-    scene.archive = scene.archive.rename(scene.archive.with_name("elsewhere"))
-    paths = {one.path for one in scene.store().recordings().values()}
-    assert paths == {str(scene.sounds / f"{name}.wav") for name in NAMES}
-    query = f"{scene.sounds / 'a.wav'}:0.2-0.9"
-    found = in_this_process(
-        *("search", str(scene.archive / "run" / "store"), "--query", query, "--no-trim", "--top", "2"),
-        *("--clips", str(scene.archive / "clips")),
-    )
-    assert found.code == 0, found.err
-    assert "no clip" not in found.err
-    assert len(list((scene.archive / "clips").glob("*.wav"))) == 2
-
-
-def test_a_store_that_moves_alone_names_the_recordings_where_they_are(scene: Scene) -> None:
-    scene.index()
-    away = scene.archive.parent / "far" / "away"
-    shutil.copytree(scene.archive / "run" / "store", away)
-    paths = {one.path for one in Store(Folder(str(away))).recordings().values()}
-    assert paths == {str(scene.sounds / f"{name}.wav") for name in NAMES}
+def test_all_moved_together(known: Stored) -> None:
+    known.index()
+    assert known.extracted
+    known.move()
+    before = known.shards()
+    outcome = known.index()
+    assert (known.extracted, outcome.tasks_done, counts(outcome)) == (0, 0, (0, 0, 0, 4, 0))
+    assert known.shards() == before
+    assert (counts(known.index()), known.extracted) == ((0, 0, 0, 0, 0), 0)
+    os.utime(known.sounds / "b.wav", ns=(1, 1))
+    assert (counts(known.index()), known.extracted) == ((0, 0, 0, 1, 0), 0)
+    known.demand_as_fresh()
 
 
 @pytest.mark.parametrize("channels", [1, 2])
-def test_renamed_and_copied_are_copied_in_the_store(scene: Scene, channels: int) -> None:
-    scene.record("d", channels=channels)
-    scene.record("long", 90.0, channels=channels)  # of more than one block of frames
-    scene.index()
-    (scene.sounds / "d.wav").rename(scene.sounds / "e.wav")
-    (scene.sounds / "long.wav").rename(scene.sounds / "0.wav")
-    shutil.copyfile(scene.sounds / "a.wav", scene.sounds / "copy.wav")
-    outcome = scene.index()
-    assert scene.extracted == 0
-    assert sum(held(outcome)) == 2 * channels + 1
-    assert outcome.chain_run.chain.inputs.store.comparison.counts == (
-        2 * channels + 1,
-        0,
-        2 * channels,
-        0,
-        2 * channels + 1,
-    )
-    scene.demand_as_fresh()
+def test_renamed_and_copied_are_copied_in_the_store(known: Stored, channels: int) -> None:
+    known.record("d", channels=channels)
+    known.record("long", 90.0, channels=channels)  # of more than one block of frames
+    known.index()
+    (known.sounds / "d.wav").rename(known.sounds / "e.wav")
+    (known.sounds / "long.wav").rename(known.sounds / "0.wav")
+    shutil.copyfile(known.sounds / "a.wav", known.sounds / "copy.wav")
+    outcome = known.index()
+    more = 2 * channels + 1
+    assert (known.extracted, sum(held(outcome)), counts(outcome)) == (0, more, (more, 0, 2 * channels, 0, more))
+    known.demand_as_fresh()
 
 
-def test_touched_is_not_computed_again(scene: Scene) -> None:
-    scene.index()
-    os.utime(scene.sounds / "b.wav", ns=(1, 1))
-    assert scene.index().chain_run.chain.inputs.store.comparison.counts == (0, 0, 0, 1, 0)
-    assert scene.extracted == 0
-    scene.demand_as_fresh()
-
-
-def test_names_that_change_places(scene: Scene) -> None:
+def test_names_that_change_places(known: Stored) -> None:
     """As long as each other, and with one time of change: only their bytes tell."""
     for name in NAMES:
-        os.utime(scene.sounds / f"{name}.wav", ns=(1, 1))
-    scene.index()
+        os.utime(known.sounds / f"{name}.wav", ns=(1, 1))
+    known.index()
     for old, new in (("a", "x"), ("b", "a"), ("x", "b")):
-        (scene.sounds / f"{old}.wav").rename(scene.sounds / f"{new}.wav")
-    os.utime(scene.sounds / "a.wav", ns=(2, 2))
-    os.utime(scene.sounds / "b.wav", ns=(2, 2))
-    assert sum(held(scene.index())) == 2
-    assert scene.extracted == 0
-    scene.demand_as_fresh()
+        (known.sounds / f"{old}.wav").rename(known.sounds / f"{new}.wav")
+    for name in ("a", "b"):
+        os.utime(known.sounds / f"{name}.wav", ns=(2, 2))
+    assert (sum(held(known.index())), known.extracted) == (2, 0)
+    known.demand_as_fresh()
 
 
-def test_another_recording_under_the_path_of_one_is_computed(scene: Scene) -> None:
-    scene.index()
-    scene.archive = scene.archive.rename(scene.archive.with_name("elsewhere"))
-    samples = np.random.default_rng(77).normal(scale=0.1, size=1200)
-    status = (scene.sounds / "b.wav").stat()
-    soundfile.write(scene.sounds / "b.wav", samples.astype(np.float32), 1000, subtype="FLOAT")
-    os.utime(scene.sounds / "b.wav", ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert (scene.sounds / "b.wav").stat().st_size == status.st_size
-    assert scene.index().chain_run.chain.inputs.store.comparison.counts == (0, 1, 0, 3, 0)
-    assert scene.extracted
-    scene.demand_as_fresh()
+def test_another_recording_under_the_path_of_one_is_computed(known: Stored) -> None:
+    known.index()
+    known.move()
+    status = (known.sounds / "b.wav").stat()
+    known.record("b", seed=77)
+    os.utime(known.sounds / "b.wav", ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert (known.sounds / "b.wav").stat().st_size == status.st_size
+    assert counts(known.index()) == (0, 1, 0, 3, 0)
+    assert known.extracted
+    known.demand_as_fresh()
 
 
-def test_tracks_of_several_extractors(scene: Scene) -> None:
-    features = [
-        {"name": "mfcc", "options": OPTIONS},
-        {"name": "mfcc", "track": "few", "options": {**OPTIONS, "n_mfcc": 2}},
-    ]
-    scene.index(features=features)
-    (scene.sounds / "d.wav").rename(scene.sounds / "e.wav")
-    outcome = scene.index(features=features)
-    assert (scene.extracted, list(held(outcome))) == (0, [1, 1])
-    scene.demand_as_fresh(features=features)
-
-
-def test_equal_recordings_are_told_and_each_is_computed(scene: Scene) -> None:
-    for name in ("copy1", "copy2"):
-        shutil.copyfile(scene.sounds / "a.wav", scene.sounds / f"{name}.wav")
-    outcome = scene.index(shards=1)
-    assert sum(held(outcome)) == 0
-    assert scene.store().manifest.counts["documents"] == 6
-    told = "\n".join(outcome.chain_run.chain.summary(outcome.chain_run))
-    assert "2 recordings with the bytes of another (first: 'copy1' of 'a')" in told
-
-
-def test_on_s3_etags_tell(scene: Scene, s3: Any) -> None:
-    values: dict[str, Any] = {
-        "run": str(scene.archive / "run"),
-        "features": {"name": "mfcc", "options": OPTIONS},
-        "executor": {"kind": "serial"},
-        "storage": s3.storage,
-    }
+def test_on_s3_etags_tell(known: Stored, s3: Any) -> None:
     for where in ("known/before", "known/after"):
         place = f"s3://{s3.bucket}/{where}"
-        for path in scene.sounds.iterdir():
+        for path in known.sounds.iterdir():
             Folder(place, s3.storage).write_bytes(path.name, path.read_bytes())
-        scene.extracted = 0
-        config = config_from_dict({**values, "corpus": {"documents": place}}, ".")
-        outcome = run_stages(config, StepSelection(until="index"), Progress())
-    assert (scene.extracted, outcome.tasks_done) == (0, 0)
-    assert outcome.chain_run.chain.inputs.store.comparison.counts == (0, 0, 0, 4, 0)
-    assert {one.path for one in scene.store().recordings().values()} == {f"{place}/{name}.wav" for name in NAMES}
+        outcome = known.index(corpus={"documents": place}, storage=s3.storage)
+    assert (known.extracted, outcome.tasks_done, counts(outcome)) == (0, 0, (0, 0, 0, 4, 0))
+    assert {one.path for one in known.store().recordings().values()} == {f"{place}/{name}.wav" for name in NAMES}
+
+
+class Interrupts(Progress):
+    """Somebody presses Ctrl-C after so many tasks."""
+
+    def __init__(self, after: int) -> None:
+        super().__init__()
+        self.left = after
+
+    def task(self, *rest: Any) -> None:
+        super().task(*rest)
+        self.left -= 1
+        if not self.left:
+            raise KeyboardInterrupt
+
+
+def interrupted(scene: Stored, *names: str, after: int, run: str = "run") -> Store:
+    with pytest.raises(KeyboardInterrupt):
+        scene.index(*names, run=run, shards=4, progress=Interrupts(after))
+    return scene.store(run)
+
+
+@pytest.mark.parametrize("before", [(), ("a1", "b1")])
+def test_after_each_task_what_is_done_is_searched_and_going_on_ends_alike(
+    scene: Stored, before: tuple[str, ...]
+) -> None:
+    for run in ("once", "1", "2", "3"):
+        if before:
+            scene.indexed(*before, run=run, shards=4)
+    once = scene.indexed(*GROWN, run="once", shards=4)
+    query = f"{scene.sounds / 'a1.wav'}:0.2-0.9"
+    for after in (1, 2, 3):
+        run = str(after)
+        store = interrupted(scene, *GROWN, run=run, after=after)
+        assert store.manifest.counts["documents"] < len(GROWN)
+        assert (store.manifest.unfinished.done, store.manifest.unfinished.tasks) == (after, 4)
+        assert list(check(store)) == []
+        with pytest.warns(UserWarning, match=f"{after} of 4 tasks"):
+            swsdist.search(store.folder.root, query, trim=False)
+        done = scene.shards(run)
+        whole = scene.indexed(*GROWN, run=run, shards=4)
+        assert whole.manifest == once.manifest  # shards, statistics and name: of the state itself, not of its rows only
+        assert of_store(whole) == of_store(once)
+        assert done.items() <= scene.shards(run).items()
+        told = in_this_process("search", store.folder.root, "--query", query, "--no-trim", "--json")
+        assert (told.code, "are indexed" in told.err) == (0, False)
+
+
+def test_one_that_was_killed_is_told_and_searched_when_it_goes_on(scene: Stored) -> None:
+    store = interrupted(scene, *GROWN, after=2).folder
+    for path in Path(store.root).glob("manifest*"):  # nobody has committed
+        path.unlink()
+    with raises(families.NOT_FINISHED, done=2):
+        scene.store()
+
+    class Looks(Progress):
+        seen: Any = None
+
+        def task(self, *rest: Any) -> None:
+            self.seen = self.seen or Store(store).manifest
+
+    looks = Looks()
+    whole = scene.indexed(*GROWN, shards=4, progress=looks)
+    assert (looks.seen.unfinished.done, looks.seen.unfinished.tasks) == (2, 4)
+    assert whole.manifest.unfinished is None
+
+
+def test_what_it_goes_on_from_stays(scene: Stored) -> None:
+    """Neither cleaned nor compacted away: going on would compute it again. A corpus that shrinks back is whole."""
+    before = scene.indexed("a1", "b1", shards=4).manifest
+    folder = interrupted(scene, *GROWN, after=1).folder
+    assert clean(Folder(str(scene.archive / "run")), 0.0, False)[0] == []
+    for maintain in (lambda: compact(folder, 1.0), lambda: refit(folder)):
+        with raises(families.NOT_FINISHED):
+            maintain()
+    done = scene.shards()
+    assert scene.indexed("a1", "b1", shards=4).manifest == before
+    assert scene.indexed(*GROWN, shards=4).manifest.counts["documents"] == len(GROWN)
+    assert done.items() <= scene.shards().items()
+
+
+def seen(store: Store) -> dict[tuple[str, str], tuple[int, bytes]]:
+    """Frames and mean of every scope."""
+    return {scope: (one.frames, one.mean.tobytes()) for scope, one in store.statistics().items()}
+
+
+def failing(scene: Stored, monkeypatch: pytest.MonkeyPatch, *names: str, run: str = "run") -> Store:
+    """Index, and let the task of the last shard fail."""
+    write = writing._write_document
+
+    def fails(shards: Any, tracks: Any, document: Any, *rest: Any) -> Any:
+        if document["doc_id"] == names[-1]:
+            raise RuntimeError("the disk is full")
+        return write(shards, tracks, document, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(writing, "_write_document", fails)
+        assert scene.index(*names, run=run).failures
+    return scene.store(run)
+
+
+def test_a_failed_task_while_a_store_grows_leaves_statistics(scene: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = seen(scene.indexed("a1", "a2", "b1", "b2"))
+    provisional = failing(scene, monkeypatch, *GROWN)
+    assert provisional.manifest.provisional
+    assert provisional.statistics()["collection", ""].frames == before["collection", ""][0]
+    after = scene.indexed(*GROWN)
+    assert not after.manifest.provisional
+    assert before.items() <= seen(after).items()
+    # A speaker who came with the failed task is taken of all that is there in the end.
+    assert seen(after).keys() - before.keys() == {("speaker", "c")}
+    scene.indexed("a1", "a2", "b1", "b2", run="other")
+    assert seen(scene.indexed(*GROWN, run="other")) == seen(after)
+
+
+def test_compact_does_not_freeze_what_waits(scene: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
+    pure = seen(scene.indexed("a1", "a2", "b1", "b2", run="pure"))
+    provisional = failing(scene, monkeypatch, "a1", "a2", "b1", "b2")
+    assert seen(provisional) != pure
+    compact(provisional.folder, 1.0)
+    compacted = Store(provisional.folder)
+    assert compacted.manifest.provisional
+    assert seen(compacted) == seen(provisional)
+    assert seen(scene.indexed("a1", "a2", "b1", "b2")) == pure
+
+
+@pytest.mark.parametrize("lost", ["rejected", "documents"])
+def test_a_lost_table_leaves_them_and_is_told(scene: Stored, lost: str) -> None:
+    scene.indexed("a1", "a2")
+    store = scene.indexed("a1", "a2", "b1", "b2")
+    before, manifest = seen(store), store.manifest
+    name = {"rejected": manifest.rejected, "documents": manifest.tracks[0].documents}[lost]
+    store.folder.remove(name)
+    outcome = scene.index("a1", "a2", "b1", "b2")
+    (notice,) = [text for text in outcome.chain_run.notices() if says(text, codes.LOST_TABLE)]
+    assert name in notice
+    assert seen(scene.store()) == before
+    assert list(check(scene.store())) == []
+
+
+def test_another_corpus_is_not_normalised_by_the_one_before(scene: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene.indexed("a1", "a2", "b1")
+    after = scene.indexed("b2", "c1", "c2")
+    assert seen(after) == seen(scene.indexed("b2", "c1", "c2", run="new"))
+    assert after.manifest.counts["statistics_gone"] == 0
+    before = scene.indexed("b1", shards=1, run="lost")
+    for shard in before.manifest.shards:
+        before.folder.remove(shard.name)
+    lost = failing(scene, monkeypatch, "a1", "b1", run="lost")
+    assert lost.statistics()["collection", ""].frames == before.statistics()["collection", ""].frames
+    assert seen(before).items() <= seen(scene.indexed("a1", "b1", run="lost")).items()
+
+
+def test_mended_recordings_are_counted_until_they_are_fitted_anew(scene: Stored) -> None:
+    before = scene.indexed("a1", "a2", "b1")
+    scene.record("a2", 1.77, seed=77)
+    mended = scene.indexed("a1", "a2", "b1")
+    assert seen(mended) == seen(before)
+    assert mended.manifest.models["statistics.mfcc"] == before.manifest.models["statistics.mfcc"]
+    assert mended.manifest.counts["statistics_gone"] == 1
+    assert refit(mended.folder) == (1, 3, ())
+    fitted = Store(mended.folder)
+    assert fitted.manifest.counts["statistics_gone"] == 0
+    assert seen(fitted) == seen(scene.indexed("a1", "a2", "b1", run="new"))
+    assert list(check(fitted)) == []
+    # That is pinned as well.
+    assert seen(fitted).items() <= seen(scene.indexed("a1", "a2", "b1", "c1")).items()
+
+
+#: Of the same extractor.
+TRACKS = {
+    "a": {"name": "mfcc", "track": "a", "options": {**OPTIONS, "deltas": 0}},
+    "b": {"name": "mfcc", "track": "b", "options": {**OPTIONS, "deltas": 0, "n_mfcc": 3}},
+}
+
+
+def spoken(root: Path) -> Stored:
+    """Half an hour of speech by nobody named, in two voices."""
+    scene = Stored(root)
+    for k in range(12):
+        noise = np.random.default_rng(k).normal(scale=0.1, size=150_000)
+        samples = noise if k % 2 else np.convolve(noise, np.ones(8) / 8, "same")
+        soundfile.write(scene.sounds / f"d{k}.wav", samples.astype(np.float32), 1000, subtype="FLOAT")
+    return scene
+
+
+def heard(scene: Stored, tracks: str, count: int = 12) -> Outcome:
+    """Index so many with these tracks, by a run of their name, into one store."""
+    table = scene.archive / "docs.csv"
+    table.write_text("doc_id,path\n" + "".join(f"d{k},sounds/d{k}.wav\n" for k in range(count)))
+    store = {"shards": 2, "store": str(scene.archive / "run" / "store")}
+    features = [TRACKS[name] for name in tracks]
+    return scene.index(run=tracks, corpus={"documents": str(table)}, features=features, index=store)
+
+
+def voices(store: Store, track: str | None = None) -> dict[str, Any]:
+    table = store.documents(columns=["doc_id", "voices"], track=track)
+    return dict(zip(table["doc_id"].to_pylist(), table["voices"].to_pylist(), strict=True))
+
+
+def pinned(store: Store) -> set[str]:
+    return {file for name, file in store.manifest.models.items() if name.startswith("voices.")}
+
+
+def test_another_order_of_tracks_changes_no_voice(tmp_path: Path) -> None:
+    scene, alone = spoken(tmp_path / "1"), spoken(tmp_path / "2")
+    for each in (scene, alone):
+        heard(each, "ab", 5)
+    first = scene.store()
+    before, files = voices(first), pinned(first)
+    numbers = sorted(Counter(voice for each in before.values() for voice in set(each)).values(), reverse=True)
+    info = in_this_process("store", "info", first.folder.root).out
+    assert f"{len(numbers)}, in {', '.join(map(str, numbers))} documents without a speaker" in info
+    heard(scene, "ba")
+    other = scene.store()
+    assert files < pinned(other)
+    assert None not in voices(other).values()
+    assert set(voices(other, "a").values()) == {None}  # only the first track has them
+    for each in (scene, alone):
+        heard(each, "ab")
+    again = scene.store()
+    assert voices(again) == voices(alone.store())
+    assert before.items() <= voices(again).items()
+    assert set(voices(again, "b").values()) == {None}
+    assert pinned(again) == pinned(other)
+    assert list(check(again)) == []
+    refit(again.folder)
+    assert not pinned(scene.store()) & pinned(other)
+
+
+@pytest.mark.parametrize("model", ["voices", "statistics"])
+def test_a_lost_model_is_fitted_again(tmp_path: Path, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = spoken(tmp_path)
+    heard(scene, "ab")
+    before = scene.store()
+    (file, *_) = (file for name, file in before.manifest.models.items() if name.startswith(f"{model}."))
+    before.folder.remove(file)
+    assert len(list(check(before))) == 1
+    monkeypatch.setattr(writing, "_write_document", lambda *_: 1 // 0)
+    (notice,) = [text for text in heard(scene, "ab").chain_run.notices() if says(text, codes.LOST_MODEL)]
+    assert file in notice
+    after = scene.store()
+    assert after.manifest.models == before.manifest.models
+    assert voices(after) == voices(before)
+    assert list(check(after)) == []
+    assert not [text for text in heard(scene, "ab").chain_run.notices() if says(text, codes.LOST_MODEL)]
+
+
+@pytest.mark.parametrize("name", ["a.flac", "a.wav", "a.mp3", "a.ogg"])
+def test_what_is_before_a_cut_is_indexed(scene: Stored, name: str) -> None:
+    seconds, path, plain = 20, scene.sounds / name, {"name": "mfcc"}
+    samples = np.random.default_rng(3).normal(scale=0.1, size=(seconds * 16000, 2)).astype(np.float32)
+    soundfile.write(path, samples, 16000)
+    whole, data = scene.indexed(run="whole", features=plain), path.read_bytes()
+    path.write_bytes(data[: round(0.6 * len(data))])
+    outcome = scene.index(features=plain)
+    table = scene.store().documents(columns=["doc_id", "channel", "duration", "cut_off"]).to_pylist()
+    assert [(row["doc_id"], row["channel"]) for row in table] == [("a", 1), ("a", 2)]  # each channel
+    for row in table:
+        assert 0.5 * seconds < row["duration"] < 0.65 * seconds
+        assert row["cut_off"] == pytest.approx(0.0 if name == "a.ogg" else seconds, abs=0.1)
+    found, frames = scene.store().features("a", 2), whole.features("a", 2)
+    settled = len(found) - 10
+    assert np.abs(found[:settled] - frames[:settled]).max() < 1e-3
+    (notice,) = outcome.chain_run.notices()
+    assert says(notice, codes.TRUNCATED_RECORDING_INDEXED)
+    assert outcome.chain_run.rejected().num_rows == 0
+    assert scene.index(features=plain).chain_run.outcomes["index"].done == 0
+    path.rename(path.with_stem("z"))  # its frames are copied, and the flag
+    (notice,) = scene.index(features=plain).chain_run.notices()
+    assert "(first: z, " in notice

@@ -20,7 +20,6 @@ import pytest
 
 @pytest.mark.ray
 def test_a_node_s_metrics_port_tells_what_workers_have_done(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By stage, as the receipts say it."""
     pytest.importorskip("prometheus_client", reason="Ray exports metrics with its extra `default` only")
     pytest.importorskip("opentelemetry.exporter.prometheus")
     secret = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": uuid.uuid4().hex}

@@ -1,24 +1,31 @@
-"""A run is looked at, cancelled and cleaned up by its folder alone."""
+"""A run is looked at, cancelled and cleaned up by its folder alone; one driver at a time; progress within tasks."""
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import json
 import os
 import signal
+import socket
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from io import UnsupportedOperation
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
+import numpy as np
 import pytest
 import soundfile
 from commands import expecting, in_this_process
 
-from swsdist import api
-from swsdist.accounts.journal import Journal
+from swsdist.accounts.journal import Journal, last_part
+from swsdist.cli.progress import _Pace, events_to, with_point_count
 from swsdist.core.codes import families
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.codes import storage as storage_codes
@@ -26,19 +33,24 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline import lock
 from swsdist.pipeline import status as inspected
 from swsdist.pipeline.chain_run import Outcome
+from swsdist.pipeline.execution import executor
 from swsdist.pipeline.ledger import Ledger
+from swsdist.pipeline.lock import Lock, alive, locked, read
 from swsdist.pipeline.operation import cleaning as cancelling
 from swsdist.pipeline.operation import monitor as watching
 from swsdist.pipeline.operation import progress as run_status
 from swsdist.pipeline.operation.cleaning import clean, readers_of
 from swsdist.pipeline.operation.monitor import EVENTS, Follower, RunMonitor, monitored
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.status import status
+from swsdist.pipeline.status import _process, status
+from swsdist.pipeline.task import Failure, Task
+from swsdist.store.maintaining import check
+from swsdist.store.reading import Store
 from tests.support.coded import raises, says
+from tests.support.journals import read_journals
 
 SHARDS = ("index.shards=7", "reduce.buckets=5")
 SLOW = ("features.name=saboteur",)
-
 swsdist = expecting(in_this_process)
 
 
@@ -109,7 +121,6 @@ def test_status_of_a_run_that_works_reads_no_receipts(scene: Any, monkeypatch: p
 
 
 def test_a_long_journal_is_read_from_its_end(tmp_path: Path) -> None:
-    """Some more where the present task began long ago."""
     run = Folder(str(tmp_path))
     journal = Journal(run, "worker")
     journal.write("begin", stage="search", phase="search", fingerprint="abc")
@@ -126,7 +137,6 @@ def test_a_long_journal_is_read_from_its_end(tmp_path: Path) -> None:
 def test_a_journal_that_is_put_anew_while_it_is_read_is_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on S3, where who reads is told so."""
     run = Folder(str(tmp_path))
     journal = Journal(run, "worker")
     left = [storage_codes.OBJECT_CHANGED(where="x")] * 4
@@ -254,7 +264,6 @@ def test_a_request_for_another_driver_ends_nobody(scene: Any) -> None:
 
 @pytest.mark.ray
 def test_sigterm_ends_a_run_though_a_task_is_long(scene: Any, ray_left: Any) -> None:
-    """The workers are in the midst of tasks that nobody lets end."""
     scene.sabotage(hold=0)
     process = scene.start("executor.kind=ray", "executor.workers=2", *SLOW, *SHARDS)
     begun = lambda: [lines for lines in scene.journals() if lines[0]["role"] == "worker" and lines[-1].get("phase")]  # noqa: E731
@@ -266,20 +275,6 @@ def test_sigterm_ends_a_run_though_a_task_is_long(scene: Any, ray_left: Any) -> 
     assert not ray_left.folders()
     assert events_of(scene.folder / "run")[-1]["state"] == "terminated"
     assert {lines[-1]["event"] for lines in scene.journals() if lines[0]["role"] == "driver"} == {"close"}
-
-
-@pytest.mark.slow
-def test_follow_tells_a_run_to_its_end(scene: Any) -> None:
-    scene.sabotage(seconds=0.3)
-    process = scene.start(*SLOW, *SHARDS)
-    run = str(scene.folder / "run")
-    scene.wait(lambda: run_status.read(Folder(run)), process)
-    shown = swsdist("status", run, "--follow", "--every", "0.2").out
-    process.communicate()
-    assert "index       7 of 7 tasks" in shown, shown
-    assert shown.endswith("the run ended: done\ndone\n")
-    told = swsdist("status", run, "--follow", "--json").out
-    assert [json.loads(line) for line in told.splitlines()] == events_of(scene.folder / "run")
 
 
 def files(folder: Path) -> set[str]:
@@ -308,13 +303,6 @@ def test_clean_removes_what_no_plan_names(scene: Any) -> None:
     assert clean(Folder(str(place)), 1.0, dry=True)[0] == []
 
 
-def test_clean_leaves_a_run_that_may_go_on(scene: Any) -> None:
-    scene.run(*SHARDS, until="search")
-    found, kept = clean(Folder(str(scene.folder / "run")), 0.0, dry=True)
-    assert found == []
-    assert [one.why for one in kept] == ["run incomplete: nothing removed; finish it with `swsdist run CONFIG`"]
-
-
 def test_clean_removes_what_dead_processes_left(scene: Any) -> None:
     scene.run()
     run = scene.folder / "run"
@@ -331,25 +319,6 @@ def test_clean_removes_what_dead_processes_left(scene: Any) -> None:
     assert names == {".tmp/old.parquet", "lock.json", "cancel.json", "readers/x.json"}
     assert (run / ".tmp" / "new.parquet").exists()
     assert not (run / "lock.json").exists()
-
-
-def test_who_searches_a_store_marks_it(finished: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from swsdist.searcher.searcher import Searcher
-
-    store = finished.folder / "run" / "store"
-    query = str(next((finished.corpus / "queries").glob("*.wav")))
-    marks: list[int] = []
-    search = Searcher.stream
-
-    def monitored(*arguments: Any, **named: Any) -> Any:
-        marks.append(len(files(store / "readers")))
-        return search(*arguments, **named)
-
-    monkeypatch.setattr(Searcher, "stream", monitored)
-    assert len(api.search(str(store), query)) > 0
-    assert swsdist("search", str(store), "--query", query).code == 0
-    assert marks == [1, 1]
-    assert not (store / "readers").exists()
 
 
 @pytest.mark.slow
@@ -431,13 +400,435 @@ def test_a_worker_that_died_is_told_by_its_journal(tmp_path: Path) -> None:
     assert watch._status.journals == names[1:]
 
 
+SEVEN = ("features.name=saboteur", "index.shards=7")
+
+
 @pytest.mark.slow
-def test_a_run_marks_the_store_that_it_searches(scene: Any) -> None:
-    scene.run(*SHARDS)
-    scene.sabotage(seconds=0.5)
-    process = scene.start(*SLOW, *SHARDS, run="other")
-    store = Folder(str(scene.folder / "other" / "store"))
-    scene.wait(lambda: readers_of(store).living, process)
-    process.communicate(timeout=240)
-    assert process.returncode == 0
-    assert not (scene.folder / "other" / "store" / "readers").exists()
+def test_a_second_driver_is_refused(scene: Any) -> None:
+    scene.sabotage(hold=0)
+    store = f"index.store={scene.folder / 'store'}"
+    first = scene.start(*SEVEN, store)
+    scene.wait(lambda: (scene.folder / "store" / "lock.json").exists(), first)
+    for run in ("run", "other"):  # the same run folder; another one with the same store
+        second = scene.go(*SEVEN, store, run=run)
+        assert second.returncode == 2
+        assert says(second.stderr, codes.FOLDER_IN_USE)
+        assert f"process {first.pid} on {socket.gethostname()} " in second.stderr
+        assert "remedy: " in second.stderr
+    assert first.poll() is None
+    first.kill()
+    first.communicate()
+    scene.order.unlink()
+    # Its lock is left, and known to be a dead one's at once.
+    assert read(Folder(str(scene.folder / "run"))) is not None
+    assert scene.go(*SEVEN, store).returncode == 0
+    assert read(Folder(str(scene.folder / "run"))) is None
+
+
+def test_held_and_given_back(tmp_path: Path) -> None:
+    folder = Folder(str(tmp_path))
+    (tmp_path / "lock.json").write_text('{"host": "a')  # a damaged lock is nobody's
+    with locked(folder):
+        holder = read(folder)
+        assert holder is not None
+        assert holder["pid"] == os.getpid()
+        assert alive(holder)
+        assert not alive({**holder, "born": holder["born"] - 1}), "a later process of the same number"
+        with raises(codes.FOLDER_IN_USE), locked(folder):
+            pass
+    assert read(folder) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flock", [True, False], ids=["flock", "claims"])
+@pytest.mark.parametrize("stale", [False, True], ids=["nobody", "stale"])
+def test_one_of_many_gets_it(tmp_path: Path, flock: bool, stale: bool) -> None:
+    """Of processes that begin at the same moment; without flock as on some network file systems."""
+    code = (
+        "import fcntl, sys\n"
+        "from swsdist.core.errors import LockedError\n"
+        "from swsdist.io.filesystem import Folder\n"
+        "from swsdist.pipeline import lock\n"
+        "def flock(*_): raise OSError(95, 'not supported')\n"
+        f"if not {flock}: fcntl.flock = flock\n"
+        "lock.STALE_AFTER = 1.0\n"
+        "print('ready', flush=True)\n"
+        "sys.stdin.readline()\n"
+        "try:\n"
+        "    with lock.locked(Folder(sys.argv[1])):\n"
+        "        print('got', flush=True)\n"
+        "        sys.stdin.read()\n"
+        "except LockedError:\n"
+        "    print('refused', flush=True)\n"
+    )
+    if stale:
+        (tmp_path / "lock.json").write_text(json.dumps({"host": "gone", "boot": "", "pid": 1, "t": 0.0}))
+    processes: list[Any] = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(6)
+    ]
+    assert {process.stdout.readline() for process in processes} == {"ready\n"}
+    for process in processes:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    said = [process.stdout.readline().strip() for process in processes]
+    for process in processes:
+        process.communicate()
+    assert sorted(said) == ["got"] + ["refused"] * 5
+
+
+@pytest.fixture
+def no_flock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on some network file systems."""
+
+    def flock(*_: Any) -> None:
+        raise OSError(95, "not supported")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+
+
+def test_who_read_nobody_just_before_another_began_is_refused(
+    tmp_path: Path, no_flock: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Folder(str(tmp_path))
+    Lock(folder).take()
+    winner = read(folder)
+    monkeypatch.setattr(Lock, "_watch", lambda self: None)
+    with raises(codes.FOLDER_IN_USE):
+        Lock(folder).take()
+    assert read(folder) == winner, "it is not written over"
+    assert not list((tmp_path / ".tmp").iterdir())
+
+
+def test_who_died_alone_keeps_nobody_away(tmp_path: Path, no_flock: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock, "STALE_AFTER", 0.2)
+    claim = tmp_path / ".tmp" / "lock.claim"
+    claim.parent.mkdir()
+    claim.touch()
+    with locked(Folder(str(tmp_path))):
+        assert not claim.exists()
+
+
+@pytest.mark.parametrize("off", [-3600.0, 0.0, 3600.0])
+def test_a_lock_of_another_host_is_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, off: float) -> None:
+    """Whatever its clock says: it is not taken from a holder that lives, nor kept for one that is gone."""
+    monkeypatch.setattr(lock, "STALE_AFTER", 0.5)
+    monkeypatch.setattr(lock, "_LOOK", 0.02)
+    folder = Folder(str(tmp_path))
+    other = {"host": "elsewhere", "pid": 77, "boot": "other", "born": 1, "token": "x"}
+    sleep = time.sleep
+
+    def beat(seconds: float = 0.0) -> None:
+        sleep(seconds)
+        folder.write_bytes("lock.json", json.dumps({**other, "t": time.time() + off}).encode())
+
+    beat()
+    told: list[str] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(time, "sleep", beat)  # it lives: its heart beats between two looks, however busy the machine is
+        with raises(codes.FOLDER_IN_USE), locked(folder, told.append):
+            pass
+    assert told == [f"process 77 on elsewhere may work in {tmp_path}: waiting for a heartbeat"]
+    began = time.monotonic()
+    with locked(folder):
+        assert time.monotonic() - began >= 0.5
+        holder = read(folder)
+        assert holder is not None
+        assert holder["pid"] == os.getpid()
+
+
+def test_one_dead_process_is_watched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a driver died it held the run and the store: who takes over waits for a sign of life of it, not of each lock."""
+    monkeypatch.setattr(lock, "STALE_AFTER", 0.3)
+    monkeypatch.setattr(lock, "_LOOK", 0.05)
+    run, store, other = (Folder(str(tmp_path / name)) for name in ("run", "store", "other"))
+    died = {"host": "elsewhere", "pid": 7, "boot": "one", "born": 70, "t": 0.0}
+    for folder in (run, store):
+        folder.write_bytes("lock.json", json.dumps({**died, "token": folder.root}).encode())
+    other.write_bytes("lock.json", json.dumps({**died, "born": 71, "token": "other"}).encode())
+    told: list[str] = []
+    with locked(run, told.append) as mine:
+        assert len(told) == 1
+        with locked(store, told.append, mine.replaced):
+            assert len(told) == 1
+        with locked(other, told.append, mine.replaced):
+            assert len(told) == 2, "another process, which has the dead one's number"
+
+
+@pytest.mark.parametrize("server", ["conditions", "heedless", "none"])
+def test_on_s3(s3: Any, monkeypatch: pytest.MonkeyPatch, server: str) -> None:
+    """By conditional writes; or without, where the server does not heed them, or says that it does not know them."""
+    monkeypatch.setattr(lock, "STALE_AFTER", 0.3)
+    monkeypatch.setattr(lock, "_LOOK", 0.05)
+    monkeypatch.setattr(lock, "_SETTLE", 0.05)
+    folder = Folder(f"s3://{s3.bucket}/lock-{server}", s3.storage)
+    if server == "heedless":
+        write = lambda self, name, data, _: self.write_bytes(name, data) or "identity"  # noqa: E731
+        monkeypatch.setattr(Folder, "write_if_unchanged", write)
+    elif server == "none":
+
+        def unknown(*_: Any) -> None:
+            raise UnsupportedOperation("not implemented")
+
+        monkeypatch.setattr(Folder, "write_if_unchanged", unknown)
+    mine, late = Lock(folder), Lock(folder)
+    mine.take()
+    mine.beat()
+    mine.check()
+    if server == "conditions":
+        monkeypatch.setattr(late, "_watch", lambda: None)  # it read "nobody" just before
+        with raises(codes.LOCK_CONFLICT):
+            late.take()
+        monkeypatch.undo()
+        mine.check()
+    with raises(codes.FOLDER_IN_USE):
+        late.take()
+    theirs = {"host": "elsewhere", "pid": 1, "boot": "", "born": 1, "token": "theirs", "t": time.time()}
+    folder.write_bytes("lock.json", json.dumps(theirs).encode())
+    mine.beat()
+    assert read(folder) == theirs, "a heartbeat is not written over another's lock"
+    monkeypatch.setattr(lock, "STALE_AFTER", 0.3)
+    late.take()
+    late.check()
+    late.release()
+    assert read(folder) is None
+
+
+def test_a_conditional_write(s3: Any, tmp_path: Path) -> None:
+    folder = Folder(f"s3://{s3.bucket}/conditional", s3.storage)
+    first = folder.write_if_unchanged("file", b"one", None)
+    assert first == folder.identity("file")
+    assert folder.write_if_unchanged("file", b"two", None) is None
+    second = folder.write_if_unchanged("file", b"three", first)
+    assert second == folder.identity("file") != first
+    assert folder.write_if_unchanged("file", b"four", first) is None
+    assert folder.read_bytes("file") == b"three"
+    assert folder.write_if_unchanged("nothing", b"five", first) is None
+    with pytest.raises(UnsupportedOperation):
+        Folder(str(tmp_path)).write_if_unchanged("file", b"one", None)
+    with raises(storage_codes.NO_SUCH_BUCKET):
+        Folder("s3://no-such-bucket-here/a", s3.storage).write_if_unchanged("file", b"one", None)
+
+
+def test_heartbeat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock, "_BEAT", 0.02)
+    folder = Folder(str(tmp_path))
+    with locked(folder):
+        first = read(folder)
+        deadline = time.monotonic() + 240
+        while (now := read(folder)) == first:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert first is not None
+        assert now is not None
+        assert now["t"] > first["t"]
+        assert now["token"] == first["token"]
+
+
+def test_a_lost_lock_is_not_taken_back(tmp_path: Path) -> None:
+    folder = Folder(str(tmp_path))
+    mine = Lock(folder)
+    mine.take()
+    mine.check()
+    theirs = {"host": "elsewhere", "pid": 1, "boot": "", "born": 1, "token": "theirs", "t": time.time()}
+    folder.write_bytes("lock.json", json.dumps(theirs).encode())
+    mine.beat()
+    mine.release()
+    assert read(folder) == theirs
+    with raises(codes.LOCK_LOST):
+        mine.check()
+
+
+@pytest.mark.slow
+def test_a_store_in_its_run_folder_is_kept_while_it_is_indexed(scene: Any, undisturbed: dict[str, str]) -> None:
+    """Neither a compaction nor another run that names this store may change it at the same time."""
+    scene.sabotage(hold=2)  # of which one fills a shard
+    driver = scene.start(*SEVEN)
+    store = scene.folder / "run" / "store"
+    scene.wait(lambda: list(store.glob("shards/*.parquet")), driver)
+    compacted = in_this_process("store", "compact", str(store))
+    other = scene.go("features.name=saboteur", f"index.store={store}", run="other")
+    assert driver.poll() is None, "it had ended before the others began: nothing was shown"
+    assert (compacted.code, other.returncode) == (2, 2)
+    assert says(compacted.err, codes.FOLDER_IN_USE)
+    assert says(other.stderr, codes.FOLDER_IN_USE)
+    scene.order.unlink()
+    _, err = driver.communicate(timeout=240)
+    assert driver.returncode == 0, err
+    assert list(check(Store(Folder(str(store))))) == []
+    assert {name: scene.digest()[name] for name in ("documents", "features")} == {
+        name: undisturbed[name] for name in ("documents", "features")
+    }
+
+
+class Taken(Progress):
+    """Another driver takes the run's folder over when a stage has ended, and writes its plan."""
+
+    def __init__(self, run: Path, stage: str) -> None:
+        self._run, self._stage = run, stage
+
+    def step_ends(self, step: Any, wall: float) -> None:
+        """That stage has ended."""
+        if step.name == self._stage:
+            holder = json.loads((self._run / "lock.json").read_text())
+            (self._run / "lock.json").write_text(json.dumps({**holder, "token": "theirs"}))
+            (self._run / "plan.json").write_text("theirs")
+
+
+@pytest.mark.parametrize("stage", ["index", "search", "decide", "summarise", "format", "export"])
+def test_what_another_driver_wrote_since_it_took_over_stays(scene: Any, stage: str) -> None:
+    run = scene.folder / "run"
+    with raises(codes.LOCK_LOST):
+        scene.run(progress=Taken(run, stage))
+    assert (run / "plan.json").read_text() == "theirs"
+    assert not (run / "report.json").exists()
+
+
+@dataclass
+class Heard(Progress):
+    """All that a driver tells."""
+
+    stages: dict[str, tuple[float, float]] = field(default_factory=dict)
+    parts: dict[str, list[float]] = field(default_factory=dict)
+    ended: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def step_begins(self, step: Any, todo: int, skipped: int, work: float, hours: float) -> None:
+        self.stages[step.name] = work, hours
+
+    def part(self, step: Any, task: Any, part: float) -> None:
+        assert step.name not in self.ended
+        self.parts.setdefault(step.name, []).append(part)
+
+    def step_ends(self, step: Any, wall: float) -> None:
+        self.ended.append(step.name)
+
+
+@pytest.fixture
+def talk(tmp_path: Path, small_corpus: Path) -> Path:
+    """A folder with one recording of twenty minutes."""
+    parts = [soundfile.read(path, dtype="float32") for path in sorted((small_corpus / "audio").glob("*.flac"))]
+    once = np.concatenate([samples for samples, _ in parts])
+    rate = parts[0][1]
+    (tmp_path / "talks").mkdir()
+    soundfile.write(tmp_path / "talks" / "talk.wav", np.resize(once, 1200 * rate), rate)
+    return tmp_path / "talks"
+
+
+def sets(talk: Path) -> tuple[str, ...]:
+    """A config on it, which nothing is scored in."""
+    return (
+        *(f"corpus.documents={talk}", "corpus.references=null", "calibrate.fit=none"),
+        *("report.exports=[csv]", "report.clips=0"),
+    )
+
+
+@pytest.mark.slow
+def test_a_long_recording_moves_the_bar(scene, talk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one process, as often as one likes; the same tables come out."""
+    scene.run(*sets(talk), run="quiet")
+    monkeypatch.setattr(executor, "REPORT_INTERVAL", 0.0)
+    heard = Heard()
+    scene.run(*sets(talk), progress=heard)
+    assert scene.digest() == scene.digest("quiet")
+    for stage in ("index", "search"):
+        parts = heard.parts[stage]
+        assert len(parts) >= 20, stage
+        assert parts == sorted(parts)
+        assert parts[0] < 0.1
+        assert 0.99 < parts[-1] <= 1.0
+    assert heard.stages["index"][0] == pytest.approx(1200, abs=1)
+    assert heard.stages["index"][1] == heard.stages["search"][1] == pytest.approx(1200 / 3600, rel=1e-3)
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.until("index")
+def test_an_hour_counts_once_however_many_tracks_go_through_it(scene, shards: int) -> None:
+    """Also where a part of the tracks is there; work is that of all tracks."""
+    one = {"name": "mfcc"}
+    others = [{**one, "track": f"more{k}", "options": {"n_mfcc": 7 + k}} for k in range(2)]
+    told = []
+    for features in ([one, *others[:1]], [one, *others]):
+        heard = Heard()
+        scene.run(f"features={json.dumps(features)}", f"index.shards={shards}", progress=heard)
+        told.append(heard.stages["index"])
+    hours = told[0][1]
+    assert hours == pytest.approx(told[0][0] / 2 / 3600)
+    assert told[1] == pytest.approx((told[0][0] / 2, hours))
+    heard = Heard()
+    scene.run(f"features={json.dumps([one, *others])}", run="anew", progress=heard)
+    assert heard.stages["index"] == pytest.approx((3 * told[1][0], hours))
+
+
+@pytest.mark.ray
+def test_workers_tell_it_through_their_journals(scene, cluster, talk: Path) -> None:
+    samples, rate = soundfile.read(talk / "talk.wav", dtype="float32")
+    soundfile.write(talk / "talk.wav", np.tile(samples, 4), rate)
+    heard = Heard()
+    scene.run(*sets(talk), *cluster.sets, progress=heard)
+    assert any(0 < part < 1 for part in heard.parts["index"])
+    assert heard.parts["index"] == sorted(heard.parts["index"])
+
+
+def test_a_journal_says_how_far_its_task_is(tmp_path: Path) -> None:
+    """Its last sample does; one of a task that has ended says nothing."""
+    folder = Folder(str(tmp_path))
+    journal = Journal(folder, "worker")
+    journal.write("begin", stage="index", phase="index", fingerprint="abc")
+    assert last_part(folder, journal.name) is None
+    journal.part = "abc", 0.25
+    with journal.phase("index"):
+        pass
+    assert last_part(folder, journal.name) == ("abc", 0.25)
+    (lines,) = read_journals(folder)
+    assert _process(lines).part == 0.25
+    with (tmp_path / journal.name).open("a") as file:
+        file.write('{"event": "sample", "part": 0.5, "finger')  # it writes while it is read
+    assert last_part(folder, journal.name) == ("abc", 0.25)
+    with (tmp_path / journal.name).open("a") as file:
+        file.write('print": "abc"}\n')
+    assert last_part(folder, journal.name) == ("abc", 0.5)
+    journal.part = None
+    journal.close()
+    assert last_part(folder, journal.name) is None
+    assert last_part(folder, "accounts/gone.jsonl") is None
+    assert last_part(Folder("s3://bucket/run"), journal.name) is None
+
+
+def test_the_bar_counts_hours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of tasks that run and of tasks that have ended, whatever their order; another attempt begins anew."""
+    clock = 1000.0
+    monkeypatch.setattr("swsdist.cli.progress.time", SimpleNamespace(monotonic=lambda: clock))
+    step: Any = SimpleNamespace(stage=SimpleNamespace(unit="cells"))
+    small, large = (Task("search", name, "", work, {}) for name, work in (("a", 30.0), ("b", 70.0)))
+    pace = _Pace(step, 2, 0, 100.0, 10.0)
+    pace.part(small, 0.02)
+    assert pace.text() == "0.06 of 10 h of audio, 0/2 tasks", "what so little says of the rest is mostly wrong"
+    pace.part(small, 0.0)
+    pace.part(large, 0.5)
+    assert "ETA" not in pace.text(), "so short a time says nothing either"
+    clock += 70.0
+    assert pace.text().endswith("0.0491 h/s, ETA 2 min 12 s"), "since the first news"
+    assert pace.done == 35
+    assert "3.5 of 10 h of audio, 0/2 tasks" in pace.text()
+    pace.part(large, 0.1)
+    pace.part(small, 0.9)
+    assert pace.done == pytest.approx(34)
+    pace.add(Failure(small, "data", "broken", 1))
+    assert pace.done == pytest.approx(37)
+    assert "1/2 tasks, 1 FAILED" in pace.text()
+    step.stage.unit = "detections"
+    counted = _Pace(step, 2, 1, 100.0, 10.0)
+    assert counted.text() == "0/2 tasks, 1 done before"
+
+
+def test_a_note_reaches_the_display_through_those_who_listen_too(tmp_path: Path) -> None:
+    heard = Heard()
+    with events_to(str(tmp_path / "events.jsonl"), with_point_count(heard)) as outer:
+        outer.note("a lock is watched")
+    assert heard.notes == ["a lock is watched"]

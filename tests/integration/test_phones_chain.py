@@ -8,13 +8,10 @@ from typing import Any
 
 import pytest
 
-import swsdist
-from swsdist.chains.lattices.chain import IndexLattices
 from swsdist.config import Config, config_from_dict
 from swsdist.core.codes import families
 from swsdist.core.codes import lattices as lattice_codes
 from swsdist.core.codes import lattices as text_codes
-from swsdist.core.codes import methods as methods_codes
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun, StepSelection, prepare_chain_run
 from swsdist.pipeline.driver import run_stages
@@ -91,25 +88,6 @@ def test_the_executor_does_not_matter(
 
 
 @pytest.mark.slow
-def test_an_interrupted_run_goes_on(
-    small_corpus: Path, tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, str]
-) -> None:
-    given, run, done = config(small_corpus, tmp_path, method, index={"shards": 3}), IndexLattices.run, []
-
-    def interrupted(self: IndexLattices, *arguments: Any) -> Any:
-        if done:
-            raise KeyboardInterrupt
-        done.append(1)
-        return run(self, *arguments)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(IndexLattices, "run", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            run_stages(given, StepSelection(until="normalise"), Progress())
-    assert digests(searched(given)) == undisturbed
-
-
-@pytest.mark.slow
 def test_another_decoder_decodes_again_and_reads_no_audio(small_corpus: Path, tmp_path: Path) -> None:
     searched(config(small_corpus, tmp_path, "lattice"))
     other = {"source": "frames", "decoding": {**DECODING, "least": 0.01}}
@@ -135,28 +113,6 @@ def test_queries_in_phones(small_corpus: Path, tmp_path: Path) -> None:
     written = searched(config(small_corpus, tmp_path / "written", "lattice", corpus=tables, options=options))
     ours = [sorted(row["labels"]) for row in hits(written, "groups")]
     assert sorted(ours) == sorted(sorted(row["labels"]) for row in strings)
-
-
-@pytest.mark.slow
-def test_several_texts_of_a_query(small_corpus: Path, tmp_path: Path, method: str) -> None:
-    """They are alternatives: what either finds is found."""
-    tables = {"documents": "docs.csv", "queries": str(tmp_path / "terms.csv")}
-    found = []
-    for rows in ("a,g1 g2\n", "a,g3 g4\n", "a,g1 g2\na,g3 g4\n"):
-        (tmp_path / "terms.csv").write_text(f"query_id,text\n{rows}")
-        given = config(
-            small_corpus,
-            tmp_path / f"run{len(found)}",
-            method,
-            corpus={**tables, "examples": "all"},
-            calibrate={"steps": []},
-        )
-        found.append(
-            {tuple(row[k] for k in ("doc_id", "first", "last")) for row in hits(searched(given), "candidates")}
-        )
-    assert found[0]
-    assert found[0] != found[1]
-    assert found[2] >= found[0] | found[1]  # or more: what both may be there adds up
 
 
 @pytest.mark.slow
@@ -189,23 +145,6 @@ def test_phones_that_the_track_lacks(small_corpus: Path, tmp_path: Path, method:
         assert "words.txt has g7" in finding
 
 
-def test_queries_of_too_many_phones_are_rejected(small_corpus: Path, tmp_path: Path) -> None:
-    (tmp_path / "words.txt").write_text(f"short g1 g2\nshorter g3\nlong {' g1 g2' * 512}\n")
-    words = ("short", "shorter", "long")
-    (tmp_path / "terms.csv").write_text("query_id,text\n" + "".join(f"{word},{word}\n" for word in words))
-    given = config(
-        small_corpus,
-        tmp_path / "run",
-        "lattice-edits",
-        corpus={"documents": "docs.csv", "queries": str(tmp_path / "terms.csv")},
-        options={"source": "frames", "decoding": DECODING, "terms": {"dictionary": str(tmp_path / "words.txt")}},
-    )
-    chain_run = searched(given)
-    assert {row["query_id"] for row in hits(chain_run, "detections")} == {"short", "shorter"}
-    rejected = chain_run.rejected().to_pylist()
-    assert [(row["id"], row["reason"]) for row in rejected] == [("long", methods_codes.TOO_MANY_LABELS.name)]
-
-
 def test_what_the_chain_does_not_take(small_corpus: Path, tmp_path: Path) -> None:
     with raises(families.UNSUPPORTED, where="search.method", method="dtw", methods="lattice, lattice-edits"):
         searched(config(small_corpus, tmp_path, "dtw"))
@@ -224,46 +163,6 @@ def test_what_the_chain_does_not_take(small_corpus: Path, tmp_path: Path) -> Non
     with raises(families.WRONG_KIND, where=str(store)):
         options = {"source": "frames", "decoding": DECODING, "store": str(store)}
         searched(config(small_corpus, tmp_path / "2", "lattice", options=options))
-
-
-@pytest.mark.parametrize("named", [True, False])
-def test_a_search_of_a_run(small_corpus: Path, tmp_path: Path, method: str, named: bool) -> None:
-    """Its lattices are searched by written words; not where queries are lattices."""
-    (tmp_path / "words.txt").write_text("word g1\nother g2\n")
-    (tmp_path / "terms.csv").write_text("query_id,text\nq,word\n")
-    store = {"store": str(tmp_path / "lattices")} if named else {}
-    options = {"source": "frames", "decoding": DECODING, "terms": {"dictionary": str(tmp_path / "words.txt")}, **store}
-    tables = {"documents": "docs.csv", "queries": str(tmp_path / "terms.csv")}
-    given = config(small_corpus, tmp_path / "run", method, corpus=tables, options=options)
-    expected = {row["doc_id"] for row in hits(searched(given), "detections")}
-    if method == "lattice-edits":
-        with raises(families.UNSUPPORTED, where=given.run):
-            swsdist.search(given.run, "word")
-    else:
-        best = set(swsdist.search(given.run, "word")["doc_id"])
-        assert best
-        assert best <= expected
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("named", [True, False])
-def test_a_check_looks_at_both_stores(small_corpus: Path, tmp_path: Path, named: bool) -> None:
-    """What a run accepts a check does not refuse, before and after it."""
-    options = {"source": "frames", "decoding": DECODING, **({"store": str(tmp_path / "lattices")} if named else {})}
-    given = config(small_corpus, tmp_path / "run", "lattice", options=options)
-
-    def found() -> list[str]:
-        chain = prepare_chain_run(ONLY, given, Ledger(Folder(given.run)), StepSelection()).chain
-        assert chain.check is not None
-        findings = [item for item in chain.check(chain.inputs) if item.name == "store"]
-        assert all(item.good for item in findings)
-        return [item.text.partition(": ")[2] for item in findings]
-
-    assert found() == ["there is none yet"] * 2
-    searched(given)
-    frames, lattices = found()
-    assert frames.startswith("8 documents; the corpus has 0 new")
-    assert lattices == "8 documents"
 
 
 @pytest.mark.slow

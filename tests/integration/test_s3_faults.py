@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
-from swsdist.core.errors import StorageError, SwsdistError
+from swsdist.core.codes import storage as codes
+from swsdist.core.errors import SwsdistError
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote import client
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.execution import executor
+from tests.support.coded import raises
 from tests.support.fault_proxy import Fault, FaultProxy
 
 
@@ -60,7 +62,6 @@ def comes_through(scene: Any, s3: Any, proxy: FaultProxy, faults: list[Fault], w
 
 @pytest.mark.slow
 def test_many_kinds_at_once(disturbed: Any, s3: Any, proxy: FaultProxy, undisturbed: dict[str, str]) -> None:
-    """One request in eight meets one."""
     kinds = ("500", "503", "refused", "no-answer", "cut", "short", "long", "flipped", "cut-upload")
     faults = [Fault(kind, probability=0.015) for kind in kinds]
     assert comes_through(disturbed, s3, proxy, faults, undisturbed) == "done"
@@ -126,8 +127,7 @@ def test_credentials_are_rotated(
 
 @pytest.mark.slow
 def test_a_bucket_that_may_not_be_written(disturbed: Any, s3: Any, proxy: FaultProxy) -> None:
-    """What does not pass is said at once, and not tried again."""
     proxy.faults = [Fault("unknown-key", ("PUT", "POST"))]
-    with pytest.raises(StorageError, match="does not accept the credentials"):
+    with raises(codes.INVALID_S3_CREDENTIALS):
         disturbed.run(run=disturbed.base["run"])
     assert proxy.done["unknown-key"] <= 3

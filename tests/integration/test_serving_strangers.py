@@ -103,7 +103,6 @@ def test_who_holds_connections_keeps_nobody_out(service: Service) -> None:
 
 @pytest.mark.parametrize("ahead", [0, 1000, 4000])
 def test_who_reads_nothing_keeps_nobody_out(service: Service, ahead: int) -> None:
-    """Who asks for pages, and takes none of them."""
     with serving(service, most=20, headers=1.0, answers=1.0) as served:
         held = []
         for _ in range(60):
@@ -161,23 +160,19 @@ def test_an_address_guesses_slowly(service: Service, monkeypatch: pytest.MonkeyP
         assert served.enter()
 
 
-@pytest.mark.parametrize(
-    "other", ['prefs={"a":1}', "x=a b", "foo@bar=1", "a,b=1", "=", "x", "a=b; ; c", 'q="', "\xe9=\xe9"]
-)
-def test_cookies_of_others(service: Service, other: str) -> None:
+def test_cookies_and_hosts_of_others(service: Service) -> None:
+    cookies = ['prefs={"a":1}', "x=a b", "foo@bar=1", "a,b=1", "=", "x", "a=b; ; c", 'q="', "\xe9=\xe9"]
+    hosts = ["[::1]", "127.0.0.1:8765;x", "evil.com@127.0.0.1:8765", "http://127.0.0.1", "127.0.0.1:x", "evil.com", "["]
     with serving(service) as served:
-        cookie = served.enter()
-        for given in (f"{other}; {cookie}", f"{cookie}; {other}"):
-            assert served.ask("GET", "/api/state", Cookie=given)[0] == 200
-        assert served.ask("GET", "/api/state", Cookie=other)[0] == 401
-
-
-def test_somebody_leaves(service: Service) -> None:
-    with serving(service) as served:
-        cookie, other = served.enter(), served.enter()
-        assert served.ask("POST", "/logout", Cookie=cookie)[0] == 200
-        assert served.ask("GET", "/api/state", Cookie=cookie)[0] == 401
-        assert served.ask("GET", "/api/state", Cookie=other)[0] == 200
+        cookie, leaving = served.enter(), served.enter()
+        for other in cookies:
+            for given in (f"{other}; {cookie}", f"{cookie}; {other}"):
+                assert served.ask("GET", "/api/state", Cookie=given)[0] == 200
+            assert served.ask("GET", "/api/state", Cookie=other)[0] == 401
+        for host in hosts:
+            assert served.ask("GET", f"/?token={quote(TOKEN)}", Host=host)[0] == 421
+        assert served.ask("POST", "/logout", Cookie=leaving)[0] == 200
+        assert [served.ask("GET", "/api/state", Cookie=one)[0] for one in (leaving, cookie)] == [401, 200]
 
 
 @pytest.mark.parametrize(("proxies", "secure"), [((), False), (("127.0.0.1",), True)])
@@ -191,20 +186,13 @@ def test_a_session_ends_and_keeps_to_https(service: Service, proxies: Any, secur
         assert served.ask("GET", "/api/state", Cookie=cookie)[0] == 401
 
 
-@pytest.mark.parametrize(("end", "status"), [(0.5, 200), (1e4, 400)])
-def test_a_place_beyond_its_recording_is_not_kept(service: Service, end: float, status: int) -> None:
+def test_a_place_beyond_its_recording_is_not_kept(service: Service) -> None:
     entry = service.project.add_entry(person="Ann", form="mwana")
-    body = json.dumps({"place": {"doc_id": "d001", "channel": 1, "start": 0.1, "end": end}, "verdict": "yes"}).encode()
     with serving(service) as served:
-        assert served.ask("POST", f"/api/entries/{entry.entry_id}/tokens", body, Cookie=served.enter())[0] == status
-
-
-@pytest.mark.parametrize(
-    "host", ["[::1]", "127.0.0.1:8765;x", "evil.com@127.0.0.1:8765", "http://127.0.0.1", "127.0.0.1:x", "evil.com", "["]
-)
-def test_other_hosts(service: Service, host: str) -> None:
-    with serving(service) as served:
-        assert served.ask("GET", f"/?token={quote(TOKEN)}", Host=host)[0] == 421
+        for end, status in ((0.5, 200), (1e4, 400)):
+            body = json.dumps({"place": {**PLACE, "end": end}, "verdict": "yes"}).encode()
+            path = f"/api/entries/{entry.entry_id}/tokens"
+            assert served.ask("POST", path, body, Cookie=served.enter())[0] == status
 
 
 def test_a_proxy_names_people_as_they_write_themselves(service: Service) -> None:
@@ -223,70 +211,59 @@ def test_turns_have_an_end() -> None:
         pass
 
 
-@pytest.mark.parametrize(
-    "change", [{"score": float("inf")}, {"score": float("nan")}, {"end": 1e9}, {"channel": 1 << 70}]
-)
-def test_an_imported_glossary_breaks_no_word(service: Service, change: dict[str, Any]) -> None:
+def test_an_imported_glossary_breaks_no_word(service: Service) -> None:
     with serving(service) as served:
         cookie = served.enter()
         entry = service.project.add_entry(person="Ann", form="mwana")
-        body = json.dumps({"place": {"doc_id": "d001", "channel": 1, "start": 0.1, "end": 0.5}, "verdict": "yes"})
-        assert served.ask("POST", f"/api/entries/{entry.entry_id}/tokens", body.encode(), Cookie=cookie)[0] == 200
+        body = json.dumps({"place": PLACE, "verdict": "yes"}).encode()
+        assert served.ask("POST", f"/api/entries/{entry.entry_id}/tokens", body, Cookie=cookie)[0] == 200
         glossary = json.loads(served.ask("GET", "/api/export/project", Cookie=cookie)[2])
-        glossary["tokens"][0] |= change
-        sent = json.dumps(glossary).encode()
+        (token,) = glossary["tokens"]
         with Project.open(service.project.folder.with_name("empty")) as empty:
             service.project, before = empty, service.project
-            status, _, answer = served.ask("POST", "/api/import", sent, Cookie=cookie, **{"X-Name": "glossary.json"})
+            for change in ({"score": float("inf")}, {"score": float("nan")}, {"end": 1e9}, {"channel": 1 << 70}):
+                sent = json.dumps({**glossary, "tokens": [token | change]}).encode()
+                status, _, answer = served.ask(
+                    "POST", "/api/import", sent, Cookie=cookie, **{"X-Name": "glossary.json"}
+                )
+                assert (status, json.loads(answer)["code"]) == (400, "malformed-file")
+                assert empty.entries() == []
             service.project = before
-            assert (status, json.loads(answer)["code"]) == (400, "malformed-file")
-            assert empty.entries() == []
 
 
 #: Values that no form wants, by what is wrong with them.
 HOSTILE: tuple[Any, ...] = (
-    *(None, True, -1, 0, 1 << 63, 1 << 70, 10**400, 1e300, -1e300, 1e9, 0.5, "1e400", "NaN", "-inf", ""),
     *(
+        None,
+        True,
+        -1,
+        0,
+        1 << 63,
+        1 << 70,
+        10**400,
+        1e300,
+        -1e300,
+        1e9,
+        0.5,
+        "1e400",
+        "NaN",
+        "-inf",
+        "",
         " ",
         "x" * 300,
-        "語" * 90,
-        "x" * 900_000,
-        "\0",
-        "\n",
-        "|",
-        "-",
-        "#",
-        "a|",
-        "../../etc/passwd",
-        "%s%n",
-        "{}",
-        "'\"<>",
     ),
+    *("語" * 90, "x" * 900_000, "\0", "\n", "|", "-", "#", "a|", "../../etc/passwd", "%s%n", "{}", "'\"<>"),
     *("\ud800", "\udfff.eaf", [], {}, [[]], {"a": {}}, [1 << 70], ["x"] * 300, [None], {"start": 1e300}),
 )
 #: Bodies that are no values at all.
 BODIES = (
-    b"[" * 200_000,
-    b"{" * 1000,
-    b"NaN",
-    b'{"a":Infinity}',
-    b"\xff\xfe",
-    b'"\\ud800"',
-    b"{}" * 9,
-    b"[]",
-    b"1" * 5000,
+    *(b"[" * 200_000, b"{" * 1000, b"NaN", b'{"a":Infinity}', b"\xff\xfe", b'"\\ud800"', b"{}" * 9, b"[]", b"1" * 5000),
 )
 PLACE = {"doc_id": "d001", "channel": 1, "start": 0.1, "end": 0.5}
 FORMS: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", "/api/person"): {"person": "Ann"},
-    ("POST", "/api/search"): {
-        "examples": [PLACE],
-        "entry_id": 1,
-        "narrow": {"folder": "x"},
-        "top": 5,
-        "text": None,
-        "speak": True,
-    },
+    ("POST", "/api/search"): {"examples": [PLACE], "entry_id": 1, "narrow": {"folder": "x"}, "top": 5}
+    | {"text": None, "speak": True},
     ("POST", "/api/entries"): {"form": "a", "gloss": "b", "variants": ["c"], "speaker": "d", "note": "e"},
     ("PATCH", "/api/entries/1"): {"form": "a", "gloss": "b", "variants": ["c"], "speaker": "d", "note": "e"},
     ("POST", "/api/entries/1/merge"): {"other": 2},
@@ -294,12 +271,9 @@ FORMS: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", "/api/entries/1/tokens"): {"place": PLACE, "verdict": "no", "score": 1.0, "example": True, "search": "s"},
     ("PATCH", "/api/tokens/1"): {"place": PLACE, "verdict": "yes", "note": "n", "variant": "v", "speaker": "s"},
     ("POST", "/api/corrections"): {"place": PLACE, "text": "a"},
-    ("DELETE", "/api/corrections/9"): {},
-    ("DELETE", "/api/entries/9"): {},
-    ("DELETE", "/api/tokens/9"): {},
-    ("POST", "/api/undo"): {},
-    ("POST", "/api/news/seen"): {},
     ("POST", "/api/classes"): {"key": "a", "aside": True},
+    **{("DELETE", f"/api/{kind}/9"): {} for kind in ("corrections", "entries", "tokens")},
+    **{("POST", f"/api/{what}"): {} for what in ("undo", "news/seen")},
 }
 QUERIES: dict[str, dict[str, Any]] = {
     "/api/sound": {"doc_id": "d001", "channel": 1, "start": 0.1, "end": 0.5, "pad": 0.1},
@@ -312,22 +286,15 @@ QUERIES: dict[str, dict[str, Any]] = {
     "/api/changes": {"after": 0},
     "/api/export/csv": {"entries": "1", "tier": "entry"},
     "/api/export/clips": {"entries": "1"},
-    "/?token=x": {},
-    "/api/state": {},
-    "/api/news": {},
 }
 IDS = ("99999999999999999999", "9" * 5000, "-1", "0", "x", "1e3", "%00", "%ED%A0%80", "..", "1%2F2", "%D9%A3", " 1")
 HEADERS = ("Host", "Origin", "Cookie", "X-Name", "Range", "Sec-Fetch-Site", "X-Forwarded-For", "Content-Type")
 WRITTEN = (
-    "",
-    "[",
-    "http://[",
-    "a" * 9000,
-    "\xff\xfe",
-    "bytes=0-0,5-,-9999999999999999999",
-    "%ED%A0%80",
+    *("", "[", "http://[", "a" * 9000, "\xff\xfe", "bytes=0-0,5-,-9999999999999999999", "%ED%A0%80"),
     "語".encode().decode("latin-1"),
 )
+#: Of files that are sent.
+SENT = ("a.eaf", "a.TextGrid", "a.json", "語" * 96 + ".eaf", "a.eaf|", "%00", "\n", "x" * 4000, "a.wav", "a.ark:1")
 
 
 def hostile(rng: random.Random) -> Iterator[tuple[str, str, bytes, dict[str, str]]]:
@@ -349,31 +316,12 @@ def hostile(rng: random.Random) -> Iterator[tuple[str, str, bytes, dict[str, str
         if "/1" in path or "/9" in path:
             yield from ((method, path.replace("/1", f"/{each}").replace("/9", f"/{each}"), b"{}", {}) for each in IDS)
     yield from (("GET", f"/api/export/{each}", b"", {}) for each in IDS)
-    for path in ("/api/state", "/api/sound?doc_id=d001&end=0.5", "/static/main.js", "/login", "/nowhere"):
+    for path in ("/api/state", "/api/sound?doc_id=d001&end=0.5", "/static/main.js", "/login", "/nowhere", "/?token=x"):
         for name, value in ((name, value) for name in HEADERS for value in WRITTEN):
             yield "GET", path, b"", {name: value}
-    for name in (
-        "a.eaf",
-        "a.TextGrid",
-        "a.json",
-        "語" * 96 + ".eaf",
-        "a.eaf|",
-        "%00",
-        "\n",
-        "x" * 4000,
-        "a.wav",
-        "a.ark:1",
-    ):
-        for body in (
-            b"",
-            b"<",
-            b"\xff" * 99,
-            b"{}",
-            b'{"schema":"swsdist-glossary/1"}',
-            b"<ANNOTATION_DOCUMENT/>",
-            TEXTGRID,
-            *BODIES,
-        ):
+    glossary = b'{"schema":"swsdist-glossary/1"}'
+    for name in SENT:
+        for body in (b"", b"<", b"\xff" * 99, b"{}", glossary, b"<ANNOTATION_DOCUMENT/>", TEXTGRID, *BODIES):
             yield "POST", rng.choice(["/api/import", "/api/sounds"]), body, {"X-Name": quote(name)}
 
 

@@ -1,29 +1,31 @@
-"""A store of two tracks: indexed, searched together, added to, and interrupted."""
+"""A store of several tracks, of the index of a first pass, and of float16: added to, interrupted, and searched together."""
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas
+import pyarrow.parquet as pq
 import pytest
 import soundfile
 
 import swsdist
 from swsdist.core.codes import config as config_codes
 from swsdist.core.codes import families
-from swsdist.core.errors import ConfigError, UserError
 from swsdist.core.needs import Needs
 from swsdist.features.mfcc import Mfcc
+from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
+from swsdist.methods.first_pass import search as searching
 from swsdist.pipeline.chain_run import StepSelection
+from swsdist.pipeline.operation.cleaning import clean
 from swsdist.registry.registries import FEATURES
 from swsdist.registry.registry import Entry
 from swsdist.store import writing
-from swsdist.store.maintaining import check, compact
-from swsdist.store.reading import Store
+from swsdist.store.maintaining import check, compact, refit
 from tests.support.coded import raises
 
 pytestmark = pytest.mark.until("search")
@@ -31,11 +33,7 @@ pytestmark = pytest.mark.until("search")
 #: Frames of the second are longer, so that it has fewer of them; its shift is the same.
 PLAIN = {"name": "mfcc"}
 LONG_OPTIONS = {"n_mfcc": 7, "deltas": 0, "n_fft": 1024, "win_length": 800}
-LONG: dict[str, Any] = {
-    "name": "mfcc",
-    "track": "long",
-    "options": {"n_mfcc": 7, "deltas": 0, "n_fft": 1024, "win_length": 800},
-}
+LONG: dict[str, Any] = {"name": "mfcc", "track": "long", "options": LONG_OPTIONS}
 BOTH = [PLAIN, LONG]
 STREAMS = [{"track": "long", "distance": "euclidean", "weight": 2}, {"track": "mfcc", "columns": [13, 26]}]
 NEVER = "search.normalise=none"  # so that what was frozen first is of no account
@@ -48,22 +46,16 @@ def setting(name: str, value: Any) -> str:
 TWO, WITH_STREAMS = setting("features", BOTH), setting("search.streams", STREAMS)
 
 
-def store_of(scene: Any, run: str = "run") -> Store:
-    return Store(Folder(str(scene.folder / run / "store")))
-
-
 @pytest.mark.slow
-def test_shards_do_not_matter_and_frames_are_those_of_each_extractor(scene: Any) -> None:
-    scene.run(TWO, WITH_STREAMS, "index.shards=1", run="one")
-    scene.run(TWO, WITH_STREAMS, "index.shards=7", "search.lanes=3", run="seven")
-    digest = scene.digest("one")
-    assert digest == scene.digest("seven")
+def test_frames_are_those_of_each_extractor(scene: Any) -> None:
+    scene.run(TWO, WITH_STREAMS, "index.shards=7", run="seven")
+    digest = scene.digest("seven")
     assert {"documents", "features", "documents.long", "features.long"} <= digest.keys()
     scene.run(run="plain")
     plain = scene.digest("plain")
     assert (plain["features"], plain["documents"]) == (digest["features"], digest["documents"])
     assert plain["candidates"] != digest["candidates"]
-    store = store_of(scene, "seven")
+    store = scene.store("seven")
     assert len(store.manifest.shards) == 7
     assert [(track.name, track.dimension) for track in store.manifest.tracks] == [("mfcc", 39), ("long", 7)]
     assert store.documents(track="long")["shard"].to_pylist() == store.documents()["shard"].to_pylist()
@@ -71,22 +63,6 @@ def test_shards_do_not_matter_and_frames_are_those_of_each_extractor(scene: Any)
     assert list(check(store)) == []
     scene.run(setting("features", [LONG]), run="alone")
     assert scene.digest("alone")["features"] == digest["features.long"]
-
-
-@pytest.mark.slow
-def test_a_search_of_one_track_is_that_of_a_store_of_it_alone(scene: Any) -> None:
-    """The extractors have frames of one length, so that none is cut by the other."""
-    other = {"name": "mfcc", "track": "more", "options": {"n_mfcc": 5}}
-    scene.run(setting("features", [PLAIN, other]), setting("search.streams", [{"track": "more"}]), run="both")
-    scene.run(setting("features", [other]), setting("search.streams", [{"columns": [0, 15]}]), run="alone")
-    assert scene.digest("both")["candidates"] == scene.digest("alone")["candidates"]
-    swapped = setting("features", [other, PLAIN])
-    scene.run(swapped, setting("search.streams", [{"track": "more"}]), run="swapped")
-    assert scene.digest("swapped")["candidates"] == scene.digest("alone")["candidates"]
-    # Without streams: all columns of all tracks.
-    scene.run(setting("features", [PLAIN, other]), run="whole")
-    scene.run(setting("features", [PLAIN, other]), setting("search.streams", [{"columns": [0, 54]}]), run="all")
-    assert scene.digest("whole")["candidates"] == scene.digest("all")["candidates"]
 
 
 @pytest.mark.slow
@@ -102,48 +78,10 @@ def test_a_track_that_is_added_is_all_that_is_computed(scene: Any) -> None:
     assert scene.run(TWO, WITH_STREAMS).outcome.chain_run.outcomes["index"].tasks == 0
     # Without it, and with it again: nothing is computed.
     assert scene.run().outcome.chain_run.outcomes["index"].tasks == 0
-    assert [track.name for track in store_of(scene).manifest.tracks] == ["mfcc"]
+    assert [track.name for track in scene.store().manifest.tracks] == ["mfcc"]
     back = scene.run(TWO, WITH_STREAMS).outcome.chain_run.outcomes["index"]
     assert (back.done, back.skipped) == (0, 3)
     assert scene.digest() == scene.digest("once")
-
-
-@pytest.mark.slow
-def test_documents_come_go_and_change(own_corpus: Any) -> None:
-    scene = own_corpus
-    scene.select(1, 2, 3, 4, 5)
-    scene.run(TWO, WITH_STREAMS, NEVER, "index.shards=2")
-    scene.select(*range(1, 9))
-    added = scene.run(TWO, WITH_STREAMS, NEVER, "index.shards=1").outcome.chain_run.outcomes["index"]
-    assert added.done == 2
-    scene.select(1, 2, 4, 6, 7, 8)
-    removed = scene.run(TWO, WITH_STREAMS, NEVER).outcome.chain_run.outcomes["index"]
-    assert removed.tasks == 0
-    sound, rate = soundfile.read(scene.corpus / "audio" / "d002.flac", dtype="int16")
-    soundfile.write(scene.corpus / "audio" / "d002.flac", sound[: 2 * rate], rate)
-    changed = scene.run(TWO, WITH_STREAMS, NEVER).outcome.chain_run.outcomes["index"]
-    assert changed.done == 2
-    assert list(check(store_of(scene))) == []
-    documents = {track: set(store_of(scene).documents(track=track)["doc_id"].to_pylist()) for track in ("mfcc", "long")}
-    assert documents["mfcc"] == documents["long"] == {f"d{k:03d}" for k in (1, 2, 4, 6, 7, 8)}
-    scene.run(TWO, WITH_STREAMS, NEVER, run="once")
-    assert scene.digest() == scene.digest("once")
-    compact(Folder(str(scene.folder / "run" / "store")), 1.0)
-    assert list(check(store_of(scene))) == []
-    assert scene.run(TWO, WITH_STREAMS, NEVER).outcome.chain_run.outcomes["index"].tasks == 0
-    assert scene.digest() == scene.digest("once")
-
-
-@pytest.mark.slow
-def test_a_lost_file_of_one_track_is_computed_again(scene: Any) -> None:
-    scene.run(TWO, WITH_STREAMS, "index.shards=3")
-    digest, manifest = scene.digest(), store_of(scene).manifest
-    for name in ("long", "mfcc"):
-        (scene.folder / "run" / "store" / manifest.shards[1].files[name].name).unlink()
-        again = scene.run(TWO, WITH_STREAMS, "index.shards=3").outcome.chain_run.outcomes["index"]
-        assert (again.done, again.tasks) == (1, 1)
-        assert scene.digest() == digest
-        assert list(check(store_of(scene))) == []
 
 
 @pytest.mark.slow
@@ -162,35 +100,14 @@ def test_a_task_of_one_track_fails_and_is_done_the_next_time(scene: Any, monkeyp
         failed = scene.run(TWO, WITH_STREAMS, "index.shards=3", until="", selection=StepSelection(keep_going=True))
     assert len(failed.outcome.failures) == 1
     assert seen
-    manifest = store_of(scene).manifest
+    manifest = scene.store().manifest
     assert manifest.provisional
     assert [sorted(shard.files) for shard in manifest.shards].count(["mfcc"]) == 1
     assert "d004" not in set(failed.detections()["doc_id"])
     again = scene.run(TWO, WITH_STREAMS, "index.shards=3").outcome.chain_run.outcomes["index"]
     assert again.done == 1
-    assert not store_of(scene).manifest.provisional
+    assert not scene.store().manifest.provisional
     assert scene.digest() == scene.digest("once")
-
-
-@pytest.mark.slow
-@pytest.mark.until("")
-def test_killed_while_the_second_is_indexed(scene: Any) -> None:
-    long = {**LONG, "name": "saboteur"}
-    both = setting("features", [PLAIN, long])
-    lengths = sorted(soundfile.info(path).frames for path in (scene.corpus / "audio").glob("*.flac"))
-    rate = soundfile.info(next((scene.corpus / "audio").glob("*.flac"))).samplerate
-    wanted = [round(n * Mfcc().sample_rate / rate) for n in lengths[-1:]]
-    scene.sabotage(how="kill", samples=[n + k for n in wanted for k in (-1, 0, 1)])
-    killed = scene.go(both, WITH_STREAMS, "index.shards=4")
-    assert killed.returncode != 0
-    assert not (scene.folder / "run" / "store" / "manifest.json").exists()
-    kept = scene.receipts()
-    assert kept
-    scene.order.unlink()
-    assert scene.go(both, WITH_STREAMS, "index.shards=4").returncode == 0
-    assert kept.items() <= scene.receipts().items()
-    scene.run(TWO, WITH_STREAMS, run="once")
-    assert {**scene.digest(), "measures": ""} == {**scene.digest("once"), "measures": ""}
 
 
 @pytest.mark.slow
@@ -206,7 +123,7 @@ def test_what_one_rejects_all_do_once(own_corpus: Any) -> None:
     scene.run(TWO, WITH_STREAMS)
     rejected = sorted(scene.rejected(), key=lambda row: row["id"])
     assert [(row["id"], row["reason"]) for row in rejected] == [("d003", "too-short"), ("d004", "too-short")]
-    store = store_of(scene)
+    store = scene.store()
     assert all("d003" not in store.documents(track=name)["doc_id"].to_pylist() for name in ("mfcc", "long"))
     scene.run(TWO, WITH_STREAMS, "index.shards=3", run="once")
     assert {row["id"] for row in scene.rejected("once")} == {"d003", "d004"}
@@ -214,7 +131,7 @@ def test_what_one_rejects_all_do_once(own_corpus: Any) -> None:
     # Without the track that had refused it, it is back.
     scene.run()
     assert [row["id"] for row in scene.rejected()] == ["d004"]
-    assert "d003" in store_of(scene).documents()["doc_id"].to_pylist()
+    assert "d003" in scene.store().documents()["doc_id"].to_pylist()
 
 
 def test_what_does_not_fit_is_refused_before_anything_is_done(scene: Any) -> None:
@@ -226,7 +143,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_done(scene: Any) -> Non
     with raises(config_codes.NO_SUCH_TRACK, track="phones") as caught:
         scene.run(TWO, setting("search.streams", [{"track": "phones"}]))
     assert "mfcc, long" in str(caught.value)
-    with pytest.raises(ConfigError, match="has 7 columns, not 8"):
+    with raises(config_codes.NO_SUCH_COLUMNS, columns=7, stop=8):
         scene.run(TWO, setting("search.streams", [{"track": "long", "columns": [0, 8]}]))
     with raises(families.CONFLICTING_OPTIONS, kinds="features of mfcc and features of long"):
         scene.run(TWO, "search.distance=kl", "search.normalise=none")
@@ -239,28 +156,21 @@ def test_a_store_that_others_use_is_added_to_but_not_replaced(scene: Any) -> Non
     added = scene.run(TWO, WITH_STREAMS, shared, run="second", selection=StepSelection(until="index"))
     assert added.outcome.chain_run.outcomes["index"].done == 1
     changed = [{**PLAIN, "options": {"n_mfcc": 5}}, LONG]
-    with pytest.raises(UserError, match="holds other features"):
+    with raises(families.MISMATCH):
         scene.run(setting("features", changed), shared, run="third")
 
 
-def test_single_queries_are_searched_in_all_tracks(scene: Any) -> None:
-    run = scene.run(TWO, WITH_STREAMS, until="")
-    first = run.detections().sort_values("score", ascending=False).iloc[0]
-    with (scene.corpus / "queries.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    row = next(row for row in rows if row["query_id"] == first["query_id"])
-    text = str(scene.corpus / row["path"])
-    found = swsdist.search(str(scene.folder / "run" / "store"), [text], options={"streams": STREAMS})
-    best = found.iloc[0]
-    assert best["doc_id"] == first["doc_id"]
-    assert np.isclose(best["start"], first["start"])
+class Parts(Mfcc):
+    """MFCC whose coefficients and derivatives are tracks of their own."""
+
+    name: ClassVar[str] = "parts"
+    tracks: ClassVar[Any] = (("still", 13), ("moving", 26))
 
 
-class Layers(Mfcc):
-    """MFCC whose coefficients and derivatives are tracks of their own; it wants to know what it was given."""
+class Layers(Parts):
+    """It wants to know what it was given."""
 
     name: ClassVar[str] = "layers"
-    tracks: ClassVar[Any] = (("still", 13), ("moving", 26))
     needs: ClassVar[Any] = (Needs(cpus=2, gpus=1.0), Needs(cpus=2, memory_gb=2.0))
     granted: ClassVar[list[Needs]] = []
 
@@ -270,15 +180,17 @@ class Layers(Mfcc):
 
 
 @pytest.fixture
-def layers() -> Iterator[None]:
-    FEATURES.add("layers", Entry(f"{__name__}:Layers", 1))
+def parts() -> Iterator[None]:
+    for one in (Parts, Layers):
+        FEATURES.add(one.name, Entry(f"{__name__}:{one.__name__}", 1))
     Layers.granted.clear()
     yield
-    FEATURES.remove("layers")
+    for one in (Parts, Layers):
+        FEATURES.remove(one.name)
 
 
 @pytest.mark.slow
-def test_tracks_of_one_pass(own_corpus: Any, layers: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tracks_of_one_pass(own_corpus: Any, parts: None, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = own_corpus
     monkeypatch.setattr("swsdist.pipeline.execution.executor.gpu_count", lambda: 0)
     features = setting("features", [{"name": "layers"}])
@@ -289,17 +201,15 @@ def test_tracks_of_one_pass(own_corpus: Any, layers: None, monkeypatch: pytest.M
     assert set(Layers.granted) == {Needs(cpus=2)}
     scene.select(*range(1, 9))
     assert scene.run(features, both, NEVER, "index.shards=1").outcome.chain_run.outcomes["index"].done == 1
-    store = store_of(scene)
-    assert [(track.name, track.dimension, len(track.columns)) for track in store.manifest.tracks] == [
-        ("still", 13, 13),
-        ("moving", 26, 26),
-    ]
+    store = scene.store()
+    named = [(track.name, track.dimension, len(track.columns)) for track in store.manifest.tracks]
+    assert named == [("still", 13, 13), ("moving", 26, 26)]
     assert list(check(store)) == []
     halves = setting("search.streams", [{"columns": [0, 13]}, {"columns": [13, 39]}])
     scene.run(halves, NEVER, run="plain")
     assert scene.digest()["candidates"] == scene.digest("plain")["candidates"]
-    whole, _ = store_of(scene, "plain"), compact(store.folder, 1.0)
-    store = store_of(scene)
+    whole, _ = scene.store("plain"), compact(store.folder, 1.0)
+    store = scene.store()
     assert list(check(store)) == []
     for doc_id in ("d001", "d007"):
         frames = whole.features(doc_id)
@@ -309,14 +219,131 @@ def test_tracks_of_one_pass(own_corpus: Any, layers: None, monkeypatch: pytest.M
     (scene.folder / "run" / "store" / store.manifest.shards[0].files["moving"].name).unlink()
     again = scene.run(features, both, NEVER, setting("features", [{"name": "layers"}, LONG]))
     assert again.outcome.chain_run.outcomes["index"].tasks == 2
-    assert list(check(store_of(scene))) == []
+    assert list(check(scene.store())) == []
+
+
+FIRST_PASS = {"name": "quantised", "factor": 2, "sample": 0, "windows": {"least": 3}}
+QUANTISED = f"search.first_pass={json.dumps(FIRST_PASS)}"
+BY_DOCUMENT = f"search.first_pass={json.dumps({**FIRST_PASS, 'over': 'document'})}"
+
+
+def steps(result: Any) -> dict[str, tuple[int, int]]:
+    ended = result.outcome.chain_run.outcomes
+    return {name: (ended[name].done, ended[name].skipped) for name in ("index", "quantise", "search")}
 
 
 @pytest.mark.slow
-def test_a_track_whose_options_change_is_computed_again_beside_the_others(scene: Any) -> None:
-    scene.run(TWO, WITH_STREAMS, "index.shards=2")
-    other = setting("features", [PLAIN, {**LONG, "options": {**LONG["options"], "n_mfcc": 9}}])
-    changed = scene.run(other, WITH_STREAMS, "index.shards=2").outcome.chain_run.outcomes["index"]
-    assert (changed.done, changed.tasks) == (2, 2)
-    scene.run(other, WITH_STREAMS, run="once")
+@pytest.mark.parametrize("first_pass", [QUANTISED, BY_DOCUMENT])
+def test_it_finds_what_is_found_without(scene: Any, first_pass: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(searching, "kept_index", lambda *_: None)
+        scene.run(first_pass, "index.shards=2", run="made")
+    with monkeypatch.context() as patch:
+        patch.setattr("swsdist.methods.first_pass.quantised.build", None)  # nothing is made by the search
+        scene.run(first_pass, "index.shards=1", run="one")
+        scene.run(first_pass, "index.shards=7", run="seven")
+    assert scene.digest("made") == scene.digest("one") == scene.digest("seven")
+    (name,) = (name for name in scene.store("one").manifest.models if name.startswith("codebook."))
+    assert scene.store("one").manifest.models[name] == scene.store("seven").manifest.models[name]
+    assert list(check(scene.store("seven"))) == []
+
+
+@pytest.mark.slow
+def test_documents_that_come_are_indexed_by_the_same_codebook(own_corpus: Any) -> None:
+    scene = own_corpus
+    scene.select(1, 2, 3, 4, 5)
+    assert steps(scene.run(QUANTISED, "index.shards=2"))["quantise"] == (3, 0)
+    models = scene.store().manifest.models
+    assert steps(scene.run(QUANTISED, "index.shards=2"))["quantise"] == (0, 2)
+    scene.select(*range(1, 9))
+    assert steps(scene.run(QUANTISED, "index.shards=1"))["quantise"] == (1, 2)
+    assert scene.store().manifest.models == models
+    digest = scene.digest()
+    # Compacted: other files, the same codebook and results.
+    compact(scene.store().folder, 1.0)
+    assert steps(scene.run(QUANTISED, until=""))["quantise"] == (1, 0)
+    assert scene.digest() == digest
+    clean(Folder(str(scene.folder / "run")), 0.0, dry=False)
+    assert len(list((scene.folder / "run" / "store" / "codes").glob("*"))) == 1
+    # A new one is made when it is asked for.
+    refit(scene.store().folder)
+    assert not any(name.startswith("codebook.") for name in scene.store().manifest.models)
+    assert steps(scene.run(QUANTISED))["quantise"] == (2, 0)
+    scene.run(QUANTISED, run="once")
     assert scene.digest() == scene.digest("once")
+
+
+def test_a_lost_list_is_made_again(scene: Any) -> None:
+    scene.run(QUANTISED, "index.shards=3")
+    digest = scene.digest()
+    next((scene.folder / "run" / "store" / "codes").glob("*")).unlink()
+    assert steps(scene.run(QUANTISED, "index.shards=3"))["quantise"] == (1, 2)
+    assert scene.digest() == digest
+
+
+@pytest.mark.slow
+def test_a_failed_codebook_is_made_the_next_time(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene.run(QUANTISED, run="once")
+    with monkeypatch.context() as patch:
+        patch.setattr(searching, "fit_codebook", lambda *_: 1 // 0)
+        failed = scene.run(QUANTISED)
+    assert [one.task.stage for one in failed.outcome.failures] == ["quantise"]
+    assert not any(name.startswith("codebook.") for name in scene.store().manifest.models)
+    # The search has made its index by itself, and found the same.
+    assert scene.digest()["candidates"] == scene.digest("once")["candidates"]
+    assert steps(scene.run(QUANTISED))["quantise"] == (2, 0)
+    assert scene.digest() == scene.digest("once")
+
+
+#: The same frames as float32, as float16, as two tracks of one pass, and transformed.
+TRACKS = [
+    {"name": "mfcc"},
+    {"name": "mfcc", "track": "half", "dtype": "float16"},
+    {"name": "parts", "dtype": "float16"},
+    {"name": "mfcc", "track": "shares", "dtype": "float16"}
+    | {"transforms": [{"name": "gmm", "options": {"components": 4}}]},
+]
+HALVES = [{"track": "half"}, {"track": "moving"}, {"track": "shares"}]
+SETS = (f"features={json.dumps(TRACKS)}", f"search.streams={json.dumps(HALVES)}")
+
+
+@pytest.mark.until("reduce")
+@pytest.mark.slow
+def test_all_readers_see_what_was_rounded_once(scene: Any, parts: None) -> None:
+    for run, shards in (("one", 1), ("five", 5)):
+        scene.run(*SETS, f"index.shards={shards}", run=run)
+    assert scene.digest("one") == scene.digest("five")
+    for kind in ("store", "queries"):
+        store = scene.store("five", kind)
+        assert list(check(store)) == []
+        assert [track.dtype for track in store.manifest.tracks] == ["float32", *["float16"] * 4]
+        assert store.manifest.track("moving").columns == tuple(f"c{k}" for k in range(26))
+        for row in store.documents(columns=["doc_id", "channel"]).to_pylist():
+            key = row["doc_id"], row["channel"]
+            frames = store.features(*key).astype(np.float16).astype(np.float32)
+            assert np.array_equal(store.features(*key, "half"), frames)
+            assert np.array_equal(store.features(*key, "still"), frames[:, :13])
+            assert np.array_equal(store.features(*key, "moving"), frames[:, 13:])
+            shares = store.features(*key, "shares")
+            assert shares.dtype == np.float32
+            assert np.array_equal(shares, shares.astype(np.float16))
+    store = scene.store("five")
+    files = store.manifest.shards[0].files
+    full, half = (pq.read_table(store.folder.path(files[name].name))["features"] for name in ("mfcc", "half"))
+    assert b"".join(half.to_pylist()) == np.frombuffer(b"".join(full.to_pylist()), "<f4").astype("<f2").tobytes()
+    # The collection's statistics are of the rounded numbers.
+    frames = np.concatenate([store.features(name, 1, "half") for name in store.documents()["doc_id"].to_pylist()])
+    assert np.allclose(store.statistics("half")["collection", ""].mean, Statistics.of(frames).mean, rtol=1e-9)
+    before = {name: store.features("d003", 1, name).tobytes() for name in ("mfcc", "half", "moving", "shares")}
+    compact(store.folder, 1.0)
+    store = scene.store("five")
+    assert len(store.manifest.shards) == 1
+    assert list(check(store)) == []
+    assert {name: store.features("d003", 1, name).tobytes() for name in before} == before
+    # A search by hand makes the extractors of the store again.
+    query = pandas.DataFrame([{"query_id": "a", "path": str(sorted((scene.corpus / "queries").iterdir())[0])}])
+    found = [
+        swsdist.search(str(scene.folder / run / "store"), query, options={"streams": HALVES}) for run in ("one", "five")
+    ]
+    assert len(found[0]) > 0
+    assert found[0].equals(found[1])

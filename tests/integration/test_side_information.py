@@ -1,4 +1,4 @@
-"""Log-likelihood ratios with side information in a run: examples are measured, and fitted values are read back."""
+"""Scores by speaker, cohort and side information in a run: examples are measured, and fitted values are read back."""
 
 from __future__ import annotations
 
@@ -7,24 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from commands import in_this_process
 
 from swsdist.calibrate.procedure import Procedure
-from swsdist.calibrate.statistics import Tally
-from swsdist.calibrate.steps.norms import cohort_sums
+from swsdist.calibrate.statistics import from_table
+from swsdist.calibrate.steps.norms import SpeakerNorm, SpeakerNormOptions
 from swsdist.core.codes import families
-from swsdist.core.errors import ConfigError, UserError
+from swsdist.core.errors import ConfigError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.status import load_chain_run
-from swsdist.registry.entries import decision_dependencies
-from swsdist.registry.registries import CALIBRATION
-from swsdist.stages import reduce as module
+from swsdist.reduce.examples import WHO, Speakers
 from swsdist.testing.synthesis import make_corpus
 from tests.support.coded import raises
-
-pytestmark = pytest.mark.filterwarnings("ignore:.*negative-slope")
 
 LLR = "calibrate.options={llr: {covariates: [duration, speech, mean, gap, length-ratio], curve: rising}}"
 
@@ -35,6 +33,7 @@ def fitted(folder: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.filterwarnings("ignore:.*negative-slope")
 @pytest.mark.slow
 def test_side_information_in_a_run(scene: Any) -> None:
     done = scene.run("calibrate.steps=[q-norm, llr, at-prior]", LLR, "report.exports=[]")
@@ -59,16 +58,7 @@ def test_side_information_in_a_run(scene: Any) -> None:
     assert again.detections()["score"].between(0, 1).all()
 
 
-@pytest.mark.slow
-def test_how_work_is_cut_changes_nothing(scene: Any) -> None:
-    steps = ("calibrate.steps=[m-norm, llr]", LLR, "report.exports=[]")
-    scene.run(*steps, run="a")
-    scene.run(*steps, "reduce.buckets=3", "index.shards=3", run="b")
-    one, other = scene.digest("a"), scene.digest("b")
-    assert one == other
-    assert "described" in one
-
-
+@pytest.mark.filterwarnings("ignore:.*negative-slope")
 def test_the_list_of_document_trials(own_corpus: Any) -> None:
     """What is fitted on a row a document gives them the same scores in the list of all detections."""
     steps = ("calibrate.steps=[q-norm, llr]", "calibrate.options={llr: {covariates: [best, gap]}}", "report.exports=[]")
@@ -87,6 +77,7 @@ def test_the_list_of_document_trials(own_corpus: Any) -> None:
         own_corpus.run(*steps, "score.protocol=kwseval", "score.trials=segment", run="segments")
 
 
+@pytest.mark.filterwarnings("ignore:.*negative-slope")
 @pytest.mark.slow
 def test_all_queries_that_were_asked_have_trials(own_corpus: Any) -> None:
     """Also those that cannot be searched and occur nowhere: of the ratio of all trials they are non-targets."""
@@ -104,20 +95,13 @@ def test_all_queries_that_were_asked_have_trials(own_corpus: Any) -> None:
     assert offset("twelve") > three + 1
 
 
-def test_the_entropy_wants_posteriors(scene: Any) -> None:
-    with pytest.raises(UserError, match=r"mfcc \[unsupported\]"):
-        scene.run("calibrate.steps=[q-norm, llr]", "calibrate.options={llr: {covariates: [entropy]}}")
-    assert not (scene.folder / "run" / "store").exists()
-    with pytest.raises(ConfigError, match=r"\[mismatch\]"):
-        scene.run("calibrate.steps=[q-norm, llr]", "calibrate.options={llr: {covariates: [posterior-sum]}}")
-
-
 def cohort(scene: Any, tmp_path: Path) -> str:
     """Four examples of other words, under the ids of the run's own queries: they are told apart all the same."""
     make_corpus(tmp_path / "others", documents=2, queries=4, seed=9)
     return f"corpus.cohort={tmp_path}/others/queries.csv"
 
 
+@pytest.mark.filterwarnings("ignore:.*negative-slope")
 @pytest.mark.slow
 def test_a_cohort_is_searched_and_never_scored(scene: Any, tmp_path: Path) -> None:
     sets = ("calibrate.steps=[zt-norm]", cohort(scene, tmp_path), "report.exports=[]", "calibrate.fit=none")
@@ -136,46 +120,7 @@ def test_a_cohort_is_searched_and_never_scored(scene: Any, tmp_path: Path) -> No
     assert {"candidates.cohort", "queries.cohort"} <= digest.keys()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("examples", "window"), [("best", None), ("best", 0.5), ("mean", None), ("mean", 0.5)])
-@pytest.mark.until("cohort")
-def test_a_cohort_is_held_by_places(
-    scene: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, examples: str, window: float | None
-) -> None:
-    """Of each query one detection a place is in memory, and the sums are those of all of them."""
-    make_corpus(tmp_path / "others", documents=2, queries=4, voices=2, seed=9)
-    options = json.dumps({"zt-norm": {"window": window}})
-    sets = (
-        "calibrate.steps=[zt-norm]",
-        f"calibrate.options={options}",
-        f"search.examples={examples}",
-        "corpus.examples=all",
-        f"corpus.cohort={tmp_path}/others/queries.csv",
-        "report.exports=[]",
-        "calibrate.fit=none",
-        "reduce.buckets=1",
-    )
-    rows: list[int] = []
-
-    def counted(detections: pa.Table, length: float | None) -> Tally:
-        rows.append(detections.num_rows)
-        return cohort_sums(detections, length)
-
-    monkeypatch.setattr(module, "cohort_sums", counted)
-    found = pa.concat_tables(scene.run(*sets, run="a").outcome.chain_run.read("sums"))
-    monkeypatch.setattr(module, "best_of_places", lambda spans, tick, length: spans)
-    whole = pa.concat_tables(scene.run(*sets, run="b").outcome.chain_run.read("sums"))
-    assert found.equals(whole)
-    assert rows[0] == sum(found["queries"].to_pylist()) < rows[1]
-
-
-def test_decisions_by_other_queries_are_told() -> None:
-    entries = {"zt-norm": CALIBRATION["zt-norm"]}
-    alone = decision_dependencies(["zt-norm"], entries, fit="none", threshold="own", cohort=True)
-    assert alone == ("own query",)
-    assert decision_dependencies(["zt-norm"], entries, fit="none", threshold="own") == ("own query", "other queries")
-
-
+@pytest.mark.filterwarnings("ignore:.*negative-slope")
 @pytest.mark.slow
 def test_a_cohort_is_checked(scene: Any, tmp_path: Path) -> None:
     sets = ("--set", "calibrate.steps=[zt-norm]", "--set", cohort(scene, tmp_path))
@@ -187,30 +132,64 @@ def test_a_cohort_is_checked(scene: Any, tmp_path: Path) -> None:
         scene.run("calibrate.steps=[zt-norm, at-prior]")
 
 
+@pytest.mark.filterwarnings("ignore:.*negative-slope")
 def test_a_cohort_that_no_step_asks_for(scene: Any, tmp_path: Path) -> None:
     with raises(families.UNUSED_OPTION, steps="q-norm"):
         scene.run(cohort(scene, tmp_path))
     with raises(families.UNSUPPORTED, method="lattice"):
         scene.run("chain=lattices", "search.method=lattice", "calibrate.steps=[zt-norm]", cohort(scene, tmp_path))
-    with pytest.raises(UserError, match=r"none\.csv: there is no such table or folder"):
+    with raises(families.MISSING_FILE, where="none.csv"):
         scene.run("calibrate.steps=[zt-norm]", f"corpus.cohort={scene.corpus}/none.csv")
+    llr = "calibrate.steps=[q-norm, llr]"
+    with raises(families.UNSUPPORTED):  # the entropy wants posteriors
+        scene.run(llr, "calibrate.options={llr: {covariates: [entropy]}}")
+    for steps in (
+        (llr, "calibrate.options={llr: {covariates: [posterior-sum]}}"),
+        ("calibrate.steps=[q-norm, speaker-norm]",),
+    ):
+        with raises(families.MISMATCH):
+            scene.run(*steps)
     assert not (scene.folder / "run" / "store").exists()
 
 
-@pytest.mark.slow
-def test_m_norm_of_means(scene: Any, tmp_path: Path) -> None:
-    """Statistics of a mean over examples are of the means."""
-    make_corpus(tmp_path / "corpus", documents=4, queries=4)
-    sets = [
-        f"corpus.{name}={tmp_path}/corpus/{table}.csv"
-        for name, table in (("documents", "docs"), ("queries", "queries"), ("references", "refs"))
-    ]
-    steps = ("corpus.examples=all", "search.examples=mean", "report.exports=[]")
-    normed = scene.run(*sets, *steps, "calibrate.steps=[m-norm]").detections()
-    plain = scene.run(*sets, *steps, "calibrate.steps=[q-norm]").detections()
-    key = ["query_id", "doc_id", "start"]
-    both = normed.merge(plain, on=key, suffixes=("", "_plain"))
-    assert len(both) == len(normed)
-    for _, group in both.groupby("query_id"):
-        order = group.sort_values("score_plain")["score"].to_numpy()
-        assert (np.diff(order) >= 0).all()
+STEPS = ("calibrate.steps=[speaker-norm]", "report.exports=[]")
+
+
+def test_scores_are_those_of_the_statistics(scene: Any) -> None:
+    normed, plain = scene.run(*STEPS, run="a"), scene.run("report.exports=[]", "calibrate.steps=[q-norm]", run="b")
+    store = scene.store("a")
+    documents = store.documents(columns=list(WHO))
+    assert len(set(documents["speaker"].to_pylist())) > 1
+    raw = next(iter((scene.folder / "a" / "tables" / "detections").glob("*.parquet")))
+    known = next(iter((scene.folder / "a" / "tables" / "statistics").glob("*.parquet")))
+    table, statistics = pq.read_table(raw), from_table(pq.read_table(known))
+    expected = SpeakerNorm(SpeakerNormOptions()).apply(
+        Speakers(documents, 0.01).of_detections(table, recordings=False), None, statistics, None
+    )
+    keys = ["query_id", "doc_id", "channel", "start"]
+    there = table.to_pandas()[keys].assign(expected=expected)
+    found = normed.detections().merge(there, on=keys)
+    assert len(found) == len(there) > 0
+    assert np.array_equal(found["score"], found["expected"])
+    both = normed.detections().merge(plain.detections(), on=keys)
+    assert not np.allclose(both["score_x"], both["score_y"])
+
+
+def test_recordings_of_several_speakers(own_corpus: Any) -> None:
+    """Documents that are places in one recording: each detection is normalised by who speaks in its middle."""
+    data, table = own_corpus.folder / "data", pd.read_csv(own_corpus.corpus / "docs.csv")
+    data.mkdir()
+    recording = table["doc_id"][0]
+    (data / "wav.scp").write_text(f"{recording} {own_corpus.corpus / table['path'][0]}\n")
+    (data / "segments").write_text(f"u1 {recording} 0 1\nu2 {recording} 1 2\n")
+    (data / "utt2spk").write_text("u1 ada\nu2 eva\n")
+    run = own_corpus.run(*STEPS, f"corpus.documents={data}", "corpus.references=null")
+    statistics = from_table(pq.read_table(own_corpus.folder / "run" / "tables" / "statistics"))
+    raw = pq.read_table(own_corpus.folder / "run" / "tables" / "detections")
+    named = np.array(raw["start"].to_numpy() + raw["end"].to_numpy() >= 2.0, np.int64)
+    assert set(named.tolist()) == {0, 1}
+    table = raw.append_column("speaker", pa.array(named))
+    expected = SpeakerNorm(SpeakerNormOptions()).apply(table, None, statistics, None)
+    keys = ["query_id", "doc_id", "channel", "start"]
+    found = run.detections().merge(raw.to_pandas()[keys].assign(expected=expected), on=keys)
+    assert np.array_equal(found["score"], found["expected"])

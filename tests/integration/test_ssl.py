@@ -1,13 +1,9 @@
-"""Layers of tiny random models: those of transformers itself, in chunks, in batches of documents, in a run.
-
-One module, for loading torch and transformers takes seconds.
-"""
+"""Layers of tiny random models: those of transformers itself, in chunks, in a run; and Whisper base where its weights lie."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -20,14 +16,12 @@ import pytest
 import soundfile
 
 import swsdist
-from swsdist.cli.options import FOLDER_CONFIG
 from swsdist.config import config_from_dict, load_config
 from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
-from swsdist.core.errors import ConfigError, DataError
-from swsdist.features.blocks import in_blocks, positions
+from swsdist.features.blocks import in_blocks
 from swsdist.features.extractors import create, from_recipe, identity, recipe
-from swsdist.features.ssl.extractor import Ssl, search_of, settings_of
+from swsdist.features.ssl.extractor import Ssl, search_of
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages
@@ -37,16 +31,14 @@ from swsdist.searcher.searcher import setup_of
 from swsdist.store.reading import Store
 from swsdist.testing.conformance import check_extractor
 from swsdist.testing.synthesis.encoder import KINDS, make_encoder
+from tests.integration.conftest import SHARED
 from tests.support.coded import raises
 
 _LACKING = "the extra `ssl` is not installed: pip install 'swsdist[ssl]'"
 torch = pytest.importorskip("torch", reason=_LACKING)
 transformers = pytest.importorskip("transformers", reason=_LACKING)
-
 #: Columns of a CTC head, the blank first.
 TOKENS = ("<pad>", "<s>", "</s>", "<unk>", "|", "a", "tʃ", "n")
-
-pytestmark = pytest.mark.xdist_group("ssl")
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +69,7 @@ def reference(folder: Path, samples: np.ndarray) -> list[np.ndarray]:
     return [state[0].numpy() for state in states]
 
 
+@pytest.mark.xdist_group("ssl")
 def test_a_gain_is_of_the_samples(models: Path) -> None:
     folder, sound = str(models / "whisper"), noise(1)
     quieter = Ssl(model=folder, layer=1, gain=-3)
@@ -85,6 +78,7 @@ def test_a_gain_is_of_the_samples(models: Path) -> None:
     assert quieter.describe()["gain"] == -3
 
 
+@pytest.mark.xdist_group("ssl")
 @pytest.mark.parametrize("kind", KINDS)
 def test_layers_are_those_of_transformers(models: Path, kind: str) -> None:
     sound = noise(1.6)  # whole frames, so that nobody pads
@@ -102,8 +96,8 @@ def test_layers_are_those_of_transformers(models: Path, kind: str) -> None:
     assert summed == pytest.approx(sum(w * one[:count] for w, one in zip(weights, wanted, strict=True)), abs=1e-5)
 
 
+@pytest.mark.xdist_group("ssl")
 def test_a_short_recording_has_silence_behind_it(models: Path) -> None:
-    """As long as there is any."""
     options = {"model": str(models / "whisper"), "layer": 2, "short_seconds": 1, "window_seconds": 4}
     longer = np.concatenate([noise(0.99), np.zeros(48240, np.float32)])
     assert len(longer) == 64080
@@ -116,30 +110,7 @@ def test_a_short_recording_has_silence_behind_it(models: Path) -> None:
         Ssl(**{**options, "window_seconds": 40})
 
 
-class _Positions:
-    """An extractor of the sum of samples so far, in a stretch; samples are 1."""
-
-    name, version, sample_rate, frame_length, hop, dimension, context = "positions", 1, 10, 1, 1, 1, None
-    whole_frames, chunk_frames = 20, 20
-
-    def __init__(self, overlap: int) -> None:
-        self.overlap_frames = overlap
-
-    def describe(self) -> dict[str, object]:
-        return {}
-
-    def extract(self, samples: np.ndarray) -> np.ndarray:
-        return (np.cumsum(samples) - 1).astype(np.float32)[:, None]
-
-
-@pytest.mark.parametrize("overlap", [0, 1, 4, 9])
-def test_positions_in_a_stretch(overlap: int) -> None:
-    extractor = _Positions(overlap)
-    for frames in range(1, 120):
-        found = np.concatenate(list(in_blocks(extractor, [np.ones(frames, np.float32)])))
-        assert found[:, 0].tolist() == positions(extractor, frames).tolist()
-
-
+@pytest.mark.xdist_group("ssl")
 def test_a_long_recording_in_chunks(models: Path) -> None:
     """Each chunk is what it is by itself; where audio is cut into blocks does not matter."""
     one = Ssl(model=str(models / "wav2vec2"), layer=2, chunk_seconds=2, overlap_seconds=0.4)
@@ -157,6 +128,7 @@ def test_a_long_recording_in_chunks(models: Path) -> None:
     assert np.corrcoef(found.ravel(), whole.ravel())[0, 1] > 0.9
 
 
+@pytest.mark.xdist_group("ssl")
 def test_what_torch_is_told_elsewhere_does_not_matter_and_stays(models: Path) -> None:
     one = Ssl(model=str(models / "xls-r"), layer=3)
     before, state, frames = torch.get_num_threads(), torch.random.get_rng_state(), []
@@ -171,6 +143,7 @@ def test_what_torch_is_told_elsewhere_does_not_matter_and_stays(models: Path) ->
     assert torch.equal(torch.random.get_rng_state(), state)
 
 
+@pytest.mark.xdist_group("ssl")
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_other_types(models: Path, dtype: str) -> None:
     plain = Ssl(model=str(models / "hubert"), layer=2).extract(noise(1))
@@ -179,19 +152,7 @@ def test_other_types(models: Path, dtype: str) -> None:
     assert 0.98 < np.corrcoef(half.ravel(), plain.ravel())[0, 1] < 1
 
 
-def test_device_and_type_are_of_the_recipe(models: Path) -> None:
-    """A store made on a GPU, or in half precision, is another one."""
-    options: list[dict[str, str]] = [
-        {},
-        {"dtype": "float16"},
-        {"device": "cuda"},
-        {"device": "cuda", "dtype": "float16"},
-    ]
-    every = [create("ssl", {"model": str(models / "hubert"), "layer": 2, **some}) for some in options]
-    assert len({str(identity(one)) for one in every}) == 4
-    assert [from_recipe(recipe(one)).describe() for one in every] == [one.describe() for one in every]
-
-
+@pytest.mark.xdist_group("ssl")
 def test_an_identity_is_of_what_the_files_hold(models: Path, tmp_path: Path) -> None:
     shutil.copytree(models / "wav2vec2", tmp_path / "moved")
     (tmp_path / "w.json").write_text("[1, 2]")
@@ -208,6 +169,7 @@ def test_an_identity_is_of_what_the_files_hold(models: Path, tmp_path: Path) -> 
     )
 
 
+@pytest.mark.xdist_group("ssl")
 def test_weights_that_are_missing_are_not_made_up(models: Path, tmp_path: Path) -> None:
     shutil.copytree(models / "wavlm", tmp_path / "part")
     from safetensors.torch import load_file, save_file
@@ -216,13 +178,14 @@ def test_weights_that_are_missing_are_not_made_up(models: Path, tmp_path: Path) 
     weights = load_file(path)
     dropped = next(name for name in weights if "layers.1" in name and name.endswith("weight"))
     save_file({name: value for name, value in weights.items() if name != dropped}, path, {"format": "pt"})
-    with pytest.raises(DataError, match=rf"lacks 1 weight \({re.escape(dropped)}\), which would be random"):
+    with raises(codes.INCOMPLETE_WEIGHTS, count=1, first=dropped):
         Ssl(model=str(tmp_path / "part"), layer=2).extract(noise(1))
     path.write_bytes(b"nonsense")
-    with pytest.raises(DataError, match="transformers cannot load the model"):
+    with raises(families.UNUSABLE_MODEL):
         Ssl(model=str(tmp_path / "part"), layer=2).extract(noise(1))
 
 
+@pytest.mark.xdist_group("ssl")
 @pytest.mark.parametrize(("kind", "prefix"), [("wav2vec2", "wav2vec2."), ("hubert", ""), ("whisper", "model.")])
 def test_weights_as_published_models_name_them(models: Path, tmp_path: Path, kind: str, prefix: str) -> None:
     """With a head, with the older names of a normalised weight, in half precision."""
@@ -244,27 +207,7 @@ def test_weights_as_published_models_name_them(models: Path, tmp_path: Path, kin
     assert np.abs(found - np.float16(found)).max() > 0  # computed in float32
 
 
-def test_pickled_weights_are_converted_as_the_error_says(models: Path, tmp_path: Path) -> None:
-    from safetensors.torch import load_file
-
-    folder = tmp_path / "pickled"
-    shutil.copytree(models / "xls-r", folder)
-    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
-    (folder / "model.safetensors").unlink()
-    with pytest.raises(ConfigError, match=r"\[unusable-model\]") as caught:
-        Ssl(model=str(folder), layer=2)
-    code = str(caught.value.remedy).split('"')[1]
-    exec(code, {})
-    wanted = Ssl(model=str(models / "xls-r"), layer=2).extract(noise(1))
-    assert Ssl(model=str(folder), layer=2).extract(noise(1)).tobytes() == wanted.tobytes()
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_no_gpu_is_told(models: Path) -> None:
-    with pytest.raises(ConfigError, match="torch finds no GPU"):
-        Ssl(model=str(models / "hubert"), layer=2, device="cuda").extract(noise(1))
-
-
+@pytest.mark.xdist_group("ssl")
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_run_without_a_gpu_ends_before_it_has_done_anything(models: Path, scene: Any) -> None:
     options = {"model": str(models / "hubert"), "layer": 2, "device": "cuda"}
@@ -273,6 +216,7 @@ def test_a_run_without_a_gpu_ends_before_it_has_done_anything(models: Path, scen
     assert scene.all_receipts() == []
 
 
+@pytest.mark.xdist_group("ssl")
 def test_layers_are_tracks_of_a_run(models: Path, scene: Any) -> None:
     """One pass gives both; shards do not matter; queries come through the same code; a store is searched without a run."""
     options = {"model": str(models / "hubert"), "chunk_seconds": 2, "overlap_seconds": 0.5}
@@ -283,7 +227,7 @@ def test_layers_are_tracks_of_a_run(models: Path, scene: Any) -> None:
     digest = scene.digest("one")
     assert digest == scene.digest("five")
     assert {"features", "features.layer3", "queries"} <= digest.keys()
-    store = Store(Folder(str(scene.folder / "five" / "store")))
+    store = scene.store("five")
     assert [(track.name, track.dimension) for track in store.manifest.tracks] == [("layer1", 16), ("layer3", 16)]
     assert store.manifest.tick == pytest.approx(0.02)
     assert store.manifest.libraries["transformers"] == (transformers.__version__,)
@@ -308,6 +252,7 @@ def head_reference(folder: Path, samples: np.ndarray, language: str | None = Non
     return torch.log_softmax(logits, dim=-1).numpy()
 
 
+@pytest.mark.xdist_group("ssl")
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "whisper"])
 def test_heads_are_those_of_transformers(tmp_path: Path, kind: str) -> None:
     folder, sound = tmp_path / kind, noise(1.6)
@@ -325,6 +270,7 @@ def test_heads_are_those_of_transformers(tmp_path: Path, kind: str) -> None:
     assert layers == pytest.approx(np.concatenate([one[:79] for one in reference(folder, sound)], axis=1), abs=1e-5)
 
 
+@pytest.mark.xdist_group("ssl")
 @pytest.mark.parametrize("kind", ["xls-r", "wav2vec2-bert"])
 def test_heads_behind_convolutions(tmp_path: Path, kind: str) -> None:
     """Frames of 40 ms; however long a recording is, there are as many as its length promises."""
@@ -338,6 +284,7 @@ def test_heads_behind_convolutions(tmp_path: Path, kind: str) -> None:
     assert found == pytest.approx(np.exp(head_reference(tmp_path, sound)[: len(found)]), abs=1e-5)
 
 
+@pytest.mark.xdist_group("ssl")
 def test_a_head_of_a_language(tmp_path: Path) -> None:
     from safetensors.torch import save_file
 
@@ -366,35 +313,7 @@ def test_a_head_of_a_language(tmp_path: Path) -> None:
         Ssl(model=str(tmp_path), head="logits", language="hun").extract(noise(1))
 
 
-def test_heads_without_weights_are_not_made_up(models: Path, tmp_path: Path) -> None:
-    """A config that promises a head, beside weights without it."""
-    shutil.copytree(models / "hubert", tmp_path / "hubert")
-    config = json.loads((tmp_path / "hubert" / "config.json").read_text())
-    config |= {"architectures": ["HubertForCTC"], "vocab_size": 8}
-    (tmp_path / "hubert" / "config.json").write_text(json.dumps(config))
-    (tmp_path / "hubert" / "vocab.json").write_text(json.dumps(dict(zip(TOKENS, range(8), strict=True))))
-    with raises(codes.INCOMPLETE_WEIGHTS, count=2, first="lm_head.bias"):
-        Ssl(model=str(tmp_path / "hubert"), head="logits").extract(noise(1))
-
-
-def test_posteriors_of_a_head_are_searched(tmp_path: Path, scene: Any) -> None:
-    """Chunks, shards, the columns of the store, a distance for posteriors, and a search without a run."""
-    make_encoder(str(tmp_path), "hubert", tokens=TOKENS)
-    options = {"model": str(tmp_path), "head": "posteriors", "chunk_seconds": 2, "overlap_seconds": 0.5}
-    features = f"features={json.dumps({'name': 'ssl', 'options': options})}"
-    distance = ("search.distance=bhattacharyya", "search.normalise=none")
-    for run, shards in (("one", 1), ("five", 5)):
-        scene.run(features, *distance, f"index.shards={shards}", run=run, selection=StepSelection(until="search"))
-    assert scene.digest("one") == scene.digest("five")
-    [track] = Store(Folder(str(scene.folder / "five" / "store"))).manifest.tracks
-    assert (track.name, track.kind, track.columns) == ("ssl", "posteriors", TOKENS)
-    query = f"{scene.corpus}/audio/d001.flac:0.5-1.0"
-    options_of_search = {"distance": "bhattacharyya", "normalise": "none"}
-    best = swsdist.search(f"{scene.folder}/five/store", query, options=options_of_search).iloc[0]
-    assert best["doc_id"] == "d001"
-    assert best["start"] == pytest.approx(0.5, abs=0.05)
-
-
+@pytest.mark.xdist_group("ssl")
 def test_labels_of_a_head_are_decoded(tmp_path: Path, small_corpus: Path) -> None:
     """Lattices of frames: strings are what CTC makes of the frames, and whatever the cut, places of them are found."""
     make_encoder(str(tmp_path / "model"), "hubert", tokens=TOKENS)
@@ -430,6 +349,7 @@ def test_labels_of_a_head_are_decoded(tmp_path: Path, small_corpus: Path) -> Non
     assert all(0 < row["score"] <= 1 for row in found)
 
 
+@pytest.mark.xdist_group("ssl")
 @pytest.mark.slow
 def test_a_folder_by_a_model(models: Path, tmp_path: Path) -> None:
     """Indexed by one, then by another, too; searched, indexed and discovered in again without naming them."""
@@ -474,8 +394,20 @@ def test_a_folder_by_a_model(models: Path, tmp_path: Path) -> None:
         assert f"[{code}]" in swsdist_says("index", *words).stderr
 
 
-def test_a_models_frames_have_a_first_pass_of_their_own(models: Path) -> None:
-    """It is chosen by its name."""
-    settings = [*settings_of([str(models / "whisper")], search=True), "search.first_pass.name=quantised"]
-    config = load_config(FOLDER_CONFIG, settings, corpus={"documents": "x"}, run="x")
-    assert config.search.first_pass.complete() == {"factor": 2, "bytes": 25, "margin": 18}
+ROOT = Path(__file__).resolve().parents[2]
+MODEL = SHARED / "models" / "whisper-base" / "encoder"
+
+
+@pytest.mark.skipif(not MODEL.is_dir(), reason="needs ../shared beside the checkout, with Whisper base")
+@pytest.mark.slow
+def test_the_best_system_finds_more_than_mfcc(tiny: Path, tmp_path: Path) -> None:
+    found = {}
+    for name in ("mboshi-tiny", "systems/best-encoder"):
+        config = load_config(
+            ROOT / "configs" / f"{name}.yaml",
+            ["executor.kind=serial", "report.exports=[]", "index.shard_hours=1"],
+            corpus=str(ROOT / "configs" / "corpora" / "mboshi-tiny.yaml"),
+            run=str(tmp_path / Path(name).name),
+        )
+        found[name] = swsdist.run(config).measures()["mtwv"]
+    assert found["systems/best-encoder"] > found["mboshi-tiny"] + 0.1

@@ -23,7 +23,6 @@ from swsdist.lattices import collection
 from swsdist.pipeline.operation.cleaning import clean
 from swsdist.store import lattice_shards
 from swsdist.store.maintaining import check
-from swsdist.store.reading import Store
 from tests.support.coded import raises, says
 from tests.support.random_lattices import GOLDEN
 from tests.support.written_corpus import QUERIES, Said, compact_text, make, spoken, write_json
@@ -112,11 +111,7 @@ def detected(result: Any) -> dict[tuple[str, str, float, float], float]:
 
 
 def live(scene: Any) -> set[str]:
-    return set(store(scene).documents(columns=["doc_id"])["doc_id"].to_pylist())
-
-
-def store(scene: Any) -> Store:
-    return Store(Folder(str(scene.folder / "run" / "store")))
+    return set(scene.store().documents(columns=["doc_id"])["doc_id"].to_pylist())
 
 
 def done(result: Any) -> dict[str, int]:
@@ -132,7 +127,7 @@ def test_transcripts(written: Any) -> None:
     assert written.rejected() == []
     assert (written.folder / "run" / "report.html").exists()
     assert live(written) == set(spoken())
-    assert not list(check(store(written)))
+    assert not list(check(written.store()))
     again = written.run()
     assert done(again) == {}
 
@@ -141,22 +136,6 @@ def test_lattices(kaldi: Any) -> None:
     result = kaldi.run(*OF_LATTICES)
     assert detected(result) == pytest.approx(expected(first=False), abs=1e-6)
     assert kaldi.rejected() == []
-
-
-def test_references_of_words(written: Any) -> None:
-    """A CTM of what was spoken gives the same references as the table."""
-    lines = [
-        f"{doc_id} 1 {item.start} {item.end - item.start:.2f} {item.word}"
-        for doc_id, words in spoken().items()
-        for item in words
-    ]
-    queries = written.corpus / "queries.csv"
-    queries.write_text(queries.read_text().replace("Apple!", "apple"))
-    path = written.corpus / "spoken.ctm"
-    path.write_text("\n".join(lines) + "\n")
-    table = written.run().measures()
-    words = written.run(f"corpus.references={path}", run="of-words").measures()
-    assert words["mtwv"] == pytest.approx(table["mtwv"])
 
 
 @pytest.mark.slow
@@ -172,41 +151,15 @@ def test_the_cut_does_not_show(
     monkeypatch.setattr(lattice_shards, "ROW_GROUP_ARCS", 60)
     monkeypatch.setattr(collection, "_MOST_FILES", 5)
     result = written.run("reduce.buckets=7")
-    assert len(store(written).manifest.shards) > 4
+    assert len(written.store().manifest.shards) > 4
     assert len(result.outcome.chain_run.outcomes["index"].receipts) >= 3
     assert written.digest() == whole[kind]
-
-
-@pytest.mark.slow
-def test_files_cut_otherwise(kaldi: Any, whole: dict[str, dict[str, str]]) -> None:
-    folder = kaldi.corpus / "kaldi"
-    content = "".join(path.read_text() for path in sorted(folder.iterdir()))
-    for path in folder.iterdir():
-        path.unlink()
-    (folder / "lat.1").write_text(content)
-    kaldi.run(*OF_LATTICES)
-    assert kaldi.digest() == whole["kaldi"]
-    kaldi.run(*OF_LATTICES, f"corpus.documents={folder / 'lat.1'}", run="file")
-    assert kaldi.digest("file") == whole["kaldi"]
 
 
 @pytest.mark.ray
 def test_the_same_on_ray(written: Any, whole: dict[str, dict[str, str]], cluster: Any) -> None:
     written.run(*cluster.sets)
     assert written.digest() == whole["json"]
-
-
-def test_resumed_after_each_stage(written: Any, whole: dict[str, dict[str, str]]) -> None:
-    kept: dict[str, float] = {}
-    for stage in STAGES:
-        written.run("reduce.buckets=3", until=stage)
-        receipts = written.receipts()
-        assert kept.items() <= receipts.items()
-        assert len(receipts) > len(kept)
-        kept = receipts
-    written.run("reduce.buckets=3")
-    assert written.digest() == whole["json"]
-    assert written.reported()
 
 
 def test_an_indexing_that_was_cut_off(
@@ -234,22 +187,7 @@ def test_an_indexing_that_was_cut_off(
     assert written.digest() == whole["json"]
     clean(Folder(str(written.folder / "run")), 0.0, dry=False)
     left = {path.name for path in (written.folder / "run" / "store" / "shards").glob("part-*-?.parquet")}
-    assert left == {Path(shard.name).name for shard in store(written).manifest.shards}
-
-
-@pytest.mark.slow
-def test_on_s3(written: Any, s3: Any, whole: dict[str, dict[str, str]]) -> None:
-    place = f"s3://{s3.bucket}/text"
-    target = Folder(f"{place}/corpus", s3.storage)
-    for path in written.corpus.rglob("*"):
-        if path.is_file():
-            target.write_bytes(path.relative_to(written.corpus).as_posix(), path.read_bytes())
-    tables = {name: f"{place}/corpus/{name}.csv" for name in ("queries", "references")}
-    of_json = {"documents": f"{place}/corpus/json", **tables}
-    written.base |= {"run": f"{place}/run", "storage": s3.storage, "corpus": of_json}
-    written.run(run=f"{place}/run")
-    assert written.digest(f"{place}/run", s3.storage) == whole["json"]
-    assert not list(check(Store(Folder(f"{place}/run/store", s3.storage))))
+    assert left == {Path(shard.name).name for shard in written.store().manifest.shards}
 
 
 @pytest.mark.slow
@@ -275,7 +213,7 @@ def test_files_added_changed_removed(written: Any, monkeypatch: pytest.MonkeyPat
     removed = written.run()
     assert done(removed) == {}
     assert live(written) == {*every, "d900"} - {"d005"}
-    assert not list(check(store(written)))
+    assert not list(check(written.store()))
 
     incremental = written.digest()
     written.run(run="fresh")
@@ -295,45 +233,26 @@ def test_other_words_and_recipes_are_other_work(kaldi: Any) -> None:
     assert done(kaldi.run()).keys() == {"queries", "search"}
 
 
-def test_a_broken_file_is_a_rejection(written: Any) -> None:
+def test_a_broken_file_or_term_is_a_rejection(written: Any) -> None:
     folder = written.corpus / "json"
     (folder / "d004.json").write_text('{"segments": [\n{"words": [{"word": "a", "start": 2, "end": 1}]}]}')
     (folder / "d006.json").write_text('{"segments": [')
     (folder / "notes.md").write_text("# Notes\n")
-    result = written.run()
-    rejected = {row["id"]: row for row in written.rejected()}
-    assert {doc_id: row["reason"] for doc_id, row in rejected.items()} == {
-        "d004": "invalid-times",
-        "d006": "malformed-file",
+    with (written.corpus / "queries.csv").open("a") as file:
+        file.write("q8b,...\nq9,(a\n")
+    result = written.run("options.terms.patterns=true")
+    rejected = {row["id"]: (row["kind"], row["reason"]) for row in written.rejected()}
+    assert rejected == {
+        "d004": ("document", "invalid-times"),
+        "d006": ("document", "malformed-file"),
+        "q8b": ("query", codes.EMPTY_TERM.name),
+        "q9": ("query", codes.UNBALANCED_PATTERN.name),
     }
-    assert all(row["kind"] == "document" and row["path"].endswith(f"{name}.json") for name, row in rejected.items())
-    assert all(row["remedy"] and f"{name}.json" in row["message"] for name, row in rejected.items())
     assert live(written) == set(spoken()) - {"d004", "d006"}
     left = {key: score for key, score in expected(first=True).items() if key[1] not in rejected}
     assert detected(result) == pytest.approx(left, abs=1e-6)
     chain_run = result.outcome.chain_run
     assert any(says(line, families.LEFT_OUT) for line in chain_run.chain.summary(chain_run))
-
-
-def test_a_broken_lattice_of_an_archive(kaldi: Any) -> None:
-    folder = kaldi.corpus / "kaldi"
-    path = folder / "lat.d004"
-    lines = path.read_text().splitlines()
-    lines[5] = "three fields here"
-    path.write_text("\n".join(lines) + "\n\n" + compact_text("d004b", spoken()["d004"]))
-    kaldi.run(*OF_LATTICES, until="search")
-    (row,) = kaldi.chain_runs["run"].rejected().to_pylist()
-    assert (row["id"], row["reason"]) == ("d004", "damaged-lattice")
-    assert "lat.d004:6" in row["message"] or "lat.d004, line 6" in row["message"]
-    assert live(kaldi) == {*spoken(), "d004b"} - {"d004"}
-
-
-def test_nothing_can_be_indexed(written: Any) -> None:
-    """The error says why, not that names differ."""
-    for path in (written.corpus / "json").iterdir():
-        path.write_text('{"segments": [')
-    with raises(families.EMPTY_INPUT, files=12):
-        written.run()
 
 
 def test_labels_that_meet(kaldi: Any) -> None:
@@ -365,34 +284,11 @@ def test_documents_given_apart(written: Any) -> None:
         ("sub/d002", codes.LATTICE_WITHOUT_DOCUMENT.name),
         ("d990", codes.DOCUMENT_WITHOUT_LATTICE.name),
     }
-    table = store(written).documents(columns=["doc_id", "duration"])
+    table = written.store().documents(columns=["doc_id", "duration"])
     seconds = dict(zip(table["doc_id"].to_pylist(), table["duration"].to_pylist(), strict=True))
     assert seconds == {row[0]: float(row[1]) for row in rows[1:] if row[0] != "d990"}
     left = {key: score for key, score in expected(first=True).items() if key[1] != "d001"}
     assert detected(result) == pytest.approx(left, abs=1e-6)
-
-
-def test_words_after_the_end_of_their_document(written: Any) -> None:
-    path = written.corpus / "documents.csv"
-    path.write_text(
-        "".join(
-            f"{line.partition(',')[0]},1.5\n" if line.startswith("d003") else f"{line}\n"
-            for line in path.read_text().splitlines()
-        )
-    )
-    written.base["options"] = {"lattices": {"path": str(written.corpus / "json")}}
-    written.base["corpus"] |= {"documents": str(path), "references": None}
-    (notice,) = (line for line in written.run().outcome.chain_run.notices() if says(line, codes.TEXT_BEYOND_END))
-    assert "d003, " in notice
-
-
-def test_documents_of_other_names(written: Any) -> None:
-    path = written.corpus / "documents.csv"
-    path.write_text("doc_id,duration\ntalk1,10\ntalk2,12\n")
-    written.base["options"] = {"lattices": {"path": str(written.corpus / "json")}}
-    written.base["corpus"] |= {"documents": str(path), "references": None}
-    with raises(families.MISMATCH, lattices="d000", document="talk1"):
-        written.run()
 
 
 def test_two_lattices_of_a_document(kaldi: Any) -> None:
@@ -423,26 +319,6 @@ def test_segments(kaldi: Any) -> None:
     segments.write_text("d000 talk 0 11.5\n")
     with raises(families.UNKNOWN_NAME, utterance="d001"):
         kaldi.run(*OF_LATTICES, run="other")
-
-
-@pytest.mark.parametrize(
-    ("text", "code", "line"),
-    [("<eps> 0\nred 1 2\n", families.MALFORMED_LINE, 2), ("red 1\n\ngreen 1\n", families.DUPLICATE_NAME, 3)],
-)
-def test_lists_of_words(text: str, code: Any, line: int, kaldi: Any) -> None:
-    (kaldi.corpus / "words.txt").write_text(text)
-    with raises(code, where=f"words.txt:{line}"):
-        kaldi.run(*OF_LATTICES)
-
-
-def test_terms_that_cannot_be_searched(written: Any) -> None:
-    with (written.corpus / "queries.csv").open("a") as file:
-        file.write("q8b,...\nq9,(a\n")
-    written.run("options.terms.patterns=true")
-    assert {(row["kind"], row["id"], row["reason"]) for row in written.rejected()} == {
-        ("query", "q8b", codes.EMPTY_TERM.name),
-        ("query", "q9", codes.UNBALANCED_PATTERN.name),
-    }
 
 
 @pytest.mark.parametrize("examples", ["all", "primary"])
@@ -478,78 +354,8 @@ def test_terms_that_no_document_holds(written: Any, patterns: bool) -> None:
     assert f"(first: {min(absent)}: " in told
 
 
-def test_thresholds_without_references(written: Any) -> None:
-    """Keyword-specific thresholds need posteriors alone."""
-    written.base["corpus"]["references"] = None
-    result = written.run("calibrate.steps=[kst]", "score.beta=999.9")
-    frame = result.detections()
-    seconds = sum(store(written).documents(columns=["duration"])["duration"].to_pylist())
-    beta = 999.9
-    plain = expected(first=True)
-    for query_id in QUERIES:
-        total = sum(p for key, p in plain.items() if key[0] == query_id)
-        threshold = beta * total / (seconds + (beta - 1) * total)
-        rows = frame[frame["query_id"] == query_id].to_dict("records")
-        assert rows
-        for row in rows:
-            p = plain[query_id, row["doc_id"], round(row["start"], 3), round(row["end"], 3)]
-            assert row["decision"] == (p > threshold), (query_id, p, threshold)
-
-
-@pytest.mark.slow
-def test_written_and_spoken_queries_in_a_table(scene: Any) -> None:
-    """Each chain rejects those of the other kind, and a fusion takes both lists of what has both."""
-    with (scene.corpus / "refs.csv").open() as file:
-        spoken_words = list(csv.DictReader(file))
-    folder = scene.folder / "json"
-    folder.mkdir()
-    for doc_id in {row["doc_id"] for row in csv.DictReader((scene.corpus / "docs.csv").open())}:
-        words = [
-            {"word": row["query_id"], "start": float(row["start"]), "end": float(row["end"]), "probability": 0.75}
-            for row in sorted(spoken_words, key=lambda row: float(row["start"]))
-            if row["doc_id"] == doc_id
-        ]
-        segment = {"text": "", "start": 0.0, "end": 60.0, "words": words}
-        (folder / f"{doc_id}.json").write_text(json.dumps({"segments": [segment] if words else []}))
-    path = scene.folder / "queries.csv"
-    recording = {k: f"{scene.corpus}/queries/q{k:03}_1.wav" for k in (1, 2, 3)}
-    path.write_text(f"query_id,path,text\nq001,{recording[1]},q001\nq002,{recording[2]},\nq003,,q003\n")
-    corpus = {
-        "documents": str(scene.corpus / "docs.csv"),
-        "references": str(scene.corpus / "refs.csv"),
-        "queries": str(path),
-    }
-    common = {"corpus": corpus, "executor": {"kind": "serial"}, "report": {"clips": 0, "exports": []}}
-    text = {
-        "chain": "lattices",
-        "search": {"method": "lattice"},
-        "options": {"lattices": {"path": str(folder)}},
-        "calibrate": {"steps": []},
-    }
-    results = {}
-    for name, values in (("text", text), ("spoken", {})):
-        config = scene.folder / f"{name}.yaml"
-        config.write_text(json.dumps({"run": str(scene.folder / name), **common, **values}))
-        results[name] = swsdist.run(config)
-    rejected = {
-        name: {row["id"]: row["reason"] for row in scene.rejected(name) if row["kind"] != "document"}
-        for name in ("text", "spoken")
-    }
-    assert rejected == {"text": {"q002": "query-without-text"}, "spoken": {"q003": "text-query"}}
-    for name, queries in (("text", {"q001", "q003"}), ("spoken", {"q001", "q002"})):
-        assert set(results[name].detections()["query_id"]) == queries
-    systems = [{"name": name, "run": str(scene.folder / name)} for name in ("text", "spoken")]
-    fuse = {"chain": "fuse", "run": str(scene.folder / "fused"), "options": {"systems": systems}, **common}
-    config = scene.folder / "fuse.yaml"
-    config.write_text(json.dumps(fuse))
-    fused = swsdist.run(config, sets=["force=true"])
-    assert set(fused.detections()["query_id"]) == {"q001", "q002", "q003"}
-    assert fused.measures()["mtwv"] > 0.5
-
-
 @pytest.mark.skipif(not GOLDEN.is_dir(), reason=f"no golden lattices beside the checkout ({GOLDEN})")
 def test_hits_of_kaldi(tmp_path: Path) -> None:
-    """The hits of kws-search on real lattices, through a run."""
     given = GOLDEN / "real" / "kaldi-cvte-kws"
     rows = [line.split(None, 1) for line in (given / "keywords.int").read_text().splitlines()]
     with (tmp_path / "queries.csv").open("w", newline="") as file:

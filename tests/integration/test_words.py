@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +13,6 @@ from swsdist.config import Config, config_from_dict
 from swsdist.core.codes import families
 from swsdist.core.codes import lattices as codes
 from swsdist.io.filesystem import Folder
-from swsdist.lattices.lattice import Lattice
-from swsdist.lattices.pocketsphinx import Pocketsphinx
 from swsdist.pipeline.chain_run import ChainRun, StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
@@ -24,28 +20,17 @@ from swsdist.pipeline.status import digests, load_chain_run
 from swsdist.testing.conformance import check_chain
 from tests.support.coded import raises
 from tests.support.english.words import small_corpus, small_recogniser
+from tests.support.tables import read_rows, write_rows
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = small_corpus(tmp_path_factory.mktemp("words"))
-    few = rows(folder / "queries.csv")[:8:2]
-    write(folder / "few.csv", few)
+    few = read_rows(folder / "queries.csv")[:8:2]
+    write_rows(folder / "few.csv", few)
     wanted = {row["query_id"] for row in few}
-    write(folder / "refs.csv", [row for row in rows(folder / "references.csv") if row["query_id"] in wanted])
+    write_rows(folder / "refs.csv", [row for row in read_rows(folder / "references.csv") if row["query_id"] in wanted])
     return folder
-
-
-def rows(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as text:
-        return list(csv.DictReader(text))
-
-
-def write(path: Path, table: list[dict[str, str]]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as text:
-        writer = csv.DictWriter(text, list(table[0]))
-        writer.writeheader()
-        writer.writerows(table)
 
 
 def config(folder: Path, run: Path | str, queries: str = "few.csv", **values: Any) -> Config:
@@ -74,8 +59,10 @@ def found(chain_run: ChainRun) -> set[tuple[str, str]]:
 
 
 def true(corpus: Path, queries: str) -> set[tuple[str, str]]:
-    wanted = {row["query_id"] for row in rows(corpus / queries)}
-    return {(row["query_id"], row["doc_id"]) for row in rows(corpus / "references.csv") if row["query_id"] in wanted}
+    wanted = {row["query_id"] for row in read_rows(corpus / queries)}
+    return {
+        (row["query_id"], row["doc_id"]) for row in read_rows(corpus / "references.csv") if row["query_id"] in wanted
+    }
 
 
 def test_written_queries_are_found(corpus: Path, tmp_path: Path) -> None:
@@ -106,46 +93,13 @@ def test_the_executor_does_not_matter(corpus: Path, tmp_path: Path, cluster: Any
 
 
 @pytest.mark.slow
-def test_an_interrupted_run_goes_on(
-    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, str]
-) -> None:
-    given, lattice, made = config(corpus, tmp_path, index={"shards": 2}), Pocketsphinx.lattice, []
-
-    def interrupted(self: Pocketsphinx, key: str, *others: Any) -> Lattice:
-        if len(made) == 1:
-            raise KeyboardInterrupt
-        made.append(key)
-        return lattice(self, key, *others)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Pocketsphinx, "lattice", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            run_stages(given, StepSelection(until="reduce"), Progress())
-    assert len(made) == 1
-    assert digests(searched(given)) == undisturbed
-
-
-@pytest.mark.slow
-def test_a_new_document_leaves_others_as_they_are(corpus: Path, tmp_path: Path) -> None:
-    copy = shutil.copytree(corpus, tmp_path / "corpus")
-    documents = rows(copy / "documents.csv")
-    write(copy / "documents.csv", documents[1:])
-    given = config(copy, tmp_path / "run", index={"shard_hours": 0.001}, options=config(corpus, "x").options)
-    run_stages(given, StepSelection(until="index"), Progress())
-    write(copy / "documents.csv", documents)
-    outcome = run_stages(given, StepSelection(until="index"), Progress())
-    (ended,) = outcome.chain_run.outcomes.values()
-    assert (ended.done, len(ended.receipts)) == (1, len(documents))
-
-
-@pytest.mark.slow
 def test_spoken_and_written_queries_together(corpus: Path, tmp_path: Path) -> None:
-    spoken = rows(corpus / "few.csv")
+    spoken = read_rows(corpus / "few.csv")
     names = dict.fromkeys(spoken[0], "")
     written = [{**names, "query_id": "W1", "example": "1", "text": "nowhere"}]
     silent = {**spoken[0], "query_id": "S1", "path": "silence.wav"}
     soundfile.write(corpus / "silence.wav", np.zeros(16000), 16000)
-    write(corpus / "mixed.csv", [{**row, "text": row.get("text", "")} for row in (*spoken, silent, *written)])
+    write_rows(corpus / "mixed.csv", [{**row, "text": row.get("text", "")} for row in (*spoken, silent, *written)])
     chain_run = searched(config(corpus, tmp_path, "mixed.csv"))
     (rejected,) = chain_run.rejected().to_pylist()
     assert (rejected["kind"], rejected["id"], rejected["reason"]) == ("query", "S1", codes.NOTHING_RECOGNISED.name)
@@ -155,25 +109,6 @@ def test_spoken_and_written_queries_together(corpus: Path, tmp_path: Path) -> No
     assert words["W1"] == "nowhere"
     assert set(words) == {row["query_id"] for row in spoken} | {"W1"}
     assert sum(words[row["query_id"]] == row["term"] for row in spoken) >= len(spoken) / 2
-
-
-def test_any_channel_rate_and_place(corpus: Path, tmp_path: Path) -> None:
-    """A document as the second channel of a file, at another rate, behind a second of silence."""
-    reference = rows(corpus / "references.csv")[0]
-    samples, rate = soundfile.read(corpus / "audio" / f"{reference['doc_id']}.wav")
-    wide = np.interp(np.arange(0, len(samples), rate / 22050), np.arange(len(samples)), samples)
-    later = np.concatenate([np.zeros(22050), wide])
-    soundfile.write(corpus / "wide.flac", np.stack([np.zeros(len(later)), later], axis=1), 22050)
-    table = [{"doc_id": "wide", "path": "wide.flac", "channel": "2"}]
-    write(corpus / "wide.csv", table)
-    write(
-        corpus / "terms1.csv", [row for row in rows(corpus / "terms.csv") if row["query_id"] == reference["query_id"]]
-    )
-    tables = {"documents": "wide.csv", "queries": "terms1.csv"}
-    chain_run = searched(config(corpus, tmp_path, corpus=tables))
-    detections = [row for table in chain_run.read("detections") for row in table.to_pylist()]
-    best = min(detections, key=lambda row: row["cost"])
-    assert best["start"] == pytest.approx(1 + float(reference["start"]), abs=0.1)
 
 
 def test_what_the_chain_does_not_take(corpus: Path, tmp_path: Path) -> None:

@@ -29,9 +29,45 @@ from tests.support.cluster.network import Host
 from tests.support.journals import read_journals
 
 SABOTEUR = Path(__file__).parents[1] / "saboteur"
-
 #: The corpus in eight pieces, of which each takes its time when it is told to.
 PIECES = ("features.name=saboteur", "search.distance=slow-cosine", "index.shards=64")
+#: Of each fault, what ended the wait after it, and what the run came to.
+ENDS = {
+    "a host's network is cut": (
+        "the task that it worked on was done elsewhere",
+        "Ray takes the host for dead; the run goes on with the others",
+    ),
+    "a node cannot start a worker (swsdist is broken there)": ("that was told", "the others go on"),
+    "a node comes late": ("it had started, and had done a task", "it is used"),
+    "a node has another numpy": ("that was told", "it is not used; the others go on"),
+    "a node has another version of swsdist": ("that was told", "it is not used; the others go on"),
+    "a node is drained, and leaves": ("the task that it worked on was done", "its tasks go elsewhere; the run goes on"),
+    "a node's disk is full (its TMPDIR)": (
+        "two tasks had failed there, and that was told",
+        "tasks that fail there go elsewhere; the node rests for a minute",
+    ),
+    "a second driver, on another host": ("it was refused", "the first goes on"),
+    "a task runs out of memory (MemoryError)": (
+        "the run had ended, exit code 4",
+        "tried again alone, then recorded as failed; mended, the next run does it",
+    ),
+    "a worker host is killed": ("the run had ended", "the run goes on with the others"),
+    "a worker's clock is an hour behind": (
+        "the run had ended",
+        "it is used as any other, its results too; spans between hosts in report and timeline are off by that hour",
+    ),
+    "a worker's process is killed": ("the run had ended", "the task is done again; each file is whole"),
+    "the driver is killed": (
+        "another host, which watched its lock for 60 s, had ended the run",
+        "what was done is kept",
+    ),
+    "the driver's clock is an hour ahead": (
+        "a second driver was refused",
+        "it keeps its lock while it lives, and loses it when it is dead",
+    ),
+    "the head is killed": ("the driver had ended, exit code 2", "run again with a new head, it goes on"),
+    "the network is healed": ("the host, on which Ray was started anew, had done a task", "it is used again"),
+}
 
 
 @pytest.fixture(scope="session")
@@ -203,9 +239,10 @@ class OnCluster:
         """Whether the digest is that of the serial run."""
         return swsdist.digest(self.run.root, self.hosts.storage) == self.undisturbed
 
-    def note(self, fault: str, when: str, seconds: float, until: str, outcome: str, same: bool | None = True) -> None:
-        """Add a row to the table."""
-        self.table.rows.append(Fault(fault, when, seconds, until, outcome, same))
+    def note(self, fault: str, when: str, seconds: float, until: str | None = None, same: bool | None = True) -> None:
+        """Add a row to the table; `until`: if the wait ended otherwise than `ENDS` says."""
+        usual, outcome = ENDS[fault]
+        self.table.rows.append(Fault(fault, when, seconds, until or usual, outcome, same))
 
 
 @pytest.fixture

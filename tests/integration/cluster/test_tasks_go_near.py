@@ -11,7 +11,6 @@ from swsdist.io.filesystem import Folder
 from swsdist.store import manifest
 
 pytestmark = pytest.mark.cluster
-
 CACHE = ("executor.cache_gb=1", "executor.cache=$$NODE_DISK/cache")
 
 
