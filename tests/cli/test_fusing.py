@@ -153,7 +153,7 @@ def test_one_query_that_occurs_cannot_be_crossfit(swsdist: Command, lists: Path)
         text = (lists / f"{name}.csv").read_text().splitlines()
         (lists / f"{name}.csv").write_text("\n".join(line for line in text if not line.startswith("q2")) + "\n")
     told = fuse(swsdist, lists, *arguments, "--out", "f.csv", code=2)
-    assert "[unused-option]" in told
+    assert "[nothing-to-fit]" in told
     assert "remedy: give references of more queries" in told
 
 
@@ -232,7 +232,7 @@ def test_duplicates_of_one_list_are_left_out(swsdist: Command, lists: Path) -> N
             ),
             "--prior belongs to the step fusion, which is not among the steps [unused-option]",
         ),
-        (("two.csv", *TASK, "--out", "f.csv"), "the labelled detections contain no hit [unused-option]"),
+        (("two.csv", *TASK, "--out", "f.csv"), "the labelled detections contain no hit [nothing-to-fit]"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
