@@ -120,18 +120,7 @@ def test_weights_are_fitted_saved_and_applied(swsdist: Command, lists: Path) -> 
     said = fuse(swsdist, lists, "a=one.csv", "c=two.csv", "--fit", "f.json", "--out", "x.csv", code=2)
     assert "fitted for a, b, " in said
     assert "[mismatch]" in said
-    marked = fuse(
-        swsdist,
-        lists,
-        "a=one.csv",
-        "b=two.csv",
-        *TASK,
-        "--out",
-        "m.xml",
-        "--fit",
-        "oracle",
-        "--marks",
-    )
+    marked = fuse(swsdist, lists, "a=one.csv", "b=two.csv", *TASK, "--out", "m.xml", "--fit", "oracle", "--marks")
     assert "where it found nothing" in marked
     assert swsdist("score", "-s", "m.xml", *TASK, cwd=lists).out
 
@@ -208,10 +197,7 @@ def test_duplicates_of_one_list_are_left_out(swsdist: Command, lists: Path) -> N
         (("one.csv", "two.csv", "--fit", "true.csv", "--out", "f.csv"), "[not-fitted-steps]"),
         (("one.csv", "two.csv", "--overlap", "1", "--out", "f.csv"), "[invalid-value]"),
         (("one.csv", "two.csv", *TASK, "--folds", "1", "--out", "f.csv"), "[too-few]"),
-        (
-            ("one.csv", "two.csv", *TASK, "--method", "fusoin", "--out", "f.csv"),
-            "[unknown-name]",
-        ),
+        (("one.csv", "two.csv", *TASK, "--method", "fusoin", "--out", "f.csv"), "[unknown-name]"),
         (
             ("one.csv", "two.csv", *TASK, "--method", "logistic", "--marks", "--out", "f.csv", "--threshold", "fitted"),
             "--marks belongs to the step fusion, which is not among the steps [unused-option]",

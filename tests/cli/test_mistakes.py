@@ -98,11 +98,7 @@ def test_config(swsdist, place: Path, tmp_path: Path, text: str, line: int | Non
 
 @pytest.mark.parametrize(
     ("sets", "complaint"),
-    [
-        ("serch.distance=x", "did you mean search"),
-        ("search.distance", "="),
-        ("search.lanes=0", "search.lanes"),
-    ],
+    [("serch.distance=x", "did you mean search"), ("search.distance", "="), ("search.lanes=0", "search.lanes")],
 )
 def test_set(swsdist, place: Path, sets: str, complaint: str) -> None:
     assert complaint in swsdist("run", "config.yaml", "--set", sets, cwd=place, code=2).err
@@ -280,11 +276,7 @@ _LIST = ("-s", "run/exports/stdlist.xml", "--references", "corpus/refs.csv", "--
             "must end in .svg, .pdf or .png, not in .md [unknown-name]",
             "ends in .svg",
         ),
-        (
-            ("corpus", "describe", "config.yaml", "--table", "t.txt"),
-            "must end in .csv, .tex",
-            ".csv",
-        ),
+        (("corpus", "describe", "config.yaml", "--table", "t.txt"), "must end in .csv, .tex", ".csv"),
         (("resources", "--audio", "9", "--table", "t.svg"), "must end in .csv, .tex", ".json"),
         (("search", "run", "--query", "q", "--table", "t.png"), "must end in .csv, .tex", ".json"),
         (("compare", "run", "--csv", "config.yaml"), "[output-refused]", "name another"),

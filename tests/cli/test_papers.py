@@ -178,10 +178,7 @@ def test_without_the_library_nothing_is_done(swsdist, place: Path, tmp_path: Pat
     from swsdist.report import pictures
 
     monkeypatch.setattr(pictures.importlib.util, "find_spec", lambda name: None)
-    for command in (
-        ("report", "run", "--det", "d.pdf"),
-        ("compare", "run", "run", "--det", "d.png"),
-    ):
+    for command in (("report", "run", "--det", "d.pdf"), ("compare", "run", "run", "--det", "d.png")):
         told = swsdist(*command, cwd=place, code=2).err
         assert says(told, families.NOT_INSTALLED)
         assert "pip install 'swsdist[figures]'" in told

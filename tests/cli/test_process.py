@@ -40,11 +40,7 @@ def test_the_installed_program() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "code"),
-    [
-        (("digest", "run"), 0),
-        (("run", "gone.yaml"), 2),
-        (("digest", "corpus"), 3),
-    ],
+    [(("digest", "run"), 0), (("run", "gone.yaml"), 2), (("digest", "corpus"), 3)],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else str(value),
 )
 def test_exit_codes(process: Command, swsdist: Command, place: Path, arguments: tuple[str, ...], code: int) -> None:

@@ -144,10 +144,7 @@ def test_a_list_without_decisions_says_so(swsdist, here: Path) -> None:
         assert "9999" not in out
         assert "ATWV n/a" in out
     found = json.loads(swsdist("score", *options, "--json", cwd=here).out)
-    assert [(notice["code"], notice["count"]) for notice in found["notices"]] == [
-        ("outside-ecf", 2),
-        ("all-missed", 3),
-    ]
+    assert [(notice["code"], notice["count"]) for notice in found["notices"]] == [("outside-ecf", 2), ("all-missed", 3)]
     assert all(notice["message"].startswith(f"{notice['count']} ") for notice in found["notices"])
     assert {"first", "remedy"} < set(found["notices"][0])
     assert found["notices"][1]["first"] == "open.csv"

@@ -104,9 +104,7 @@ def test_a_recording_that_has_gone_has_no_player(place: Path) -> None:
     row = {"query_id": "q", "doc_id": "d", "channel": 1, "start": 0.5, "end": 1.0, "score": 9.0}
     found = answers_by_query([row], [0.8], paths={("d", 1): "gone.wav"})
     text = answers.render_answers(
-        found,
-        [answers.PlayedQuery("q", "gone too.wav")],
-        answers.SearchFacts("s", 1.0, 1, "so", "deviations", {}),
+        found, [answers.PlayedQuery("q", "gone too.wav")], answers.SearchFacts("s", 1.0, 1, "so", "deviations", {})
     )
     assert "No sound: there is no such file." in text
     assert "The query cannot be played: there is no such file." in text

@@ -211,10 +211,7 @@ def test_a_config_of_another_version(stranger: Path, where: str) -> None:
 
 
 @pytest.mark.parametrize("where", ["report", "digest", "search", "compare", "forecast"])
-@pytest.mark.parametrize(
-    ("section", "key"),
-    [((), "chain"), (("search",), "distance")],
-)
+@pytest.mark.parametrize(("section", "key"), [((), "chain"), (("search",), "distance")])
 def test_a_run_with_what_was_added_in_another_process(
     stranger: Path, where: str, section: tuple[str, ...], key: str
 ) -> None:

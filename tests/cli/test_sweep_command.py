@@ -114,11 +114,7 @@ def test_the_run_folder_of_a_config_in_the_sweep_is_relative_to_here(place: Path
             (),
             "sweep.yaml:8, report: report: kst needs points",
         ),
-        (
-            GRID + "report_alpha: 1.5\n",
-            (),
-            "[unused-option]",
-        ),
+        (GRID + "report_alpha: 1.5\n", (), "[unused-option]"),
         (GRID, ("--set", "serch.distance=cosine"), "search"),
         (
             "lists: {tasks: {a: {systems: {x: y}}}}\npoints: {list: [{}]}\n",

@@ -116,11 +116,7 @@ def test_windows(searched: tuple[pa.Table, Store], options: dict[str, Any], exam
         ({"candidate_window": 20}, methods_codes.UNUSED_SEARCH_KEY, {"method": "windows", "key": "candidate_window"}),
         ({"method_options": {"end": "free"}}, registry_codes.UNKNOWN_ENTRY_OPTION, {"option": "end"}),
         ({"method_options": {"ends": "loose"}}, families.INVALID_VALUE, {"name": "windows"}),
-        (
-            {"method_options": {"apart": 0}},
-            families.INVALID_VALUE,
-            {"problems": "apart must be more than 0"},
-        ),
+        ({"method_options": {"apart": 0}}, families.INVALID_VALUE, {"problems": "apart must be more than 0"}),
     ],
 )
 def test_windows_refuses_what_it_does_not_look_at(search: dict[str, Any], code: Any, values: Any) -> None:

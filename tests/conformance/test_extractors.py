@@ -140,11 +140,7 @@ def test_beyond_the_range_of_float16(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("wrong", "complaint"),
-    [
-        ({"dimension": 2}, "blocks of 'a' are"),
-        ({"version": 0}, "version is 0"),
-        ({"kind": "noise"}, "kind is 'noise'"),
-    ],
+    [({"dimension": 2}, "blocks of 'a' are"), ({"version": 0}, "version is 0"), ({"kind": "noise"}, "kind is 'noise'")],
     ids=str,
 )
 def test_given_frames_that_are_wrong_are_caught(tmp_path: Path, wrong: dict[str, Any], complaint: str) -> None:

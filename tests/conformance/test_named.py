@@ -48,11 +48,7 @@ def test_recurrence(name: str, options: dict[str, int]) -> None:
 
 @pytest.mark.parametrize(
     ("name", "options"),
-    [
-        *((name, {}) for name in FIRST_PASSES),
-        ("coarse", {"factor": 2}),
-        ("quantised", {"factor": 1, "bytes": 2}),
-    ],
+    [*((name, {}) for name in FIRST_PASSES), ("coarse", {"factor": 2}), ("quantised", {"factor": 1, "bytes": 2})],
 )
 def test_first_pass(name: str, options: dict[str, Any]) -> None:
     check_first_pass(name, options)
