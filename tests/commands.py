@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -69,6 +70,23 @@ def expecting(run: Command) -> Command:
         return ended
 
     return checked
+
+
+def untold(run: Command, cases: Mapping[str, str], cwd: Path | None = None, code: int = 2) -> dict[str, str]:
+    """Of commands, typed as in a shell: those that did not tell what they should, and what they said.
+
+    Args:
+        run: `in_this_process`, or with an exit code that is checked.
+        cases: by what is typed, parts of what is told, with `..` between them.
+        cwd: where they run.
+        code: the exit code of all. A remedy is told in any case.
+    """
+    wrong = {}
+    for typed, parts in cases.items():
+        ended = run(*shlex.split(typed), cwd=cwd, code=code)
+        if not all(part in ended.err for part in (*parts.split(" .. "), "remedy: ")):
+            wrong[typed] = ended.err
+    return wrong
 
 
 def changed(before: Mapping[str, object], after: Mapping[str, object]) -> set[str]:
