@@ -29,104 +29,27 @@ LOCK = runpy.run_path(str(DEPLOY / "lock.py"))
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 IMAGE = f"registry.example.org/swsdist:{swsdist.__version__}"
 
-#: Of the KubeRay operator's CRDs (v1.5), the fields of `spec` that a file of ours might use; an unknown key is an error, as
-#: Kubernetes' strict validation has it. Templates of pods are those of Kubernetes' core, as far as we use them.
-TEXT, NUMBER, YES = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
+#: Keys of the KubeRay operator's CRDs (v1.5), of Kubernetes' core and of its network policies, as far as we use them: an
+#: unknown key is an error, as Kubernetes' strict validation has it.
+KEYS = """apiVersion kind metadata spec name labels entrypoint shutdownAfterJobFinishes ttlSecondsAfterFinished backoffLimit
+    activeDeadlineSeconds rayClusterSpec rayVersion authOptions mode enableInTreeAutoscaling autoscalerOptions upscalingMode
+    idleTimeoutSeconds resources headGroupSpec rayStartParams template serviceType workerGroupSpecs groupName replicas
+    minReplicas maxReplicas containers image args env value requests limits readinessProbe livenessProbe exec command
+    initialDelaySeconds periodSeconds timeoutSeconds failureThreshold volumeMounts mountPath readOnly volumes configMap secret
+    secretName restartPolicy securityContext runAsNonRoot runAsUser nodeSelector tolerations key operator effect
+    terminationGracePeriodSeconds schedule concurrencyPolicy jobTemplate"""
+#: Sections whose keys are anybody's.
+FREE = {"labels", "rayStartParams", "nodeSelector", "requests", "limits"}
 
 
-def _object(required: tuple[str, ...] = (), **properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": [*required], "additionalProperties": False}
-
-
-def _list(items: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "items": items}
-
-
-TEXTS = {"type": "object", "additionalProperties": TEXT}
-QUANTITIES = {
-    "type": "object",
-    "additionalProperties": {"type": ["string", "integer"], "pattern": r"^[0-9.]+([KMGTPE]i|[mkMGTPE])?$"},
-}
-PROBE = _object(
-    exec=_object(("command",), command=_list(TEXT)),
-    initialDelaySeconds=NUMBER,
-    periodSeconds=NUMBER,
-    timeoutSeconds=NUMBER,
-    failureThreshold=NUMBER,
-)
-CONTAINER = _object(
-    ("name", "image"),
-    name={"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"},
-    image=TEXT,
-    args=_list(TEXT),
-    env=_list(_object(("name", "value"), name=TEXT, value=TEXT)),
-    resources=_object(requests=QUANTITIES, limits=QUANTITIES),
-    readinessProbe=PROBE,
-    livenessProbe=PROBE,
-    volumeMounts=_list(_object(("name", "mountPath"), name=TEXT, mountPath=TEXT, readOnly=YES)),
-)
-TEMPLATE = _object(
-    ("spec",),
-    spec=_object(
-        ("containers",),
-        containers=_list(CONTAINER),
-        volumes=_list(
-            _object(
-                ("name",),
-                name=TEXT,
-                configMap=_object(("name",), name=TEXT),
-                secret=_object(("secretName",), secretName=TEXT),
-            )
-        ),
-        restartPolicy={"enum": ["Always", "OnFailure", "Never"]},
-        securityContext=_object(runAsNonRoot=YES, runAsUser=NUMBER),
-        nodeSelector=TEXTS,
-        tolerations=_list(_object(key=TEXT, operator={"enum": ["Exists", "Equal"]}, value=TEXT, effect=TEXT)),
-        terminationGracePeriodSeconds=NUMBER,
-    ),
-)
-CLUSTER = _object(
-    ("headGroupSpec",),
-    rayVersion=TEXT,
-    authOptions=_object(mode={"enum": ["token", "disabled"]}),
-    enableInTreeAutoscaling=YES,
-    autoscalerOptions=_object(
-        upscalingMode={"enum": ["Default", "Aggressive", "Conservative"]}, idleTimeoutSeconds=NUMBER, resources=TEXTS
-    ),
-    headGroupSpec=_object(("template",), rayStartParams=TEXTS, template=TEMPLATE, serviceType=TEXT),
-    workerGroupSpecs=_list(
-        _object(
-            ("groupName", "template"),
-            groupName=TEXT,
-            replicas=NUMBER,
-            minReplicas=NUMBER,
-            maxReplicas=NUMBER,
-            rayStartParams=TEXTS,
-            template=TEMPLATE,
-        )
-    ),
-)
-JOB = _object(
-    entrypoint=TEXT,
-    shutdownAfterJobFinishes=YES,
-    ttlSecondsAfterFinished=NUMBER,
-    backoffLimit=NUMBER,
-    activeDeadlineSeconds=NUMBER,
-    rayClusterSpec=CLUSTER,
-)
-#: Of Kubernetes' core.
-CRON = _object(
-    ("schedule", "jobTemplate"),
-    schedule={"type": "string", "pattern": r"^\S+( \S+){4}$"},
-    concurrencyPolicy={"enum": ["Allow", "Forbid", "Replace"]},
-    jobTemplate=_object(("spec",), spec=_object(("template",), backoffLimit=NUMBER, template=TEMPLATE)),
-)
-
-
-def _top(kind: str, spec: dict[str, Any], api: str = "ray.io/v1") -> dict[str, Any]:
-    metadata = _object(("name",), name=TEXT, labels=TEXTS)
-    head = {"apiVersion": {"const": api}, "kind": {"const": kind}}
-    return _object(("apiVersion", "kind", "metadata", "spec"), **head, metadata=metadata, spec=spec)
+def _unknown(values: Any) -> list[str]:
+    """Keys that Kubernetes would refuse."""
+    if isinstance(values, list):
+        return [key for each in values for key in _unknown(each)]
+    if not isinstance(values, dict):
+        return []
+    below = [key for name, each in values.items() if name not in FREE for key in _unknown(each)]
+    return [*(values.keys() - set(KEYS.split())), *below]
 
 
 def _read(name: str) -> dict[str, Any]:
@@ -134,35 +57,44 @@ def _read(name: str) -> dict[str, Any]:
     return read
 
 
-def _wrong(schema: dict[str, Any], values: Any) -> list[str]:
-    return [f"{error.json_path}: {error.message}" for error in Draft7Validator(schema).iter_errors(values)]
-
-
-def _clusters() -> dict[str, dict[str, Any]]:
-    return {
-        "RayJob": _read("kubernetes/rayjob.yaml")["spec"]["rayClusterSpec"],
-        "RayCluster": _read("kubernetes/raycluster.yaml")["spec"],
-    }
-
-
 @pytest.mark.parametrize(
-    ("name", "schema"),
+    ("name", "api", "kind"),
     [
-        ("kubernetes/rayjob.yaml", _top("RayJob", JOB)),
-        ("kubernetes/raycluster.yaml", _top("RayCluster", CLUSTER)),
-        ("kubernetes/index-every-night.yaml", _top("CronJob", CRON, "batch/v1")),
+        ("rayjob", "ray.io/v1", "RayJob"),
+        ("raycluster", "ray.io/v1", "RayCluster"),
+        ("index-every-night", "batch/v1", "CronJob"),
     ],
 )
-def test_kubernetes(name: str, schema: dict[str, Any]) -> None:
-    values = _read(name)
-    assert _wrong(schema, values) == []
-    values["spec"]["entrypiont"] = "a slip"
-    assert _wrong(schema, values) != []
+def test_kubernetes(name: str, api: str, kind: str) -> None:
+    values = _read(f"kubernetes/{name}.yaml")
+    assert (values["apiVersion"], values["kind"]) == (api, kind)
+    assert _unknown(values) == []
+    assert _unknown({**values, "entrypiont": "a slip"}) == ["entrypiont"]
+    limits = re.findall(r"(?:memory|cpu): (.*)", (DEPLOY / f"kubernetes/{name}.yaml").read_text())
+    assert all(re.fullmatch(r'"?[0-9.]+([KMGTPE]i|[mkMGTPE])?"?', one) for one in limits)
 
 
-@pytest.mark.parametrize("kind", ["RayJob", "RayCluster"])
-def test_what_belongs_together_on_kubernetes(kind: str) -> None:
-    cluster = _clusters()[kind]
+def test_network_policy() -> None:
+    """It is one, and lets in only whom it says."""
+    policy = _read("kubernetes/networkpolicy.yaml")
+    assert (policy["apiVersion"], policy["kind"]) == ("networking.k8s.io/v1", "NetworkPolicy")
+    spec = policy["spec"]
+    assert set(spec) == {"podSelector", "policyTypes", "ingress", "egress"}
+    assert spec["policyTypes"] == ["Ingress", "Egress"]
+    for rule in (*spec["ingress"], *spec["egress"]):
+        assert set(rule) <= {"from", "to", "ports"}
+        assert all(0 < port["port"] < 65536 and port["protocol"] in ("TCP", "UDP") for port in rule.get("ports", ()))
+    inner, others = spec["ingress"]
+    assert inner == {"from": [{"podSelector": spec["podSelector"]}]}
+    assert [port["port"] for port in others["ports"]] == [8265]
+    name = _read("kubernetes/rayjob.yaml")["metadata"]["name"]
+    assert others["from"][0]["podSelector"]["matchLabels"] == {"job-name": name}
+
+
+@pytest.mark.parametrize("name", ["rayjob", "raycluster"])
+def test_what_belongs_together_on_kubernetes(name: str) -> None:
+    spec = _read(f"kubernetes/{name}.yaml")["spec"]
+    cluster = spec.get("rayClusterSpec", spec)
     group, on_gpus = cluster["workerGroupSpecs"]
     head, worker = cluster["headGroupSpec"]["template"]["spec"], group["template"]["spec"]
     containers = [*head["containers"], *worker["containers"]]
@@ -199,25 +131,20 @@ def test_every_night_one_index_at_a_time_with_keys_that_change() -> None:
     assert spec["concurrencyPolicy"] == "Forbid", "a second one finds the run locked"
     pod = spec["jobTemplate"]["spec"]["template"]["spec"]
     (one,) = pod["containers"]
-    assert one["image"] == IMAGE
-    assert one["args"][0] == "index"
-    assert pod["restartPolicy"] == "Never"
+    assert (one["image"], one["args"][0], pod["restartPolicy"]) == (IMAGE, "index", "Never")
     assert pod["securityContext"]["runAsNonRoot"]
     assert one["env"][0]["value"].startswith(one["volumeMounts"][0]["mountPath"])
     assert [mount["name"] for mount in one["volumeMounts"]] == [volume["name"] for volume in pod["volumes"]]
-
-
-def test_the_job_runs_the_config_that_is_mounted() -> None:
-    entry = _read("kubernetes/rayjob.yaml")["spec"]["entrypoint"]
-    assert entry.startswith("swsdist run /config/config.yaml --set executor.kind=ray")
+    job = _read("kubernetes/rayjob.yaml")["spec"]
+    assert job["entrypoint"].startswith("swsdist run /config/config.yaml --set executor.kind=ray")
 
 
 def test_cloud() -> None:
     """Ray's own schema of its cluster launcher, and what it says of spot workers."""
-    schema = json.loads((Path(ray.__file__).parent / "autoscaler/ray-schema.json").read_text())
+    schema = Draft7Validator(json.loads((Path(ray.__file__).parent / "autoscaler/ray-schema.json").read_text()))
     values = _read("cloud/aws.yaml")
-    assert _wrong(schema, values) == []
-    assert _wrong(schema, {**values, "max_wrokers": 1}) != []
+    assert schema.is_valid(values)
+    assert not schema.is_valid({**values, "max_wrokers": 1})
     types = values["available_node_types"]
     assert values["head_node_type"] in types
     head, worker = types[values["head_node_type"]], types["worker"]
