@@ -277,17 +277,6 @@ def test_results_as_kaldi_decides_them(kaldi: Path, swsdist: Command) -> None:
     assert sum(scores[1]) < sum(row["score"] for row in found)
 
 
-def test_results_go_through_every_method(kaldi: Path, swsdist: Command) -> None:
-    arguments = ("-s", "results", "--seconds", "3600", "--protocol", "openkws13")
-    swsdist("calibrate", *arguments, "--method", "kst", "--out", "kst.csv", cwd=kaldi)
-    swsdist("calibrate", *arguments, "--method", "none", "--out", "plain.csv", cwd=kaldi)
-    expected = Thresholding("kst", 3600, 999.9).apply(listed(kaldi / "plain.csv"))
-    found = listed(kaldi / "kst.csv")
-    assert found["decision"].equals(expected["decision"])
-    assert found["score"].to_pylist() == pytest.approx(expected["score"].to_pylist(), rel=1e-12)
-    assert set(expected["doc_id"].to_pylist()) == {"1", "2"}  # without files an utterance is a document
-
-
 def test_mistakes_with_results(kaldi: Path, swsdist: Command) -> None:
     (kaldi / "plain.csv").write_text("query_id,doc_id,start,end,score\nKW-1,talk,1,2,7\n")
     broken = {

@@ -131,15 +131,6 @@ def test_stage_by_stage_is_the_same_as_at_once(swsdist, place: Path, tmp_path: P
     assert "score" not in only.err
 
 
-def test_report_is_written_anew(swsdist, place: Path, tmp_path: Path) -> None:
-    page = place / "run" / "report.html"
-    page.unlink()
-    out = swsdist("report", "run", "--det", tmp_path / "det.svg", cwd=place).out
-    assert "MTWV" in out
-    assert "<html" in page.read_text()
-    assert (tmp_path / "det.svg").read_text().startswith("<svg")
-
-
 @pytest.mark.slow
 def test_a_run_is_decided_by_what_another_fitted(swsdist, place: Path, tmp_path: Path) -> None:
     """`calibrate.fit` takes the folder of a run as well as the file in it."""
@@ -311,13 +302,6 @@ def test_doctor(swsdist) -> None:
     assert "BLAS" in out
     assert "mfcc (swsdist.features.mfcc:Mfcc)" in out
     assert "BAD" not in out
-
-
-def test_demo(swsdist, tmp_path: Path) -> None:
-    out = swsdist("demo", "d", "--documents", "4", "--queries", "2", "--executor", "serial", cwd=tmp_path).out
-    assert "MTWV" in out
-    assert (tmp_path / "d" / "run" / "report.html").exists()
-    assert "nothing to do" in swsdist("run", "d/config.yaml", cwd=tmp_path).out
 
 
 def test_rejected_inputs_and_strict(swsdist, place: Path, tmp_path: Path) -> None:

@@ -301,16 +301,6 @@ def test_one_page(folder: Path) -> None:
     assert found["made"].startswith("20")
 
 
-def test_per_term_tables_have_no_curve(folder: Path) -> None:
-    for name in ("one", "two"):
-        said(score, "--per-term", f"{folder}/{name}-terms.csv", "-s", f"{folder}/{name}.csv", *task(folder))
-    names = (f"{folder}/one-terms.csv", f"{folder}/two-terms.csv")
-    said(compare, *names, "--resamples", "9", "--html", f"{folder}/ab.html")
-    assert "<h2>DET curves" not in (folder / "ab.html").read_text(encoding="utf-8")
-    with pytest.raises(UserError, match="no system has a DET curve"):
-        said(compare, *names, "--det", f"{folder}/ab.svg")
-
-
 def test_numbers_for_other_programs(folder: Path) -> None:
     files = ("--csv", f"{folder}/csv", "--table", f"{folder}/ab.tex", "--det", f"{folder}/det.csv")
     found = json.loads(lists(folder, "--json", "--by", "ntrue", *files))

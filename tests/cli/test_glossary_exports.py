@@ -27,7 +27,6 @@ from swsdist.glossary.importing import Incoming, import_file, take_in
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place
 from swsdist.io.filesystem import Folder
-from swsdist.io.notices import Notices
 from swsdist.store.reading import Store
 from tests.support.coded import raises
 
@@ -347,14 +346,6 @@ def test_tables_for_people_and_clips(project: Project, store: Store, tmp_path: P
     assert len(clips) == 4, "three places and a sound"
     assert all(soundfile.info(str(clip)).duration > 0.3 for clip in clips)
     assert clips == write_export(project, "clips", tmp_path, store=store), "an export again replaces the files"
-
-
-def test_clips_of_recordings_that_went_away(project: Project, tmp_path: Path) -> None:
-    notices = Notices()
-    clips = write_export(project, "clips", tmp_path, store=None, notices=notices)
-    assert [clip.name for clip in clips[1:]] == ["left-out.txt"]
-    (notice,) = notices.requested.values()
-    assert (notice.code.name, notice.count) == ("left-out", 3)
 
 
 def test_a_page(project: Project, tmp_path: Path) -> None:

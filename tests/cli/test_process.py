@@ -50,17 +50,6 @@ def test_exit_codes(process: Command, swsdist: Command, place: Path, arguments: 
     assert alone.err.splitlines()[-1:] == here.err.splitlines()[-1:]
 
 
-@pytest.mark.slow
-def test_strict_is_exit_code_4(process: Command, place: Path, tmp_path: Path) -> None:
-    docs = (place / "corpus" / "docs.csv").read_text().replace("audio/", f"{place}/corpus/audio/")
-    (tmp_path / "docs.csv").write_text(f"{docs}gone,gone.wav,1.0,voice1\n")
-    sets = ("--set", f"run={tmp_path / 'run'}", "--set", f"corpus.documents={tmp_path / 'docs.csv'}")
-    assert (
-        "1 rejected input under --strict [strict]"
-        in process("run", "config.yaml", "--strict", *sets, cwd=place, code=4).err
-    )
-
-
 def test_a_bug_is_exit_code_1() -> None:
     code = (
         "from swsdist.cli import main\n"

@@ -178,17 +178,6 @@ def test_a_command_line_of_stdeval(swsdist, here: Path) -> None:
     assert "not defined for protocol kwseval" in swsdist("score", *KLISTS, "-A", cwd=here, code=2).err
 
 
-def test_bands_lie_around_the_curve(swsdist, here: Path) -> None:
-    for lists in (LISTS, KLISTS):
-        for how in ((), ("-P",)):
-            swsdist("score", *lists, *how, "-d", "plain.csv", cwd=here)
-            swsdist("score", *lists, *how, "-d", "band.csv", "--bands", cwd=here)
-            plain, band = (list(csv.DictReader((here / name).open())) for name in ("plain.csv", "band.csv"))
-            names = ("score", "pmiss", "pfa", "value")
-            assert [[row[name] for name in names] for row in plain] == [[row[name] for name in names] for row in band]
-            assert all(float(row["pmiss_2se"]) >= 0 for row in band)
-
-
 def test_kwseval(swsdist, here: Path) -> None:
     change(here, "kwslist.xml", "audio/F1.wav", "audio/F1.sph")
     plain, kept, segments = (

@@ -192,16 +192,3 @@ def test_a_query_that_is_longer_than_all_documents(swsdist, place: Path, tmp_pat
     ended = swsdist("search", place / "run", "--query", long, "--no-trim", cwd=tmp_path)
     assert f"warning: no hits of {long}; the longest document lasts" in ended.err
     assert f"{long}: 0 hits shown, 0 likely" in ended.out
-
-
-def test_hours_are_counted_while_a_store_is_searched(place: Path) -> None:
-    """What a store tells while it is read adds up to what it holds."""
-    from swsdist.store.reading import Store
-
-    opened = package.open_store(str(place / "run" / "store"))
-    told: list[int] = []
-    watched = Store(opened.folder, opened.manifest, told.append)
-    found = package.search(watched, str(place / WORD), top=3)
-    assert found.equals(package.search(opened, str(place / WORD), top=3))
-    assert sum(told) == opened.manifest.counts["frames"]
-    assert len(told) >= 8

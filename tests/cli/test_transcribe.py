@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 import soundfile
-from commands import Command
+from commands import Command, untold
 
 import swsdist as package
 from swsdist.cli.transcribing import _Published
 from swsdist.core.codes import cli as cli_codes
-from swsdist.core.codes import families
 from swsdist.core.codes import storage as store_codes
-from tests.support.coded import says
 
 #: Words with times, two channels, nothing said; and a recording whose name is that of a channel's file.
 TRANSCRIPTS = {
@@ -123,20 +120,13 @@ def test_two_write_to_one_folder(talks: Path, monkeypatch: pytest.MonkeyPatch) -
     assert json.loads((talks / "out/.swsdist-transcripts.json").read_text()).keys() == {"a.txt", "b.txt"}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "expected"),
-    [
-        (("talks-text", "--format", "srt,docx"), 2, families.UNKNOWN_NAME),
-        (("talks-text", "--model", "x"), 2, cli_codes.MODEL_AND_CONFIG),
-        (("talks-text", "--to", "talks/none.vtt"), 2, families.OUTPUT_REFUSED),
-    ],
-)
-def test_what_cannot_be_written(
-    arguments: tuple[str, ...], code: int, expected: Any, talks: Path, swsdist: Command
-) -> None:
-    assert says(swsdist("transcribe", *arguments, cwd=talks, code=code).err, expected)
-
-
-def test_a_store_without_words(place: Path, swsdist: Command) -> None:
-    assert says(swsdist("transcribe", "run", cwd=place, code=3).err, store_codes.NO_WORDS_IN_STORE)
+def test_what_cannot_be_written(talks: Path, place: Path, swsdist: Command) -> None:
+    cases = {
+        "transcribe talks-text --format srt,docx": "[unknown-name]",
+        "transcribe talks-text --model x": f"[{cli_codes.MODEL_AND_CONFIG.name}]",
+        "transcribe talks-text --to talks/none.vtt": "[output-refused]",
+    }
+    assert untold(swsdist, cases, talks) == {}
+    without = {"transcribe run": f"[{store_codes.NO_WORDS_IN_STORE.name}]"}
+    assert untold(swsdist, without, place, code=3) == {}
     assert not (place / "run-transcripts").exists()

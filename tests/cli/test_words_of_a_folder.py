@@ -9,7 +9,6 @@ import json
 import os
 import shutil
 import time
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -36,8 +35,6 @@ from swsdist.store.reading import Store
 from tests.support import tones
 from tests.support.coded import raises
 
-SHARED = Path(__file__).parents[2].parent / "shared"
-MODEL, SPEECH = SHARED / "models" / "whisper-base" / "ctranslate2-int8", SHARED / "data" / "ljspeech-small"
 #: A recording a task.
 SERIAL = ("--set", "executor.kind=serial", "--set", "index.shard_hours=1e-6")
 #: Frames that are soon made.
@@ -349,23 +346,3 @@ def test_a_recording_that_cannot_be_read_is_named_once(swsdist: Command, tapes: 
     shard = Path(words.folder.path(words.manifest.shards[0].name))
     shard.write_bytes(b"")
     assert str(shard) in swsdist("store", "check", "tapes-swsdist/store", cwd=tapes.parent, code=3).out
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(
-    not MODEL.is_dir() or find_spec("faster_whisper") is None,
-    reason="needs ../shared (models/whisper-base), and faster-whisper: pip install -e '.[whisper]'",
-)
-def test_two_commands_by_the_usual_model(swsdist: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From recordings to the first hit, with the model in the cache."""
-    repository = tmp_path / "hub" / "models--Systran--faster-whisper-base"
-    (repository / "refs").mkdir(parents=True)
-    (repository / "refs" / "main").write_text("abc")
-    (repository / "snapshots").mkdir()
-    (repository / "snapshots" / "abc").symlink_to(MODEL)
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
-    (tmp_path / "tapes").mkdir()
-    shutil.copy(SPEECH / "audio" / "LJ001-0002.flac", tmp_path / "tapes")
-    swsdist("index", "tapes", "--text", *SERIAL, cwd=tmp_path)
-    found = hits(swsdist, tmp_path / "tapes", "tapes-text", "--text", "modern")
-    assert [(doc_id, start > 0.8) for doc_id, _, start in found] == [("LJ001-0002", True)]

@@ -70,8 +70,8 @@ def test_kubernetes(name: str, api: str, kind: str) -> None:
     assert (values["apiVersion"], values["kind"]) == (api, kind)
     assert _unknown(values) == []
     assert _unknown({**values, "entrypiont": "a slip"}) == ["entrypiont"]
-    limits = re.findall(r"(?:memory|cpu): (.*)", (DEPLOY / f"kubernetes/{name}.yaml").read_text())
-    assert all(re.fullmatch(r'"?[0-9.]+([KMGTPE]i|[mkMGTPE])?"?', one) for one in limits)
+    limits = re.findall(r'(?:memory|cpu): "?([^\s,}"]+)', (DEPLOY / f"kubernetes/{name}.yaml").read_text())
+    assert all(re.fullmatch(r"[0-9.]+([KMGTPE]i|[mkMGTPE])?", one) for one in limits)
 
 
 def test_network_policy() -> None:
