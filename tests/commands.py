@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import io
 import os
 import shlex
@@ -55,6 +56,11 @@ def in_its_own_process(*arguments: str | Path, cwd: Path | None = None, **enviro
         timeout=300,
     )
     return Ended(done.returncode, done.stdout, done.stderr)
+
+
+def hits(ended: Ended) -> list[dict[str, str]]:
+    """Rows that a command printed with `--csv`."""
+    return list(csv.DictReader(io.StringIO(ended.out)))
 
 
 Command = Callable[..., Ended]

@@ -10,18 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from commands import Command, Ended, untold
+from commands import Command, Ended, hits, untold
 
 from swsdist.core.codes import families
 from swsdist.core.codes import searcher as searcher_codes
 from tests.support.coded import says
 
 WORD, OTHER, THIRD = (f"corpus/queries/q00{k}_1.wav" for k in (1, 2, 3))
-
-
-def hits(ended: Ended) -> list[dict[str, str]]:
-    """Of `--csv`."""
-    return list(csv.DictReader(io.StringIO(ended.out)))
 
 
 @pytest.fixture

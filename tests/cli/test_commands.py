@@ -20,7 +20,6 @@ from commands import untold
 import swsdist as package
 from swsdist.calibrate.likelihood import WORDS
 from swsdist.config import load_config
-from swsdist.report.answers import answers_by_query, lines
 from swsdist.report.summary import clock
 
 STEPS = """index queries search reduce normalise align.train fit decide align.final measure score
@@ -236,15 +235,6 @@ def test_queries_from_the_standard_input(process, place: Path) -> None:
 def test_times_as_a_clock_shows_them() -> None:
     shown = {0: "0:00.00", 59.994: "0:59.99", 59.996: "1:00.00", 3723.456: "1:02:03.46", 36000: "10:00:00.00"}
     assert {seconds: clock(seconds) for seconds in shown} == shown
-
-
-def test_hits_are_shown_whole_and_once() -> None:
-    name = "a/very/long/name/of/a/recording/that/no/terminal/of/eighty/columns/holds/to/its/end/2016-02-18-11-17-35"
-    one = {"query_id": "q", "doc_id": name, "start": 1.0, "end": 1.5, "score": 5.25, "channel": 1}
-    later = {**one, "score": 2.0, "channel": 2, "start": 4000.0, "end": 4000.5}
-    _, _, best, rest, *_ = lines(answers_by_query([one, {**one, "channel": 2}, later], [0.83, 0.83, None]), "")
-    assert best.split() == ["1", "likely", "83%", "5.250", "1", "+", "2", f"{name}#1:0:01.00-0:01.50"]
-    assert rest.split() == ["2", "2.000", "2", f"{name}#2:1:06:40.00-1:06:40.50"]
 
 
 def test_store_info(swsdist, place: Path) -> None:

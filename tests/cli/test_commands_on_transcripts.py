@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import shlex
 import shutil
@@ -11,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import soundfile
-from commands import Command, untold
+from commands import Command, hits, untold
 
 from swsdist.config import Config
 from swsdist.core.codes import cli as cli_codes
@@ -42,10 +40,6 @@ def talks(tmp_path_factory: pytest.TempPathFactory, swsdist: Command) -> Path:
     return folder
 
 
-def hits(out: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(out)))
-
-
 def best(text: str) -> list[tuple[str, float, float]]:
     """Places of a word in the transcripts, the likeliest first: document, start, probability."""
     found = [(doc_id, item) for doc_id, words in spoken().items() for item in words if item.guess == text]
@@ -56,7 +50,7 @@ def best(text: str) -> list[tuple[str, float, float]]:
 def test_texts(swsdist: Command, talks: Path) -> None:
     for target in ("json-text", "json-text/store"):
         ask = ("search", target, "--text", "River.", "--top", "5")
-        rows = hits(swsdist(*ask, "--csv", cwd=talks).out)
+        rows = hits(swsdist(*ask, "--csv", cwd=talks))
         assert [(row["doc_id"], float(row["start"]), float(row["score"])) for row in rows] == best("river")[:5]
         assert {row["query_id"] for row in rows} == {"River."}
         assert "scores are posteriors" in swsdist(*ask, cwd=talks).out
@@ -66,10 +60,10 @@ def test_texts(swsdist: Command, talks: Path) -> None:
 
 def test_a_table_of_texts(swsdist: Command, talks: Path) -> None:
     search = ("search", "json-text", "--csv", "--text")
-    rows = hits(swsdist(*search, "queries.csv", "--text", "blue", "--top", "1", cwd=talks).out)
+    rows = hits(swsdist(*search, "queries.csv", "--text", "blue", "--top", "1", cwd=talks))
     assert [row["query_id"] for row in rows] == [*(f"q{k}" for k in range(1, 9)), "blue"]
     (talks / "two.csv").write_text("query_id,text\na,river\na,blue\n")
-    rows = hits(swsdist(*search, "two.csv", "--top", "99", cwd=talks).out)
+    rows = hits(swsdist(*search, "two.csv", "--top", "99", cwd=talks))
     expected = {("a", place[0]) for place in best("river") + best("blue")}
     assert {(row["query_id"], row["doc_id"]) for row in rows} == expected
     swsdist(*search, "two.csv", "--text", "a", cwd=talks, code=2)
@@ -78,7 +72,7 @@ def test_a_table_of_texts(swsdist: Command, talks: Path) -> None:
 def test_words_that_nothing_holds(swsdist: Command, talks: Path) -> None:
     """They are named, with similar ones, or a hint; a file of hits has the same columns without hits."""
     ended = swsdist("search", "json-text", "--text", "rivver house", "--text", "river", "--csv", cwd=talks)
-    assert {row["query_id"] for row in hits(ended.out)} == {"river"}
+    assert {row["query_id"] for row in hits(ended)} == {"river"}
     assert says(ended.err, families.NO_HITS)
     assert "rivver (but river)" in ended.err
     strict = swsdist("search", "json-text", "--text", "rivver", "--strict", cwd=talks, code=4)
@@ -190,7 +184,7 @@ def test_terms_of_a_dictionary(swsdist: Command, talks: Path) -> None:
         ("bouse", "house", (*phones, "--set", "terms.rules=rules.txt")),
         ("rivver", "river", near),
     ):
-        rows = hits(swsdist("search", "json-text", "--text", text, "--csv", *sets, cwd=talks).out)
+        rows = hits(swsdist("search", "json-text", "--text", text, "--csv", *sets, cwd=talks))
         expected = [0.60653066 * confidence for _, _, confidence in best(word)]
         assert [float(row["score"]) for row in rows] == pytest.approx(expected[: len(rows)], abs=1e-6)
     refused = swsdist("search", "json-text", "--text", "zzz", *phones, cwd=talks, code=3)
@@ -199,7 +193,7 @@ def test_terms_of_a_dictionary(swsdist: Command, talks: Path) -> None:
 
 def test_patterns(swsdist: Command, talks: Path) -> None:
     patterns = ("--set", "terms.patterns=true")
-    rows = hits(swsdist("search", "json-text", "--text", "r?ver", "--top", "5", "--csv", *patterns, cwd=talks).out)
+    rows = hits(swsdist("search", "json-text", "--text", "r?ver", "--top", "5", "--csv", *patterns, cwd=talks))
     assert [row["doc_id"] for row in rows] == [doc_id for doc_id, *_ in best("river")[:5]]
     broken = swsdist("search", "json-text", "--text", "(river", *patterns, cwd=talks, code=3)
     assert says(broken.err, text_codes.UNBALANCED_PATTERN)
@@ -236,7 +230,7 @@ def test_clips_and_a_page(swsdist: Command, talks: Path, tmp_path: Path) -> None
     swsdist(*ask, cwd=tmp_path)
     assert len(list((tmp_path / "clips").glob("*.wav"))) == 3
     assert "<audio" in (tmp_path / "b.html").read_text()
-    first = hits(swsdist("search", "heard-text", "--text", "river", "--csv", cwd=tmp_path).out)[0]
+    first = hits(swsdist("search", "heard-text", "--text", "river", "--csv", cwd=tmp_path))[0]
     assert first["path"] == str(tmp_path / "heard" / f"{first['doc_id']}.wav")
 
 
@@ -314,7 +308,7 @@ def test_clean_keeps_what_is_used(swsdist: Command, copied: Path) -> None:
         ("search", "json-text", "--text", "river", "--csv"),
         ("index", "json", "--run", "json-text", *SERIAL),
     )
-    before = hits(swsdist(*search, cwd=copied).out)
+    before = hits(swsdist(*search, cwd=copied))
     (copied / "json" / "d003.json").unlink()
     swsdist(*index, cwd=copied)
     swsdist("clean", "json-text", "--older", "0", cwd=copied)
@@ -322,7 +316,7 @@ def test_clean_keeps_what_is_used(swsdist: Command, copied: Path) -> None:
     assert len(list((store / "shards").glob("part-*-?.parquet"))) == 1
     assert len(list((store / "postings").iterdir())) == 1
     assert "complete" in swsdist("store", "check", "json-text/store", cwd=copied).out
-    after = [row["start"] for row in hits(swsdist(*search, cwd=copied).out)]
+    after = [row["start"] for row in hits(swsdist(*search, cwd=copied))]
     kept = [row["start"] for row in before if row["doc_id"] != "d003"]
     assert kept == after[: len(kept)]
     assert "nothing to do" in swsdist(*index, cwd=copied).out

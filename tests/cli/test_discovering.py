@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from pathlib import Path
 
 import pytest
-from commands import Command, untold
+from commands import Command, hits, untold
 
 import swsdist as package
 from swsdist.core.codes import cli as cli_codes
@@ -79,7 +77,7 @@ def test_a_class_is_a_query(found: tuple[Path, str], tmp_path: Path, swsdist: Co
     (warning,) = (line for line in told.err.splitlines() if "the query itself" in line)
     assert re.search(rf"hits \d+(, \d+)+ of {name} are the query itself", warning)
     members = {(doc, float(start)) for _, _, doc, _, start, _ in (row.split(",") for row in some)}
-    places = [(row["doc_id"], float(row["start"])) for row in csv.DictReader(io.StringIO(told.out))]
+    places = [(row["doc_id"], float(row["start"])) for row in hits(told)]
     near = [one for one in members if any(doc == one[0] and abs(start - one[1]) < 0.3 for doc, start in places)]
     assert len(near) >= len(members) - 1
     queries = ("--set", "corpus.queries=found/exports/queries.csv", "--set", "corpus.examples=all")
@@ -111,7 +109,7 @@ def test_in_python(found: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> 
 def test_what_is_refused(found: tuple[Path, str], swsdist: Command) -> None:
     cases = {
         "discover words.yaml --set chain=search": "chain search .. swsdist run words.yaml",
-        "discover words.yaml --set report.exports=[stdlist]": f"stdlist writes detections .. [{codes.NO_EXPORT_OF_CLASSES.name}]",
+        "discover words.yaml --set report.exports=[stdlist]": f"[{codes.NO_EXPORT_OF_CLASSES.name}]",
         "report found --det det.svg": "",
     }
     assert untold(swsdist, cases, found[0]) == {}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 
 import pytest
 from commands import Command, untold
+from lists_of_others import rows
 
 from swsdist.calibrate.steps.logistic import fusions_in
 from swsdist.chains.fuse.inputs import FuseOptions
@@ -40,11 +40,6 @@ def fuse(swsdist: Command, lists: Path, *arguments: str, code: int = 0) -> str:
 
 
 TASK = ("--references", "true.csv", "--seconds", "1000")
-
-
-def rows(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def test_without_references_all_systems_weigh_the_same(swsdist: Command, lists: Path) -> None:

@@ -6,7 +6,6 @@ tests/arch/test_light_start.py.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -70,13 +69,3 @@ def test_a_reader_that_has_enough(place: Path) -> None:
     done = subprocess.run(["bash", "-c", command], cwd=place, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     assert done.stdout.startswith("0.0\t")
-
-
-@pytest.mark.parametrize("args", [["--help"], ["run", "--help"], ["--version"], ["doctor"]])
-def test_a_reader_that_leaves_is_no_failure(args: list[str], tmp_path: Path) -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
-    with os.fdopen(writing, "w") as closed:
-        command = [PYTHON, "-m", "swsdist.cli.main", *args]
-        done = subprocess.run(command, stdout=closed, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")

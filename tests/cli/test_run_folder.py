@@ -11,6 +11,7 @@ from commands import Command, untold
 
 from swsdist.core.codes import families
 from swsdist.core.codes import pipeline as codes
+from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.ledger import demand_run_folder
 from tests.support.coded import raises, says
@@ -80,7 +81,7 @@ def test_what_is_taken_for_a_run(tmp_path: Path) -> None:
         if names in taken.split(";"):
             demand_run_folder(Folder(str(place)))
             continue
-        with raises(codes.FOREIGN_FOLDER) as caught:
+        with pytest.raises(UserError) as caught:
             demand_run_folder(Folder(str(place)))
         assert len(names.split()) < 5 or caught.value.values["names"] == "a, b, c and 2 more"
 

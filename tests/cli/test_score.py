@@ -112,9 +112,10 @@ def test_a_table_is_scored_as_the_list_of_the_same_rows(swsdist, here: Path) -> 
         found = json.loads(swsdist("score", *LISTS[:-1], "list.csv", "--json", cwd=here).out)
         assert found | {"system": {}} == listed | {"system": {}}
     (here / "refs.csv").write_text("query_id,doc_id,start,end\nT1,F1,10,10.5\nT1,F2,30,30.5\nT2,F1,20,21.25\n")
+    change(here, "list.csv", "audio/F1.wav", "F1")
     given = ("--references", "refs.csv", "--seconds", "600", "-s", "list.csv", "--protocol", "stdeval", "--json")
     found = json.loads(swsdist("score", *given, cwd=here).out)["measures"]
-    assert found["mtwv"] == pytest.approx(listed["measures"]["mtwv"], abs=1e-12)
+    assert found["atwv"] == pytest.approx(listed["measures"]["atwv"], abs=1e-12)
 
 
 def test_counts_and_values_by_hand(swsdist, here: Path) -> None:
@@ -306,11 +307,11 @@ def test_usage(swsdist, here: Path) -> None:
         f"{lists} gone.xml": "there is no such file",
         "score -e ecf.xml -t tlist.xml -s stdlist.xml": "[conflicting-options]",
         f"{lists} stdlist.xml --protocol sws2031": "unknown protocol 'sws2031'",
-        "score -s x.xml --all": "--all is for a CONFIG; a list has --all-measures",
     }
     assert untold(swsdist, cases, here) == {}
     assert untold(swsdist, {f"{lists} ecf.xml": "the outermost element is <ecf>"}, here, code=3) == {}
     assert "Give a CONFIG, or a list" in swsdist("score", cwd=here, code=2).err
+    assert "a list has --all-measures" in swsdist("score", "-s", "x.xml", "--all", code=2).err
 
 
 def test_options_of_a_list_are_refused_with_a_config(swsdist, place: Path) -> None:

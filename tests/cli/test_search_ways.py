@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
-from commands import Command, in_this_process
+from commands import Command, hits, in_this_process
 
 import swsdist as package
 from swsdist.cli import progress
@@ -126,7 +124,7 @@ def test_the_same_sound_on_two_channels_counts_once(swsdist: Command, place: Pat
     swsdist("index", "c.yaml", cwd=tmp_path)
     ask = ("search", tmp_path / "run", "--query", place / WORD, "--top", "5")
     assert "5 hits shown" in swsdist(*ask).out
-    rows = list(csv.DictReader(io.StringIO(swsdist(*ask, "--csv").out)))
+    rows = hits(swsdist(*ask, "--csv"))
     assert [row["channel"] for row in rows] == ["1", "2"] * 5
     assert len({(row["doc_id"], row["start"]) for row in rows}) == 5
 

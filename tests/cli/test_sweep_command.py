@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 
 import pytest
 from commands import Command, untold
+from lists_of_others import rows
 
 GRID = """\
 config: config.yaml
@@ -20,9 +20,8 @@ measures: [atwv, atwv_pmiss, atwv_pfa]
 """
 
 
-def table(folder: Path) -> list[dict[str, str]]:
-    with (folder / "points.csv").open(newline="") as source:
-        return list(csv.DictReader(source))
+def alphas(folder: Path) -> list[float]:
+    return [float(row["calibrate.alpha"]) for row in rows(folder / "points.csv")]
 
 
 @pytest.fixture
@@ -38,7 +37,7 @@ def test_a_sweep(place: Path, swsdist: Command) -> None:
     assert "points done: 4" in ended.err
     folder = place / "swept/sweeps/sweep"
     assert (folder / "sweep.html").is_file()
-    assert [row["calibrate.alpha"] for row in table(folder)] == ["0.5", "1", "0.5", "1"]
+    assert alphas(folder) == [0.5, 1.0, 0.5, 1.0]
     again = swsdist("sweep", "sweep.yaml", "--json", cwd=place)
     assert "points done" not in again.err
     values = json.loads(again.out)
@@ -58,7 +57,7 @@ def test_one_that_fails_among_others(place: Path, swsdist: Command) -> None:
 def test_what_all_points_share_may_be_set(place: Path, swsdist: Command) -> None:
     shared = ("--set", "reduce.buckets=2", "--set", "calibrate.folds=2")
     swsdist("sweep", "sweep.yaml", "--run", "other", *shared, cwd=place)
-    assert [float(row["calibrate.alpha"]) for row in table(place / "other/sweeps/sweep")] == [0.5, 1.0, 0.5, 1.0]
+    assert alphas(place / "other/sweeps/sweep") == [0.5, 1.0, 0.5, 1.0]
     (plan, *_) = json.loads((place / "other/plan.json").read_text())["plans"].values()
     assert plan["config"]["calibrate"]["folds"] == 2
 
@@ -78,7 +77,7 @@ def test_mistakes(place: Path, swsdist: Command) -> None:
         assert old in GRID
         return GRID.replace(old, new)
 
-    alphas, measures = "calibrate.alpha: [0.5, 1]", "[atwv, atwv_pmiss, atwv_pfa]"
+    both_alphas, measures = "calibrate.alpha: [0.5, 1]", "[atwv, atwv_pmiss, atwv_pfa]"
     lists = "lists: {tasks: {a: {systems: {x: y}}}}\npoints: {list: [{}]}\n"
     both = (
         "9: calibrate.alpha is set for all points .. every point sets calibrate.alpha itself, the first in sweep.yaml:6"
@@ -97,12 +96,12 @@ def test_mistakes(place: Path, swsdist: Command) -> None:
         (grid("config.yaml", "{systme: a}"), "", "sweep.yaml:1: systme: unknown key"),
         (grid("kst]", "kts]"), "", "sweep.yaml:5, point 1 (calibrate.steps: [q-norm, logistic, kts])"),
         (
-            grid(alphas, "calibrate.options.kst.alpha: [1, x]"),
+            grid(both_alphas, "calibrate.options.kst.alpha: [1, x]"),
             "",
             "sweep.yaml:6, point 2 .. step kst refuses its option",
         ),
         (
-            grid(alphas, "calibrate.options: [{kst: {alpha: -1}}]"),
+            grid(both_alphas, "calibrate.options: [{kst: {alpha: -1}}]"),
             "",
             "sweep.yaml:6, point 1 (calibrate.options: {kst: ",
         ),

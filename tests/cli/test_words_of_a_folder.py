@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import json
 import os
 import shutil
@@ -14,7 +12,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from commands import Command
+from commands import Command, hits
 
 import swsdist as swsdist_package
 from swsdist.chains.lattices.options import LatticesOptions
@@ -61,9 +59,9 @@ def tapes(tmp_path: Path) -> Path:
     return tmp_path / "tapes"
 
 
-def hits(swsdist: Command, tapes: Path, run: str, *query: str) -> set[tuple[str, int, float]]:
-    said = swsdist("search", run, *query, "--csv", cwd=tapes.parent).out
-    return {(row["doc_id"], int(row["channel"]), float(row["start"])) for row in csv.DictReader(io.StringIO(said))}
+def places(swsdist: Command, tapes: Path, run: str, *query: str) -> set[tuple[str, int, float]]:
+    found = hits(swsdist("search", run, *query, "--csv", cwd=tapes.parent))
+    return {(row["doc_id"], int(row["channel"]), float(row["start"])) for row in found}
 
 
 def test_recordings_are_recognised(swsdist: Command, tapes: Path) -> None:
@@ -71,7 +69,7 @@ def test_recordings_are_recognised(swsdist: Command, tapes: Path) -> None:
     assert "search it: swsdist search tapes-text --text TEXT" in said.out
     assert " s of audio" in said.err
     red = {("a", 1, 0.0), ("b", 1, 0.5), ("c", 2, 0.5), ("c", 2, 1.5)}
-    assert hits(swsdist, tapes, "tapes-text", "--text", "red") == red
+    assert places(swsdist, tapes, "tapes-text", "--text", "red") == red
     again = ("index", "tapes", "--text", *SERIAL)  # by the same recogniser
     assert "nothing to do" in swsdist(*again, cwd=tapes.parent).out
     assert sorted(tones.Tones.heard) == ["a", "b", "c", "c"]
@@ -111,7 +109,7 @@ def test_transcripts_win(swsdist: Command, tapes: Path) -> None:
     (line,) = (line for line in said.out.splitlines() if "[transcripts-taken]" in line)
     assert "2 recordings with" in line
     assert "1 without" in line
-    assert hits(swsdist, tapes, "tapes-text", "--text", "window") == {("c", 1, 0.0), ("lone", 1, 0.0)}
+    assert places(swsdist, tapes, "tapes-text", "--text", "window") == {("c", 1, 0.0), ("lone", 1, 0.0)}
     rejected = swsdist("store", "rejected", "tapes-text", cwd=tapes.parent).out
     assert "document b, channel 1: malformed-file" in rejected
     assert rejected.endswith("1 rejected\n")
@@ -121,7 +119,7 @@ def test_transcripts_win(swsdist: Command, tapes: Path) -> None:
     for name in "ab":
         (tapes / f"{name}.srt").write_text(SRT)
     swsdist(*index, cwd=tapes.parent)
-    assert len(hits(swsdist, tapes, "tapes-text", "--text", "window")) == 4
+    assert len(places(swsdist, tapes, "tapes-text", "--text", "window")) == 4
     assert tones.Tones.heard == ["a", "b"]
 
 
@@ -165,8 +163,8 @@ def test_frames_and_words_in_one_store(swsdist: Command, tapes: Path) -> None:
         assert f"search it: swsdist search tapes-swsdist {query}" in said.out
     store = tapes.parent / "tapes-swsdist" / "store"
     for target in ("tapes-swsdist", "tapes-swsdist/store"):
-        assert hits(swsdist, tapes, target, "--text", "stone") == {("b", 1, 1.0), ("b", 1, 1.5)}
-        assert ("b", 1, 0.0) in hits(swsdist, tapes, target, "--no-trim", "--query", "tapes/b.wav:0.0-0.5")
+        assert places(swsdist, tapes, target, "--text", "stone") == {("b", 1, 1.0), ("b", 1, 1.5)}
+        assert ("b", 1, 0.0) in places(swsdist, tapes, target, "--no-trim", "--query", "tapes/b.wav:0.0-0.5")
     assert setup_of(str(tapes.parent / "tapes-swsdist"), texts=True).terms["units"] == "words"
     assert set(swsdist_package.search(Store(Folder(str(store))), "stone", texts=True)["doc_id"]) == {"b"}
     manifests = (store / "manifest.json", store / "words" / "manifest.json")
@@ -179,7 +177,7 @@ def test_frames_and_words_in_one_store(swsdist: Command, tapes: Path) -> None:
     tones.say(tapes / "d.wav", ["window", "window"])
     swsdist(*index, cwd=tapes.parent)
     assert tones.Tones.heard.count("a") == 1
-    assert hits(swsdist, tapes, "tapes-swsdist", "--text", "window window") == {("d", 1, 0.0)}
+    assert places(swsdist, tapes, "tapes-swsdist", "--text", "window window") == {("d", 1, 0.0)}
 
 
 @pytest.mark.parametrize("both", [False, True])
@@ -202,7 +200,7 @@ def test_what_is_done_is_asked_and_kept(
         swsdist(*index, cwd=tapes.parent, code=130)
     said = swsdist("search", run, "--text", "red", cwd=tapes.parent)
     assert "2 of 4 tasks" in said.err
-    assert hits(swsdist, tapes, run, "--text", "red") == {("a", 1, 0.0), ("b", 1, 0.5)}
+    assert places(swsdist, tapes, run, "--text", "red") == {("a", 1, 0.0), ("b", 1, 0.5)}
     swsdist(*index, cwd=tapes.parent)
     assert sorted(tones.Tones.heard) == ["a", "b", "c", "c"]
     assert swsdist("digest", run, cwd=tapes.parent).out == swsdist("digest", "whole", cwd=tapes.parent).out
@@ -230,7 +228,7 @@ def test_a_run_with_words_finds_what_one_without_does(swsdist: Command, tapes: P
         said = swsdist("digest", f"runs/{name}", "--tables", cwd=tapes.parent).out
         digests.append(set(said.splitlines()[:-1]))
     assert sorted(tones.Tones.heard) == ["b", "c", "c"]
-    assert hits(swsdist, tapes, "runs/words", "--text", "window") == {("a", 1, 0.0), ("c", 2, 0.0), ("c", 2, 1.0)}
+    assert places(swsdist, tapes, "runs/words", "--text", "window") == {("a", 1, 0.0), ("c", 2, 0.0), ("c", 2, 1.0)}
     assert [line.split()[1] for line in digests[1] - digests[0]] == ["words"]
     assert not digests[0] - digests[1]
 
