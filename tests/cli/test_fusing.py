@@ -91,15 +91,6 @@ def test_weights_are_fitted_saved_and_applied(swsdist: Command, lists: Path) -> 
     assert swsdist("score", "-s", "m.xml", *TASK, cwd=lists).out
 
 
-def test_one_query_that_occurs_cannot_be_crossfit(swsdist: Command, lists: Path) -> None:
-    (lists / "once.csv").write_text("\n".join(TRUE.splitlines()[:3]) + "\n")
-    arguments = ("a=one.csv", "b=two.csv", "--references", "once.csv", "--seconds", "200", "--protocol", "sws2013")
-    for name in ("one", "two"):
-        text = (lists / f"{name}.csv").read_text().splitlines()
-        (lists / f"{name}.csv").write_text("\n".join(line for line in text if not line.startswith("q2")) + "\n")
-    assert "[nothing-to-fit]" in fuse(swsdist, lists, *arguments, "--out", "f.csv", code=2)
-
-
 def test_lists_that_have_nothing_in_common(swsdist: Command, lists: Path) -> None:
     (lists / "far.csv").write_text(HEAD + "q1,d1,900.0,900.5,1.0\nq9,d1,1.0,1.5,2.0\n")
     ended = swsdist("fuse", "one.csv", "far.csv", "two.csv", "--out", "f.csv", cwd=lists)

@@ -96,34 +96,27 @@ def test_what_belongs_together_on_kubernetes(name: str) -> None:
     spec = _read(f"kubernetes/{name}.yaml")["spec"]
     cluster = spec.get("rayClusterSpec", spec)
     group, on_gpus = cluster["workerGroupSpecs"]
-    head, worker = cluster["headGroupSpec"]["template"]["spec"], group["template"]["spec"]
-    containers = [*head["containers"], *worker["containers"]]
-    assert {one["image"] for one in containers} == {IMAGE}
-    for each in (head, worker, on_gpus["template"]["spec"]):
-        (one,) = each["containers"]
-        assert [mount["name"] for mount in one["volumeMounts"]] == [volume["name"] for volume in each["volumes"]]
+    pods = [one["template"]["spec"] for one in (cluster["headGroupSpec"], group, on_gpus)]
+    _, worker, gpu = containers = [container for pod in pods for container in pod["containers"]]
+    assert [one["image"] for one in containers] == [IMAGE, IMAGE, f"{IMAGE}-gpu"]
+    for pod, one in zip(pods, containers, strict=True):
+        assert [mount["name"] for mount in one["volumeMounts"]] == [volume["name"] for volume in pod["volumes"]]
         assert one["env"][0]["value"].startswith(one["volumeMounts"][-1]["mountPath"])
+        assert "memory" in one["resources"]["limits"]
+        assert {"readinessProbe", "livenessProbe"} <= one.keys(), "the operator's own call wget"
+        assert pod["securityContext"]["runAsNonRoot"]
     assert cluster["headGroupSpec"]["rayStartParams"]["num-cpus"] == "0", "no workers beside the driver"
     assert cluster["enableInTreeAutoscaling"]
     assert 1 <= group["minReplicas"] <= group["replicas"] <= group["maxReplicas"], "without a node no worker fits"
-    for one in containers:
-        assert "memory" in one["resources"]["limits"]
-        assert {"readinessProbe", "livenessProbe"} <= one.keys(), "the operator's own call wget"
-    assert all(spec["securityContext"]["runAsNonRoot"] for spec in (head, worker))
     assert cluster["rayVersion"] == _locked("requirements.lock")["ray"]
     assert cluster["authOptions"] == {"mode": "token"}
     # Nodes with a GPU cost more: there is none until one is asked for. The operator tells Ray of the limit.
     assert on_gpus["minReplicas"] == on_gpus["replicas"] == 0 < on_gpus["maxReplicas"]
-    spec = on_gpus["template"]["spec"]
-    (one,) = spec["containers"]
-    assert one["image"] == f"{IMAGE}-gpu"
-    assert one["resources"]["limits"]["nvidia.com/gpu"] == "1"
-    assert one["resources"]["limits"] == one["resources"]["requests"]
-    assert not any("nvidia.com/gpu" in other["resources"]["limits"] for other in containers)
-    assert spec["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
-    same = ("env", "readinessProbe", "livenessProbe")
-    assert all(one[name] == worker["containers"][0][name] for name in same)
-    assert spec["securityContext"] == worker["securityContext"]
+    assert gpu["resources"]["limits"] == gpu["resources"]["requests"]
+    assert [one["resources"]["limits"].get("nvidia.com/gpu") for one in containers] == [None, None, "1"]
+    assert pods[2]["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
+    assert all(gpu[name] == worker[name] for name in ("env", "readinessProbe", "livenessProbe"))
+    assert pods[2]["securityContext"] == pods[1]["securityContext"]
 
 
 def test_every_night_one_index_at_a_time_with_keys_that_change() -> None:
@@ -146,41 +139,34 @@ def test_cloud() -> None:
     assert schema.is_valid(values)
     assert not schema.is_valid({**values, "max_wrokers": 1})
     types = values["available_node_types"]
-    assert values["head_node_type"] in types
-    head, worker = types[values["head_node_type"]], types["worker"]
+    head, worker, on_gpu = types[values["head_node_type"]], types["worker"], types["gpu"]
     assert "InstanceMarketOptions" not in head["node_config"], "the driver is not to be taken away"
     assert worker["node_config"]["InstanceMarketOptions"] == {"MarketType": "spot"}
-    on_gpu = types["gpu"]
+    assert 1 <= worker["min_workers"] <= worker["max_workers"] <= values["max_workers"]
     assert on_gpu["resources"]["GPU"] == 1
-    assert (on_gpu["min_workers"], on_gpu["max_workers"] > 0) == (0, True), "none until one is asked for"
-    images = {node["node_config"]["ImageId"] for node in types.values()}
-    (image,) = images
-    assert f"s/{image}/" in (DEPLOY.parent / "docs/how-to/run-on-a-cloud.md").read_text(), (
-        "the page says what to put there"
-    )
+    assert on_gpu["min_workers"] == 0 < on_gpu["max_workers"], "none until one is asked for"
     # Its commands stand for those of all nodes, but for what they install.
     commands = [one.replace("requirements-gpu.lock", "requirements.lock") for one in on_gpu["worker_setup_commands"]]
     assert commands == values["setup_commands"]
     # A profile that is named is all that a node has: the head's starts the others.
     profiles = {node["node_config"]["IamInstanceProfile"]["Name"] for node in (head, worker, on_gpu)}
     assert len(profiles) == 2
-    assert 1 <= worker["min_workers"] <= worker["max_workers"] <= values["max_workers"]
-    assert all("RAY_AUTH_MODE=token" in values[f"{name}_start_ray_commands"][-1] for name in ("head", "worker"))
+    started = [values[f"{name}_start_ray_commands"] for name in ("head", "worker")]
+    assert all("RAY_AUTH_MODE=token" in commands[-1] for commands in started)
+    assert all("~/swsdist/bin/ray st" in one for commands in started for one in commands), "it is on no path"
+    assert all("~/swsdist" in one for one in values["setup_commands"][1:])
     # What is copied is here, or the page says how it is made; what is installed is what is copied.
-    page = (DEPLOY.parent / "docs/how-to/run-on-a-cloud.md").read_text()
     mounts = values["file_mounts"]
     assert {one for one in mounts.values() if not (DEPLOY.parent / one).is_file()} == {"~/.ray/auth_token", "dist"}
-    assert "> ~/.ray/auth_token" in page
-    assert "--wheel-dir dist " in page
-    assert all(f"`{name}`" in page for name in profiles)
-    install = "\n".join(values["setup_commands"])
     copied = {"wheels", "requirements.lock", "requirements-gpu.lock", ".ray/auth_token"}
     assert {f"/home/ubuntu/{name}" for name in copied} == set(mounts)
+    install = "\n".join(values["setup_commands"])
     assert "-r ~/requirements.lock" in install
     assert "--no-deps ~/wheels/swsdist-*.whl" in install
-    started = [one for name in ("head", "worker") for one in values[f"{name}_start_ray_commands"]]
-    assert all("~/swsdist/bin/ray st" in one for one in started), "the environment that was made is on no path"
-    assert all("~/swsdist" in one for one in values["setup_commands"][1:])
+    page = (DEPLOY.parent / "docs/how-to/run-on-a-cloud.md").read_text()
+    (image,) = {node["node_config"]["ImageId"] for node in types.values()}
+    told = ("> ~/.ray/auth_token", "--wheel-dir dist ", f"s/{image}/", *(f"`{name}`" for name in profiles))
+    assert [words for words in told if words not in page] == []
     # Ray's provider needs boto3, and sets workers up by ssh: so it is no container that would lack both.
     assert "boto3" in values["head_setup_commands"][0]
     assert "docker" not in values
@@ -265,41 +251,37 @@ def _stages(text: str) -> list[list[tuple[str, str]]]:
 
 def test_dockerfile() -> None:
     """The rules of hadolint that matter here, and ours: small, locked, not root, no network but registries."""
-    text = (DEPLOY / "Dockerfile").read_text()
-    build, last = _stages(text)
+    build, last = _stages((DEPLOY / "Dockerfile").read_text())
+    every = [*build, *last]
     known = {"FROM", "ARG", "WORKDIR", "COPY", "RUN", "ENV", "USER", "ENTRYPOINT", "CMD"}
-    assert {instruction for instruction, _ in [*build, *last]} <= known
-    images = {rest.split()[0] for instruction, rest in [*build, *last] if instruction == "FROM"}
-    (image,) = images
+    assert {instruction for instruction, _ in every} <= known
+    (image,) = {rest.split()[0] for instruction, rest in every if instruction == "FROM"}
     assert re.fullmatch(r"python:3\.\d+-slim", image), "one base, with a tag, small"
     assert f'PYTHON = "{image.split(":")[1].removesuffix("-slim")}"' in (DEPLOY / "lock.py").read_text()
-    assert not re.search(r"\b(curl|wget|git|apt-get|sudo)\b", "".join(rest for _, rest in [*build, *last]))
-    for instruction, rest in [*build, *last]:
+    assert not re.search(r"\b(curl|wget|git|apt-get|sudo)\b", "".join(rest for _, rest in every))
+    ignored = (ROOT / ".dockerignore").read_text().splitlines()
+    assert ignored[1] == "*", "nothing else gets into the image"
+    for instruction, rest in every:
         for install in re.findall(r"pip install [^&]*", rest) if instruction == "RUN" else ():
             assert "--require-hashes" in install or "--no-index" in install, install
             assert "--no-cache-dir" in install, install
-        if instruction == "COPY" and "--from" not in rest:
-            for name in rest.split()[:-1]:
-                assert (ROOT / name).exists(), name
-                assert f"!{name}" in (ROOT / ".dockerignore").read_text().splitlines(), name
-        if instruction == "WORKDIR":
-            assert rest.startswith("/")
+        for name in rest.split()[:-1] if instruction == "COPY" and "--from" not in rest else ():
+            assert (ROOT / name).exists(), name
+            assert f"!{name}" in ignored, name
+        assert instruction != "WORKDIR" or rest.startswith("/")
     # Which lock is chosen by an argument, of those that are copied.
-    (chosen,) = (rest for instruction, rest in build if instruction == "ARG")
-    assert chosen == "LOCK=requirements.lock"
+    assert [rest for instruction, rest in build if instruction == "ARG"] == ["LOCK=requirements.lock"]
     assert '-r "$LOCK"' in "".join(rest for _, rest in build)
     copied = next(rest for instruction, rest in build if instruction == "COPY").split()
     assert {"deploy/requirements.lock", "deploy/requirements-gpu.lock"} < {*copied}
-    # A volume is its user's who made the folder that it is mounted on.
-    compose = _read("serve/compose.yaml")
-    kept = [mounted.partition(":")[2] for mounted in compose["services"]["swsdist"]["volumes"] if mounted[0] != "$"]
-    assert kept == ["/words"]
-    assert any(instruction == "RUN" and re.search(r"install -d -o 1000 .*/words$", rest) for instruction, rest in last)
     assert "--build-arg LOCK=requirements-gpu.lock" in (ROOT / "docs/how-to/build-the-image.md").read_text()
+    # A volume is its user's who made the folder that it is mounted on.
+    volumes = _read("serve/compose.yaml")["services"]["swsdist"]["volumes"]
+    assert [mounted.partition(":")[2] for mounted in volumes if mounted[0] != "$"] == ["/words"]
+    assert any(instruction == "RUN" and re.search(r"install -d -o 1000 .*/words$", rest) for instruction, rest in last)
     assert [rest for instruction, rest in last if instruction == "USER"] == ["1000"]
     assert all(instruction != "RUN" or "useradd" in rest for instruction, rest in last), "what builds stays behind"
     assert ("ENTRYPOINT", '["swsdist"]') in last
-    assert (ROOT / ".dockerignore").read_text().splitlines()[1] == "*", "nothing else gets into the image"
 
 
 def test_the_start_on_windows_is_one_command_of_bash(tmp_path: Path) -> None:
@@ -312,12 +294,8 @@ def test_the_start_on_windows_is_one_command_of_bash(tmp_path: Path) -> None:
     program.parent.mkdir(parents=True)
     program.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
     program.chmod(0o755)
-    places = set()
-    for folder, name in (
-        ("/mnt/c/My tapes, 2015", "My tapes, 2015"),
-        ("/mnt/d/My tapes, 2015", "My tapes, 2015"),
-        ("/mnt/d/", "d"),
-    ):
+    places, tapes = set(), "My tapes, 2015"
+    for folder, name in ((f"/mnt/c/{tapes}", tapes), (f"/mnt/d/{tapes}", tapes), ("/mnt/d/", "d")):
         environment = {"HOME": str(tmp_path / "home"), "PATH": "/usr/bin:/bin", "FOLDER": folder, "HERE": "/mnt/c/x/"}
         command = ["bash", "-c", line.replace("%%", "%")]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
