@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import io
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -56,6 +58,11 @@ def in_its_own_process(*arguments: str | Path, cwd: Path | None = None, **enviro
     return Ended(done.returncode, done.stdout, done.stderr)
 
 
+def hits(ended: Ended) -> list[dict[str, str]]:
+    """Rows that a command printed with `--csv`."""
+    return list(csv.DictReader(io.StringIO(ended.out)))
+
+
 Command = Callable[..., Ended]
 
 
@@ -69,6 +76,23 @@ def expecting(run: Command) -> Command:
         return ended
 
     return checked
+
+
+def untold(run: Command, cases: Mapping[str, str], cwd: Path | None = None, code: int = 2) -> dict[str, str]:
+    """Of commands, typed as in a shell: those that did not tell what they should, and what they said.
+
+    Args:
+        run: `in_this_process`, or with an exit code that is checked.
+        cases: by what is typed, parts of what is told, with `..` between them.
+        cwd: where they run.
+        code: the exit code of all. A remedy is told in any case.
+    """
+    wrong = {}
+    for typed, parts in cases.items():
+        ended = run(*shlex.split(typed), cwd=cwd, code=code)
+        if not all(part in ended.err for part in (*parts.split(" .. "), "remedy: ")):
+            wrong[typed] = ended.err
+    return wrong
 
 
 def changed(before: Mapping[str, object], after: Mapping[str, object]) -> set[str]:

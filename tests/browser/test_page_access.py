@@ -55,7 +55,7 @@ def test_axe_finds_nothing(visit: Any, served: Any, scheme: str, width: int) -> 
 
 @pytest.mark.parametrize(("width", "size"), [(390, 100), (640, 200)])
 def test_nothing_scrolls_sideways(visit: Any, width: int, size: int) -> None:
-    """At a phone's width, and at 200 % on a screen of 1280 (a page of 640 with letters as they are)."""
+    """At a phone's width, at 200 % on a screen of 1280 (a page of 640), and there with letters twice as large."""
     at = visit(viewport={"width": width, "height": 800}, device_scale_factor=size / 100)
     at.search()
     at.page.keyboard.press("y")
@@ -64,23 +64,22 @@ def test_nothing_scrolls_sideways(visit: Any, width: int, size: int) -> None:
         if at.page.locator(f"#tab-{tab}").is_visible():
             at.page.click(f"#tab-{tab}")
             assert at.page.evaluate(WIDE) <= 0, tab
+    at_views(at)
+    if size == 200:
+        at.page.set_viewport_size({"width": 1280, "height": 900})
+        at.page.evaluate("""() => {
+          const sheet = new CSSStyleSheet();
+          sheet.replaceSync("html { font-size: 200% }");
+          document.adoptedStyleSheets = [sheet];
+        }""")
+        at_views(at)
+
+
+def at_views(at: Any) -> None:
+    """No view is wider than the page."""
     for view in VIEWS:
         at.page.evaluate(f"document.querySelector('#to-{view[1:]}').click()")
         at.page.wait_for_selector(f"#view-{view[1:]}")
-        assert at.page.evaluate(WIDE) <= 0, view
-
-
-def test_letters_twice_as_large_stay_within_the_page(visit: Any) -> None:
-    at = visit()
-    at.search()
-    at.page.evaluate("document.documentElement.classList.add('twice')")
-    at.page.evaluate("""() => {
-      const sheet = new CSSStyleSheet();
-      sheet.replaceSync("html.twice { font-size: 200% }");
-      document.adoptedStyleSheets = [sheet];
-    }""")
-    for view in VIEWS:
-        at.page.evaluate(f"document.querySelector('#to-{view[1:]}').click()")
         assert at.page.evaluate(WIDE) <= 0, view
 
 
@@ -110,7 +109,8 @@ def test_the_whole_way_by_keyboard_alone(visit: Any) -> None:
     assert not at.page.locator("#help").is_visible()
 
 
-def test_tabs_are_chosen_by_arrows(visit: Any) -> None:
+def test_keys_are_heeded_where_they_are_meant_and_screen_readers_are_told(visit: Any) -> None:
+    """Tabs are chosen by arrows, what is typed is no key, and single keys can be switched off."""
     at = visit()
     at.page.locator("#tab-record").focus()
     at.page.keyboard.press("ArrowRight")
@@ -118,37 +118,23 @@ def test_tabs_are_chosen_by_arrows(visit: Any) -> None:
     at.page.keyboard.press("Home")
     assert at.page.locator("#ask-record").is_visible()
     assert at.count("[role=tab][aria-selected=true]") == 1
-
-
-def test_single_keys_can_be_switched_off(visit: Any) -> None:
-    at = visit()
-    at.search()
-    at.page.keyboard.press("?")
-    at.page.uncheck("#keys-on")
-    at.page.keyboard.press("Escape")
-    at.page.locator(".hit.current").focus()
-    at.page.keyboard.press("y")
-    assert at.count(".hit:not([data-verdict=''])") == 0
-
-
-def test_typing_is_never_a_key(visit: Any) -> None:
-    at = visit()
-    at.search()
-    at.page.fill("#word-form", "")
-    at.page.locator("#word-form").focus()
-    at.page.keyboard.type("synuz")
-    assert at.page.input_value("#word-form") == "synuz"
-    assert at.count(".hit:not([data-verdict=''])") == 0
-
-
-def test_screen_readers_are_told(visit: Any) -> None:
-    at = visit()
     at.search()
     assert at.page.get_attribute("#said", "aria-live") == "polite"
     assert str(at.count(".hit")) in at.page.locator("#said").text_content()
     label = at.page.get_attribute(".hit.current", "aria-label")
     assert "likely" in label
     assert at.text(".hit.current .time") in label
+    at.page.fill("#word-form", "")
+    at.page.locator("#word-form").focus()
+    at.page.keyboard.type("synuz")
+    assert at.page.input_value("#word-form") == "synuz"
+    at.page.locator(".hit.current").focus()
+    at.page.keyboard.press("?")
+    at.page.uncheck("#keys-on")
+    at.page.keyboard.press("Escape")
+    at.page.locator(".hit.current").focus()
+    at.page.keyboard.press("y")
+    assert at.count(".hit:not([data-verdict=''])") == 0
 
 
 def test_one_enters_by_a_password(visit: Any, served: Any) -> None:
@@ -164,19 +150,15 @@ def test_one_enters_by_a_password(visit: Any, served: Any) -> None:
     at.faults[:] = [fault for fault in at.faults if "401" not in fault]
 
 
-def test_two_servers_of_a_machine_are_open_at_once(visit: Any, served: Any, served_beside: Any) -> None:
-    at = visit()
-    at.open(served_beside.entrance)
-    at.open(served.url)
-    at.open(served_beside.url)
-
-
-def test_the_page_is_french_for_who_wants_it(visit: Any) -> None:
+def test_the_page_is_french_for_who_wants_it(visit: Any, served: Any, served_beside: Any) -> None:
+    """And two servers of a machine are open at once."""
     at = visit(locale="fr-FR")
     assert at.page.get_attribute("html", "lang") == "fr"
     assert at.text("#to-glossary") == "Glossaire"
     at.page.select_option("#language", "en")
     at.page.wait_for_selector("html[lang=en] #to-glossary:has-text('Glossary')")
+    for url in (served_beside.entrance, served.url, served_beside.url):
+        at.open(url)
 
 
 def test_no_text_comes_from_elsewhere_than_the_texts(visit: Any) -> None:

@@ -13,24 +13,7 @@ pytestmark = pytest.mark.browser
 TEXTGRID = """File type = "ooTextFile"
 Object class = "TextGrid"
 
-0
-3
-<exists>
-1
-"IntervalTier"
-"words"
-0
-3
-3
-0
-1
-""
-1
-1.6
-"nzoku"
-1.6
-3
-""
+0 3 <exists> 1 "IntervalTier" "words" 0 3 3 0 1 "" 1 1.6 "nzoku" 1.6 3 ""
 """
 
 
@@ -50,32 +33,23 @@ def judged(at: Any, form: str, keys: str) -> None:
         at.until(f"document.querySelectorAll('.hit[data-verdict]:not([data-verdict=\"\"])').length === {n + 1}")
 
 
-def test_an_entry_is_kept_as_it_is_typed(visit: Any) -> None:
+def test_an_entry_is_kept_as_it_is_typed_and_it_is_told_who_changed_it(visit: Any) -> None:
     at = visit("#glossary")
     add(at, "mbote")
     for field, value in {"gloss": "hello", "variants": "mboté, mbota", "speaker": "Abo", "note": "also: good"}.items():
         at.page.fill(f"#entry-{field}", value)
         with at.page.expect_response(lambda reply: reply.request.method == "PATCH"):
             at.page.locator(f"#entry-{field}").blur()
+    at.until("document.querySelector('#said').textContent === 'Saved.'")
     at.page.reload()
     at.until("document.querySelector('#entry-variants').value === 'mboté, mbota'")
     assert at.page.input_value("#entry-note") == "also: good"
-
-
-def test_it_is_told_who_changed_a_word(visit: Any) -> None:
-    at = visit("#glossary")
-    add(at, "mbote")
-    with at.page.expect_response(lambda reply: reply.request.method == "PATCH"):
-        at.page.fill("#entry-gloss", "hello")
-        at.page.locator("#entry-gloss").blur()
-    at.until("document.querySelector('#said').textContent === 'Saved.'")
-    at.page.reload()
     at.page.click("#history summary")
     at.page.wait_for_selector("#history-changes li >> nth=1")
     assert all("me: " in line for line in at.page.locator("#history-changes li").all_inner_texts())
 
 
-def test_words_are_found_within_the_glossary(visit: Any) -> None:
+def test_words_are_found_within_the_glossary_and_merged(visit: Any) -> None:
     at = visit("#glossary")
     for form in ("mbote", "nzoku", "ndako"):
         add(at, form)
@@ -84,19 +58,15 @@ def test_words_are_found_within_the_glossary(visit: Any) -> None:
     at.page.keyboard.type("nzo")
     at.until("document.querySelectorAll('#entries li').length === 1")
     assert at.text("#entries .form") == "nzoku"
-
-
-def test_two_words_are_merged_and_that_is_undone(visit: Any) -> None:
-    at = visit("#glossary")
-    for form in ("mbote", "mboté"):
-        add(at, form)
+    at.page.reload()
+    at.until("document.querySelectorAll('#entries li').length === 3")
     for n in (0, 1):
         at.page.check(f"#entries li >> nth={n} >> input")
     at.page.click("#merge")
-    at.until("document.querySelectorAll('#entries li').length === 1")
+    at.until("document.querySelectorAll('#entries li').length === 2")
     at.page.locator("#entry-title").click()
     at.page.keyboard.press("z")
-    at.until("document.querySelectorAll('#entries li').length === 2")
+    at.until("document.querySelectorAll('#entries li').length === 3")
 
 
 def test_tokens_are_changed_and_split_off(visit: Any) -> None:
@@ -211,16 +181,6 @@ def test_a_hit_of_a_recording_that_moved_plays_again(visit: Any, served: Any) ->
     at.faults[:] = [fault for fault in at.faults if "415" not in fault]
 
 
-def test_a_project_is_brought_in(visit: Any, tmp_path: Any) -> None:
-    at = visit("#glossary")
-    add(at, "mbote")
-    whole = at.page.request.get(at.page.url.partition("#")[0] + "api/export/project").body()
-    brought = tmp_path / "words.json"
-    brought.write_bytes(whole)
-    at.page.set_input_files("#import-file", brought)
-    at.page.wait_for_selector("#import-told:has-text('0 added')")
-
-
 @pytest.mark.parametrize("examples", [True, False])
 def test_annotations_are_brought_in_as_examples_or_not(visit: Any, served: Any, tmp_path: Any, examples: bool) -> None:
     at = visit("#glossary")
@@ -239,9 +199,13 @@ def test_annotations_are_brought_in_as_examples_or_not(visit: Any, served: Any, 
     at.page.wait_for_selector("#examples li")
 
 
-def test_annotations_of_no_recording_are_refused_in_words(visit: Any, tmp_path: Any) -> None:
+def test_a_project_is_brought_in_and_annotations_of_no_recording_are_refused(visit: Any, tmp_path: Any) -> None:
     at = visit("#glossary")
-    file = tmp_path / "elsewhere.TextGrid"
+    add(at, "mbote")
+    brought, file = tmp_path / "words.json", tmp_path / "elsewhere.TextGrid"
+    brought.write_bytes(at.page.request.get(at.page.url.partition("#")[0] + "api/export/project").body())
+    at.page.set_input_files("#import-file", brought)
+    at.page.wait_for_selector("#import-told:has-text('0 added')")
     file.write_text(TEXTGRID)
     at.page.set_input_files("#import-file", file)
     at.page.wait_for_selector(".failure")

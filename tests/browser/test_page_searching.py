@@ -20,6 +20,7 @@ WHERE = (
 
 
 def test_the_recorded_word_is_found_where_it_is_said(visit: Any, served: Any) -> None:
+    """And its examples can be left out."""
     at = visit()
     at.search()
     best = at.page.locator(".hit .where").all_inner_texts()[:2]
@@ -29,9 +30,20 @@ def test_the_recorded_word_is_found_where_it_is_said(visit: Any, served: Any) ->
     assert at.text("#hits-count").split()[0] == str(at.count(".hit"))
     assert at.count("#examples li") == 1
     assert at.page.locator("#entries li").count() == 0  # nothing is kept before a judgement
+    at.page.uncheck("#examples input")
+    assert at.page.locator("#search-button").is_disabled()
+    assert at.text("#examples-count").startswith("0 of 1")
+    at.page.fill("#most", "1")
+    at.page.locator("#most").blur()
+    at.page.check("#examples input")
+    at.page.locator(".hit.current").focus()
+    at.page.keyboard.press("y")
+    at.page.wait_for_selector("#examples li >> nth=1")
+    assert at.text("#examples-count").startswith("1 of 2")  # one is enough, the person said
 
 
-def test_hits_are_drawn_and_play_at_once(visit: Any) -> None:
+def test_hits_are_drawn_play_at_once_and_their_ends_move(visit: Any) -> None:
+    """j and k go from one to the next."""
     at = visit()
     at.search()
     at.until("document.querySelector('.hit.current canvas').width > 300")
@@ -46,6 +58,21 @@ def test_hits_are_drawn_and_play_at_once(visit: Any) -> None:
     at.page.keyboard.press(" ")
     at.page.wait_for_selector(".hit.current .stretch.playing")
     at.page.wait_for_selector(".hit.current .stretch.playing", state="detached")
+    first = at.page.locator(".hit.current").get_attribute("aria-label")
+    at.page.keyboard.press("j")
+    assert at.page.locator(".hit:focus").get_attribute("aria-label") != first
+    at.page.keyboard.press("k")
+    assert at.page.locator(".hit:focus").get_attribute("aria-label") == first
+    assert at.count(".hit[tabindex='0']") == 1  # Tab goes through one hit, not through all
+    at.page.keyboard.press("t")
+    before = float(at.page.locator(":focus").get_attribute("aria-valuenow"))
+    at.page.keyboard.press("Shift+ArrowRight")
+    assert float(at.page.locator(":focus").get_attribute("aria-valuenow")) == pytest.approx(before + 0.1, abs=0.011)
+    with at.page.expect_request(
+        lambda request: request.url.endswith("/tokens") and "score" in (request.post_data or "")
+    ) as sent:
+        at.page.keyboard.press("y")
+    assert json.loads(sent.value.post_data)["place"]["start"] == pytest.approx(before + 0.1, abs=0.02)
 
 
 def test_hits_are_best_first_or_by_recording_and_keys_take_the_next_best(visit: Any) -> None:
@@ -87,71 +114,22 @@ def test_judging_by_keys_undo_and_searching_again(visit: Any) -> None:
     assert at.count(".hit:not([data-verdict=''])") == 0  # what was judged does not come back
 
 
-def test_judgements_are_there_after_a_reload(visit: Any) -> None:
+def test_a_note_goes_with_the_judgement_which_is_there_after_a_reload(visit: Any) -> None:
     at = visit()
     at.page.fill("#word-form", "mbote")
-    at.search()
-    at.page.keyboard.press("y")
-    at.page.wait_for_selector(".hit[data-verdict=yes] .verdict:has-text('me')", state="attached")
-    at.page.reload()
-    at.page.wait_for_selector("#examples li >> nth=1")
-    assert at.page.input_value("#word-form") == "mbote"
-    assert at.page.locator("#search-button").is_enabled()
-
-
-def test_a_note_goes_with_the_judgement(visit: Any, served: Any) -> None:
-    at = visit()
     at.search()
     at.page.keyboard.press("m")
     at.page.keyboard.type("sung, not said")
     at.page.keyboard.press("Escape")
     at.page.locator(".hit.current").focus()
     at.page.keyboard.press("y")
-    at.page.wait_for_selector(".hit[data-verdict=yes]")
+    at.page.wait_for_selector(".hit[data-verdict=yes] .verdict:has-text('me')", state="attached")
+    at.page.reload()
+    at.page.wait_for_selector("#examples li >> nth=1")
+    assert at.page.input_value("#word-form") == "mbote"
+    assert at.page.locator("#search-button").is_enabled()
     at.page.keyboard.press("g")
     at.until("[...document.querySelectorAll('.token input')].some((input) => input.value === 'sung, not said')")
-
-
-def test_the_ends_of_a_hit_move_before_it_is_judged(visit: Any) -> None:
-    at = visit()
-    at.search()
-    at.until("document.querySelector('.hit.current canvas').width > 300")
-    at.page.keyboard.press("t")
-    before = float(at.page.locator(":focus").get_attribute("aria-valuenow"))
-    at.page.keyboard.press("Shift+ArrowRight")
-    assert float(at.page.locator(":focus").get_attribute("aria-valuenow")) == pytest.approx(before + 0.1, abs=0.011)
-    with at.page.expect_request(
-        lambda request: request.url.endswith("/tokens") and "score" in (request.post_data or "")
-    ) as sent:
-        at.page.keyboard.press("y")
-    assert json.loads(sent.value.post_data)["place"]["start"] == pytest.approx(before + 0.1, abs=0.02)
-
-
-def test_moving_with_j_and_k(visit: Any) -> None:
-    at = visit()
-    at.search()
-    first = at.page.locator(".hit.current").get_attribute("aria-label")
-    at.page.keyboard.press("j")
-    second = at.page.locator(".hit:focus").get_attribute("aria-label")
-    assert second != first
-    at.page.keyboard.press("k")
-    assert at.page.locator(".hit:focus").get_attribute("aria-label") == first
-    assert at.count(".hit[tabindex='0']") == 1  # Tab goes through one hit, not through all
-
-
-def test_examples_can_be_left_out(visit: Any) -> None:
-    at = visit()
-    at.search()
-    at.page.uncheck("#examples input")
-    assert at.page.locator("#search-button").is_disabled()
-    assert at.text("#examples-count").startswith("0 of 1")
-    at.page.fill("#most", "1")
-    at.page.locator("#most").blur()
-    at.page.check("#examples input")
-    at.page.locator(".hit.current").focus()
-    at.page.keyboard.press("y")
-    at.page.wait_for_selector("#examples li >> nth=1")
-    assert at.text("#examples-count").startswith("1 of 2")  # one is enough, the person said
 
 
 def test_an_uploaded_file_is_trimmed_and_searched(visit: Any, served: Any) -> None:
@@ -272,15 +250,7 @@ def test_a_form_that_the_glossary_has_is_no_second_word(visit: Any) -> None:
     at.page.wait_for_selector(".token >> nth=1", state="detached")
 
 
-def test_a_text_is_searched(visit: Any, served: Any) -> None:
-    at = visit()
-    at.page.fill("#text-query", WRITTEN)
-    at.page.keyboard.press("Enter")
-    at.wait_for_hits()
-    assert at.count(".hit") == len(served.archive.recordings)  # each has the word once
-
-
-def test_another_text_is_another_word(visit: Any) -> None:
+def test_another_text_is_another_word(visit: Any, served: Any) -> None:
     at = visit()
 
     def ask(text: str) -> None:
@@ -298,6 +268,7 @@ def test_another_text_is_another_word(visit: Any) -> None:
     ask("museum")
     ask(WRITTEN)
     at.wait_for_hits()
+    assert at.count(".hit") == len(served.archive.recordings)  # each has the word once
     at.page.keyboard.press("y")
     at.page.wait_for_selector(".hit[data-verdict=yes]")
     ask("library")
@@ -355,27 +326,10 @@ def test_a_search_is_narrowed(visit: Any) -> None:
 
 def test_it_says_when_one_can_stop(visit: Any) -> None:
     at = visit()
-    nothing = {
-        "judged": 20,
-        "yes": 1,
-        "no": 19,
-        "expected": 0.2,
-        "low": 0,
-        "high": 1,
-        "listed": 0.2,
-        "worth": False,
-        "why": None,
-    }
-    line = {
-        "part": 1,
-        "hits": [],
-        "final": True,
-        "search": "s",
-        "likelihood": nothing,
-        "warnings": ["Two files went away."],
-        "seconds": 1,
-    }
-    at.page.route("**/api/search", lambda route: route.fulfill(body=json.dumps(line) + "\n"))
+    nothing = {"judged": 20, "yes": 1, "no": 19, "expected": 0.2, "low": 0, "high": 1, "listed": 0.2, "worth": False}
+    line = {"part": 1, "hits": [], "final": True, "search": "s", "likelihood": {**nothing, "why": None}, "seconds": 1}
+    body = json.dumps({**line, "warnings": ["Two files went away."]}) + "\n"
+    at.page.route("**/api/search", lambda route: route.fulfill(body=body))
     at.record()
     at.page.click(".trim-search")
     at.page.wait_for_selector("#worth[data-worth=false]")

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from commands import Command
+from commands import Command, untold
 
 from swsdist.core.errors import UserError
 
@@ -29,43 +29,33 @@ def lines(out: str, mark: str) -> list[str]:
 def test_what_fits(own: Path, swsdist: Command) -> None:
     before = sorted(own.rglob("*"))
     out = swsdist("check", "config.yaml", "--strict", cwd=own).out
-    assert [line.split()[0] for line in lines(out, "ok")] == [
-        "documents",
-        "queries",
-        "references",
-        "features",
-        "store",
-        "run",
-    ]
-    assert "8 of 8" in out
+    names = ["documents", "queries", "references", "features", "store", "run"]
+    assert [line.split()[0] for line in lines(out, "ok")] == names
     assert len(out.splitlines()) == 6
+    assert "8 of 8" in out
     assert sorted(own.rglob("*")) == before
-    swsdist("index", "config.yaml", cwd=own)
-    assert "8 documents; the corpus has 0 new, 0 changed, 0 gone" in swsdist("check", "config.yaml", cwd=own).out
 
 
 def test_everything_is_told_at_once(own: Path, swsdist: Command) -> None:
     audio = sorted((own / "corpus" / "audio").iterdir())
     audio[0].unlink()
     audio[1].write_bytes(b"no audio")
-    rate = soundfile.info(audio[2]).samplerate
-    soundfile.write(own / "corpus" / "queries" / "empty.wav", np.zeros(rate), rate)
-    table = own / "corpus" / "queries.csv"
-    header, *rows = table.read_text().splitlines()
-    width = header.count(",")
-    values = dict.fromkeys(header.split(","), "") | {"query_id": "empty", "example": "1", "path": "queries/empty.wav"}
-    table.write_text("\n".join([header, *rows, ",".join(values.values())]) + "\n")
-    assert width == len(values) - 1
-    refs = own / "corpus" / "refs.csv"
-    head, first, *rest = refs.read_text().splitlines()
-    fields = dict(zip(head.split(","), first.split(","), strict=True)) | {"start": "900.0", "end": "901.0"}
-    refs.write_text("\n".join([head, ",".join(fields.values()), *rest]) + "\n")
+    soundfile.write(own / "corpus" / "queries" / "empty.wav", np.zeros(8000), 8000)
+    changed = {
+        "queries": {"query_id": "empty", "example": "1", "path": "queries/empty.wav"},
+        "refs": {"start": "900.0", "end": "901.0"},
+    }
+    for name, values in changed.items():
+        table = own / "corpus" / f"{name}.csv"
+        head, first, *rest = table.read_text().splitlines()
+        row = dict(zip(head.split(","), first.split(","), strict=True))
+        row = {**(row if name == "refs" else dict.fromkeys(row, "")), **values}
+        kept = rest if name == "refs" else [first, *rest]
+        table.write_text("\n".join([head, ",".join(row.values()), *kept]) + "\n")
     out = swsdist("check", "config.yaml", "--set", "calibrate.fit=gone.json", cwd=own, code=2).out
     odd = lines(out, "odd")
-    assert any(
-        "2 of 8 recordings cannot be used and will be rejected; the first:" in line and line.count(str(audio[0])) == 1
-        for line in odd
-    )
+    (rejected,) = (line for line in odd if "2 of 8 recordings cannot be used and will be rejected; the first:" in line)
+    assert rejected.count(str(audio[0])) == 1
     assert any("the query contains no speech" in line for line in odd)
     assert any(line.startswith("references") and "[reference-after-end]" in line for line in odd)
     (bad,) = lines(out, "BAD")
@@ -77,45 +67,48 @@ def test_everything_is_told_at_once(own: Path, swsdist: Command) -> None:
 
 
 def test_one_mistake_is_told_once(own: Path, swsdist: Command) -> None:
-    out = swsdist("check", "config.yaml", "--set", "corpus.documents=none.csv", cwd=own, code=2).out
-    assert len(lines(out, "BAD")) == 1
-    assert "there is no such table or folder" in out
-    out = swsdist("check", "config.yaml", "--set", "features.name=mfc", cwd=own, code=2).out
-    (bad,) = lines(out, "BAD")
-    assert "did you mean mfcc" in bad
+    (own / "file").write_text("")
+    (own / "terms.xml").write_text("<kwlist><kw kwid='k1'><kwtext>one two</kwtext></kw></kwlist>")
+    for sets, told in (
+        (["corpus.documents=none.csv"], "there is no such table or folder"),
+        (["features.name=mfc"], "did you mean mfcc"),
+        (["run=file/run"], "run"),
+        (["corpus.queries=terms.xml", "corpus.references=null", "calibrate.fit=none"], "corpus.spoken"),
+    ):
+        given = [word for one in sets for word in ("--set", one)]
+        (bad,) = lines(swsdist("check", "config.yaml", *given, cwd=own, code=2).out, "BAD")
+        assert told in bad
 
 
-def test_a_store_of_other_features(own: Path, swsdist: Command) -> None:
+def test_a_store_that_is_there(own: Path, swsdist: Command) -> None:
+    """What is new in the corpus is counted; a store of other features is not taken."""
     swsdist("index", "config.yaml", cwd=own)
+    assert "the corpus has 0 new, 0 changed, 0 gone" in swsdist("check", "config.yaml", cwd=own).out
     other = ["--set", "index.store=run/store", "--set", "features.options={n_mfcc: 7}", "--set", "run=other"]
     out = swsdist("check", "config.yaml", *other, cwd=own, code=2).out
     assert "the store holds other features" in lines(out, "BAD")[0]
-
-
-def test_a_run_folder_that_cannot_be(own: Path, swsdist: Command) -> None:
-    (own / "file").write_text("")
-    out = swsdist("check", "config.yaml", "--set", "run=file/run", cwd=own, code=2).out
-    assert any(line.startswith("run") for line in lines(out, "BAD"))
+    table = own / "corpus" / "docs.csv"
+    table.write_text("\n".join([*table.read_text().splitlines()[:-1], ""]))
+    first = sorted((own / "corpus" / "audio").iterdir())[0]
+    samples, rate = soundfile.read(first)
+    soundfile.write(first, samples[: len(samples) // 2], rate)
+    # A reference is of the document that is gone.
+    assert "the corpus has 0 new, 1 changed, 1 gone" in swsdist("check", "config.yaml", cwd=own, code=2).out
 
 
 def test_channel_2_alone_cannot_be_scored(swsdist, place: Path, tmp_path: Path) -> None:
     """Told before any work, with what helps; searched it can be."""
-    first = (place / "corpus" / "docs.csv").read_text().splitlines()[1].split(",")[0]
-    samples, rate = soundfile.read(place / "corpus" / "audio" / f"{first}.flac")
+    samples, rate = soundfile.read(place / "corpus" / "audio" / "d001.flac")
     soundfile.write(tmp_path / "two.wav", np.stack([samples * 0, samples], axis=1), rate)
-    (tmp_path / "docs.csv").write_text(f"doc_id,channel,path\n{first},2,two.wav\n")
-    (tmp_path / "refs.csv").write_text(f"query_id,doc_id,channel,start,end\nq001,{first},2,0.1,0.6\n")
-    given = (
-        *("--set", f"corpus.documents={tmp_path}/docs.csv", "--set", f"run={tmp_path}/run", "--set"),
-        f"corpus.references={tmp_path}/refs.csv",
-    )
-    told = swsdist("run", "config.yaml", *given, cwd=place, code=2).err
-    assert f"corpus.documents: {tmp_path}/docs.csv: no document is of channel 1" in told
-    assert "there is channel 2 only [unsupported]\n  remedy: " in told
+    (tmp_path / "docs.csv").write_text("doc_id,channel,path\nd001,2,two.wav\n")
+    (tmp_path / "refs.csv").write_text("query_id,doc_id,channel,start,end\nq001,d001,2,0.1,0.6\n")
+    given = f"config.yaml --set corpus.documents={tmp_path}/docs.csv --set run={tmp_path}/run --set corpus.references="
+    told = f"corpus.documents: {tmp_path}/docs.csv: no document is of channel 1 .. channel 2 only [unsupported]"
+    assert untold(swsdist, {f"run {given}{tmp_path}/refs.csv": told}, place) == {}
     assert not (tmp_path / "run" / "store").exists()
-    assert "BAD  references" in swsdist("check", "config.yaml", *given, cwd=place, code=2).out
-    found = ("--set", "corpus.references=null", "--set", "calibrate.fit=none", "--set", "report.clips=1")
-    swsdist("run", "config.yaml", *given[:-2], *found, cwd=place)
+    checked = swsdist(*f"check {given}{tmp_path}/refs.csv".split(), cwd=place, code=2).out
+    assert "BAD  references" in checked
+    swsdist(*f"run {given}null --set calibrate.fit=none --set report.clips=1".split(), cwd=place)
 
 
 def test_silence_is_skipped_only_where_somebody_hears_it(own: Path, swsdist: Command) -> None:
@@ -130,18 +123,6 @@ def test_silence_is_skipped_only_where_somebody_hears_it(own: Path, swsdist: Com
     assert "search.skip_silence: false" in bad
 
 
-def test_what_would_be_indexed_again(own: Path, swsdist: Command) -> None:
-    swsdist("index", "config.yaml", cwd=own)
-    table = own / "corpus" / "docs.csv"
-    rows = table.read_text().splitlines()
-    table.write_text("\n".join(rows[:-1]) + "\n")
-    first = sorted((own / "corpus" / "audio").iterdir())[0]
-    samples, rate = soundfile.read(first)
-    soundfile.write(first, samples[: len(samples) // 2], rate)
-    # A reference is of the document that is gone.
-    assert "the corpus has 0 new, 1 changed, 1 gone" in swsdist("check", "config.yaml", cwd=own, code=2).out
-
-
 def test_channels_are_not_recordings(own: Path, swsdist: Command) -> None:
     (own / "audio").mkdir()
     soundfile.write(own / "audio" / "two.wav", np.random.default_rng(1).normal(size=(16000, 2)) / 9, 16000)
@@ -150,14 +131,6 @@ def test_channels_are_not_recordings(own: Path, swsdist: Command) -> None:
     out = swsdist("check", "config.yaml", *sets, "--set", "calibrate.fit=none", cwd=own).out
     assert lines(out, "ok")[0].split(None, 1)[1].startswith("2 of 3 channels of 2 recordings, ")
     assert "1 of 2 recordings cannot be used" in out
-
-
-def test_text_alone_cannot_be_searched(own: Path, swsdist: Command) -> None:
-    (own / "terms.xml").write_text("<kwlist><kw kwid='k1'><kwtext>one two</kwtext></kw></kwlist>")
-    sets = ("--set", "corpus.queries=terms.xml", "--set", "corpus.references=null", "--set", "calibrate.fit=none")
-    (bad,) = lines(swsdist("check", "config.yaml", *sets, cwd=own, code=2).out, "BAD")
-    assert "1 query is text only, and the method dtw takes spoken ones" in bad
-    assert "corpus.spoken" in bad
 
 
 def test_a_gpu_that_is_not_there(own: Path, swsdist: Command, monkeypatch: pytest.MonkeyPatch) -> None:

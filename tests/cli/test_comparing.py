@@ -9,7 +9,6 @@ import json
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -18,9 +17,8 @@ from click.testing import CliRunner
 from swsdist.cli.comparing import compare, resources
 from swsdist.cli.scoring import score
 from swsdist.core.codes import families
-from swsdist.core.codes import score as calibrate_codes
 from swsdist.core.codes import score as score_codes
-from swsdist.core.errors import SwsdistError, UserError
+from swsdist.core.errors import UserError
 from swsdist.evaluation.reading import read_task
 from swsdist.evaluation.scoring_task import read_system
 from swsdist.io.tables import write_csv
@@ -104,16 +102,6 @@ def test_lists_are_scored_and_compared(folder: Path) -> None:
     assert [row["mean"] for row in mtwv["systems"]] == pytest.approx([2 / 3, two + 1 / 3])
 
 
-def test_the_same_in_words(folder: Path) -> None:
-    shown = lists(folder)
-    assert "Differences of ATWV" in shown
-    assert "one − two" in shown
-    assert "3 queries with references; intervals from 200 draws, seed 0, percentiles." in shown
-    assert "exact, zeros dropped" in shown
-    clock = re.compile(r"T[0-9:]{8}")
-    assert clock.sub("", lists(folder)) == clock.sub("", shown)
-
-
 def test_the_table_of_a_paper(folder: Path) -> None:
     lists(folder, "--paper", f"{folder}/paper.md", "--columns", "mtwv,atwv_pfa,eer,mtwv_threshold")
     text = (folder / "paper.md").read_text()
@@ -122,21 +110,16 @@ def test_the_table_of_a_paper(folder: Path) -> None:
     blocks = {block["measure"]: block for block in json.loads(lists(folder, "--json"))["measures"]}
     interval = blocks["MTWV"]["systems"][0]["interval"]
     assert one[:3] == ["one", "0.6667", f"{interval['low']:.4f} to {interval['high']:.4f}"]
-    assert one[-1] == "0.70000"
-    assert two[0] == "two"
-    assert "Scored by protocol sws2013" in text
-    assert "percentile bootstrap over queries, 200 draws" in text
+    assert (one[-1], two[0]) == ("0.70000", "two")
     lists(folder, "--paper", f"{folder}/paper.tex", "--columns", "mtwv,eer")
     assert r"system & MTWV $\uparrow$ & 95\% interval & EER $\downarrow$ \\" in (folder / "paper.tex").read_text()
-    assert "XeLaTeX" not in (folder / "paper.tex").read_text()
     lists(folder, "--paper", f"{folder}/paper.csv")
     rows = list(csv.DictReader((folder / "paper.csv").read_text().splitlines()))
     over = [f"{name}{end}" for name in ("mtwv", "atwv") for end in ("", "_low", "_high")]
     assert list(rows[0]) == ["system", *over, "cnxe_min", "cnxe"]
     system = score_of(folder, "two.csv")
-    assert {key: float(rows[1][key]) for key in ("mtwv", "atwv", "cnxe_min", "cnxe")} == {
-        key: system[key] for key in ("mtwv", "atwv", "cnxe_min", "cnxe")
-    }
+    names = ("mtwv", "atwv", "cnxe_min", "cnxe")
+    assert {key: float(rows[1][key]) for key in names} == {key: system[key] for key in names}
 
 
 def score_of(folder: Path, name: str) -> dict[str, float]:
@@ -144,8 +127,7 @@ def score_of(folder: Path, name: str) -> dict[str, float]:
 
 
 def test_the_table_of_a_paper_of_one_system(folder: Path) -> None:
-    shown = said(compare, f"{folder}/one.csv", *task(folder), "--paper", f"{folder}/paper.csv", "--columns", "atwv")
-    assert "ATWV ↑" in shown
+    said(compare, f"{folder}/one.csv", *task(folder), "--paper", f"{folder}/paper.csv", "--columns", "atwv")
     (row,) = csv.DictReader((folder / "paper.csv").read_text().splitlines())
     assert float(row["atwv"]) == score_of(folder, "one.csv")["atwv"]
     said(score, "-s", f"{folder}/one.csv", *task(folder), "--per-term", f"{folder}/terms.csv")
@@ -157,8 +139,14 @@ def test_the_table_of_a_paper_of_one_system(folder: Path) -> None:
         lists(folder, "--paper", f"{folder}/paper.csv", "--columns", "mtvw")
     with raises(families.TOO_FEW, where="--html, --json"):
         said(
-            *(compare, f"{folder}/one.csv", *task(folder), "--paper", f"{folder}/p.csv"),
-            *("--html", f"{folder}/p.html", "--json"),
+            compare,
+            f"{folder}/one.csv",
+            *task(folder),
+            "--paper",
+            f"{folder}/p.csv",
+            "--html",
+            f"{folder}/p.html",
+            "--json",
         )
 
 
@@ -174,9 +162,7 @@ def test_min_cnxe_has_a_test_of_its_own(folder: Path) -> None:
     assert 0 < pair["p"] <= pair["p_holm"] <= 1
     rows = list(csv.DictReader((folder / "csv/cnxe_pairs.csv").open(newline="")))
     assert float(rows[0]["interval_low"]) == pair["interval"]["low"]
-    shown = lists(folder, "--cnxe", "--html", f"{folder}/page.html")
-    assert "Differences of min Cnxe" in shown
-    assert "3 queries, with and without references; intervals from 200 draws of queries" in " ".join(shown.split())
+    lists(folder, "--cnxe", "--html", f"{folder}/page.html")
     assert "<h2>min Cnxe</h2>" in (folder / "page.html").read_text(encoding="utf-8")
     said(score, "-s", f"{folder}/one.csv", *task(folder), "--per-term", f"{folder}/terms.csv")
     with raises(families.UNSUPPORTED, purpose="min Cnxe"):
@@ -199,7 +185,6 @@ def test_per_term_tables_give_the_same(folder: Path) -> None:
     assert found["measures"][0]["pairs"][0]["t"]["p"] == python.pairs[0].t.p
     alone = json.loads(said(compare, *names, "--json", "--resamples", "9", "--by", "ntrue"))
     assert alone["breakdowns"][0]["groups"][0]["mtwv"] is None
-    assert "MTWV" not in said(compare, *names, "--resamples", "9", "--by", "ntrue")
     with raises(families.UNSUPPORTED, purpose="an interval over documents"):
         said(compare, *names, "--over-documents")
     with raises(families.UNSUPPORTED, purpose="the duration of terms"):
@@ -226,18 +211,6 @@ def test_breakdowns(folder: Path) -> None:
         "posterior_sum": ["[0, 1)", "[1, 2)"],
         "Origin": ["native", None],
     }
-    shown = lists(folder, "--by", "Origin")
-    assert "not known" in shown
-    assert "MTWV of the group" in shown
-
-
-def test_each_group_has_its_own_maximum(folder: Path) -> None:
-    (folder / "queries.csv").write_text("query_id,language\nT1,es\nT2,es\nT3,en\n")
-    found = json.loads(lists(folder, "--json", "--queries", f"{folder}/queries.csv", "--by", "language"))
-    en, es = found["breakdowns"][0]["groups"]  # of the list `one`
-    assert (en["group"], en["mtwv"], en["mtwv_threshold"]) == ("en", 0.0, None)  # its one detection is wrong
-    assert (es["group"], es["mtwv"], es["mtwv_threshold"]) == ("es", 1.0, 0.7)
-    assert "mtwv" not in found["breakdowns"][2]["groups"][0]  # of the difference
 
 
 def test_rows_of_one_query_agree_or_are_averaged(folder: Path) -> None:
@@ -273,8 +246,7 @@ def test_documents_are_looked_at_where_trials_are_seconds(swsdist, place: Path, 
     for more in (["--over-documents"], ["--by", "city", "--documents", f"{tmp_path}/city.csv"]):
         with raises(families.UNSUPPORTED) as caught:
             said(compare, f"a={run}", f"b={run}", *more)
-        assert caught.value.remedy
-        assert more[0] in caught.value.remedy
+        assert more[0] in (caught.value.remedy or "")
 
 
 def test_conditions(folder: Path) -> None:
@@ -286,104 +258,27 @@ def test_conditions(folder: Path) -> None:
         said(compare, *names[:5], *task(folder), "--conditions", "kst,sto")
 
 
-class _Page(HTMLParser):
-    """What a page refers to, and whether its tags are closed."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.references: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.references += [value or "" for name, value in attrs if name in ("src", "href")]
-        if tag not in ("meta", "circle", "rect", "path", "br"):
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in self.open:
-            assert self.open.pop() == tag
-
-
 def test_one_page(folder: Path) -> None:
+    """Data, versions and digests of what was compared are in it; names of others stay text."""
     name = "<b>&'one'"
-    said(
-        compare,
-        f"{name}={folder}/one.csv",
-        f"{folder}/two.csv",
-        *task(folder),
-        "--html",
-        f"{folder}/ab.html",
-        "--by",
-        "ntrue",
-    )
+    html = ("--html", f"{folder}/ab.html", "--by", "ntrue")
+    said(compare, f"{name}={folder}/one.csv", f"{folder}/two.csv", *task(folder), *html)
     text = (folder / "ab.html").read_text(encoding="utf-8")
     assert text.index("Differences of ATWV") < text.index("<h2>DET curves") < text.index("<h2>What was compared")
-    assert "system list" in text
-    page = _Page()
-    page.feed(text)
-    assert (page.open, page.references) == ([], [])
+    assert not re.search(r"(?:src|href)=", text)
     assert name not in text
     plots = [part.partition("</svg>")[0] for part in text.split("<svg")[1:]]
     assert len(plots) == 5
     for plot in plots:
         ElementTree.fromstring(f"<svg{plot}</svg>")
-    for words in ("Differences of ATWV", "Differences of MTWV", "Breakdowns", "The parts add up", "DET curves"):
-        assert words in text
-    assert "overflow-x" not in text
-
-
-def test_the_page_says_what_was_compared(folder: Path) -> None:
-    """Data, protocol, versions, digests: as much as is known of each kind."""
-    lists(folder, "--html", f"{folder}/ab.html")
-    text = (folder / "ab.html").read_text(encoding="utf-8")
     digest = hashlib.sha256((folder / "one.csv").read_bytes()).hexdigest()
     version = importlib.metadata.version("numpy")
-    for words in (f"numpy {version}", "sws2013, conventions of stdeval", "3600 trials a query", digest[:16], "1 h"):
+    for words in ("Differences of MTWV", "Breakdowns", f"numpy {version}", "sws2013", "3600 trials", digest[:16]):
         assert words in text
-    assert f"{folder}/ecf.xml" in text
     found = json.loads(lists(folder, "--json"))
     assert found["about"][0]["digest"] == digest
     assert (found["about"][0]["point"]["true"], found["about"][0]["detections"]) == (4, 4)
     assert found["made"].startswith("20")
-
-
-def test_per_term_tables_say_what_they_can(folder: Path) -> None:
-    for name in ("one", "two"):
-        said_of = ["--per-term", f"{folder}/{name}-terms.csv", "-s", f"{folder}/{name}.csv", *task(folder)]
-        assert CliRunner().invoke(score, said_of).exit_code == 0
-    names = (f"{folder}/one-terms.csv", f"{folder}/two-terms.csv")
-    shown = said(compare, *names, "--resamples", "9", "--html", f"{folder}/ab.html")
-    assert "Data and protocol of one-terms, two-terms are unknown: not in per-term tables" in " ".join(shown.split())
-    assert "<h2>DET curves" not in (folder / "ab.html").read_text(encoding="utf-8")
-    with pytest.raises(UserError, match="no system has a DET curve"):
-        said(compare, *names, "--det", f"{folder}/ab.svg")
-
-
-def test_pairs_that_are_not_drawn_are_told(folder: Path) -> None:
-    names = [f"s{k}={folder}/{('one', 'two')[k % 2]}.csv" for k in range(7)]
-    said(compare, *names, *task(folder), "--resamples", "9", "--html", f"{folder}/seven.html")
-    text = (folder / "seven.html").read_text(encoding="utf-8")
-    assert "Drawn are 6 of 21 pairs, those of s0" in text
-    assert text.count("<svg") == 1 + 2 * (1 + 6)
-    said(compare, *names[:6], *task(folder), "--resamples", "9", "--html", f"{folder}/six.html")
-    text = (folder / "six.html").read_text(encoding="utf-8")
-    assert "Drawn are" not in text
-    assert text.count("<svg") == 1 + 2 * (1 + 15)
-
-
-def test_breakdowns_stand_side_by_side(folder: Path) -> None:
-    shown = lists(folder, "--by", "ntrue")
-    table = shown.partition("ATWV, by ntrue\n")[2].splitlines()
-    assert table[0].split() == ["ntrue", "queries", "references", "one", "two"]
-    assert table[2].split()[:4] == ["2", "1", "2", "1.0000"]
-
-
-@pytest.mark.parametrize("columns", ["80", "110"])
-def test_tables_fit_the_terminal(folder: Path, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
-    monkeypatch.setenv("COLUMNS", columns)
-    names = [f"a-system-of-a-long-name-{k}={folder}/{('one', 'two')[k % 2]}.csv" for k in range(5)]
-    shown = said(compare, *names, *task(folder), "--resamples", "9", "--over-documents", "--by", "duration:q2")
-    assert max(map(len, shown.splitlines())) <= int(columns)
 
 
 def test_numbers_for_other_programs(folder: Path) -> None:
@@ -392,15 +287,15 @@ def test_numbers_for_other_programs(folder: Path) -> None:
     tables = {path.stem: list(csv.DictReader(path.open(newline=""))) for path in (folder / "csv").iterdir()}
     assert set(tables) == {"about", "systems", "pairs", "queries", "breakdowns", "breakdowns_of_differences"}
     pair = found["measures"][0]["pairs"][0]
-    assert float(tables["pairs"][0]["difference"]) == pair["difference"]
-    assert float(tables["pairs"][0]["wilcoxon_holm"]) == pair["wilcoxon_holm"]
+    assert [float(tables["pairs"][0][name]) for name in ("difference", "wilcoxon_holm")] == [
+        pair["difference"],
+        pair["wilcoxon_holm"],
+    ]
     assert float(tables["systems"][1]["interval_low"]) == found["measures"][0]["systems"][1]["interval"]["low"]
     assert [row["query_id"] for row in tables["queries"][:3]] == ["T1", "T2", "T3"]
     parts = [float(row["part_of_difference"]) for row in tables["breakdowns_of_differences"]]
     assert sum(parts) == pytest.approx(pair["difference"])
-    latex = (folder / "ab.tex").read_text(encoding="utf-8")
-    assert latex.count(r"\begin{tabular}") == 6 + 5
-    assert f"one $-$ two & {pair['difference']:+.4f}" in latex
+    assert f"one $-$ two & {pair['difference']:+.4f}" in (folder / "ab.tex").read_text(encoding="utf-8")
     points = list(csv.DictReader((folder / "det.csv").open(newline="")))
     assert len({(row["system"], row["score"]) for row in points}) == len(points)
     assert {row["system"] for row in points} == {"one", "two"}
@@ -411,79 +306,65 @@ def test_numbers_for_other_programs(folder: Path) -> None:
     assert "MTWV" in (folder / "det.svg").read_text(encoding="utf-8")
 
 
-def test_a_table_that_was_given_is_named(folder: Path) -> None:
+def test_what_is_refused(folder: Path) -> None:
     (folder / "queries.csv").write_text("query_id,speaker\nT1,a\n")
-    with raises(families.UNKNOWN_NAME, column="speeker") as caught:
-        lists(folder, "--queries", f"{folder}/queries.csv", "--by", "speeker")
-    assert "that of --queries has query_id, speaker; --documents was not given" in (caught.value.remedy or "")
-
-
-@pytest.mark.parametrize(
-    ("more", "kind", "message"),
-    [
-        (["--by", "colour"], UserError, "[unknown-name]"),
-        (["--by", "Origin:q3"], UserError, "[invalid-value]"),
-        (["--queries", "gone.csv", "--by", "x"], UserError, "no such"),
-        (["--level", "2"], UserError, "[invalid-value]"),
-        (["--resamples", "0"], UserError, "[too-few]"),
-        (["--protocol", "sws1066"], UserError, "[unknown-name]"),
-        (["--rttm", "ref.rttm"], UserError, "[conflicting-options]"),
-    ],
-)
-def test_what_is_refused(folder: Path, more: list[str], kind: type[SwsdistError], message: str) -> None:
-    with pytest.raises(kind, match=re.escape(message)) as caught:
-        lists(folder, *more)
-    assert caught.value.remedy
+    for more, code in (
+        (["--by", "colour"], families.UNKNOWN_NAME),
+        (["--by", "Origin:q3"], families.INVALID_VALUE),
+        (["--queries", f"{folder}/gone.csv", "--by", "x"], families.MISSING_FILE),
+        (["--queries", f"{folder}/queries.csv", "--by", "speeker"], families.UNKNOWN_NAME),
+        (["--level", "2"], families.INVALID_VALUE),
+        (["--resamples", "0"], families.TOO_FEW),
+        (["--protocol", "sws1066"], families.UNKNOWN_NAME),
+        (["--rttm", "ref.rttm"], families.CONFLICTING_OPTIONS),
+    ):
+        with raises(code) as caught:
+            lists(folder, *more)
+        assert caught.value.remedy
 
 
 def test_systems_that_cannot_be_compared(folder: Path) -> None:
-    with raises(score_codes.TOO_FEW_SYSTEMS):
-        said(compare, f"{folder}/one.csv", *task(folder))
-    with raises(calibrate_codes.DUPLICATE_SYSTEM_NAME, name="one"):
-        said(compare, f"{folder}/one.csv", f"{folder}/one.csv", *task(folder))
-    with raises(families.MISSING_FILE):
-        said(compare, str(folder), f"{folder}/one.csv")
-    with raises(families.WRONG_KIND) as caught:
-        said(compare, f"{folder}/one.csv", f"{folder}/two.csv")
-    assert caught.value.remedy.startswith("give --references and --seconds, or --ecf, --rttm and --terms")
+    one, two, lists = f"{folder}/one.csv", f"{folder}/two.csv", task(folder)
+    for code, arguments in (
+        (score_codes.TOO_FEW_SYSTEMS, (one, *lists)),
+        (score_codes.DUPLICATE_SYSTEM_NAME, (one, one, *lists)),
+        (families.MISSING_FILE, (str(folder), one)),
+        (families.WRONG_KIND, (one, two)),
+    ):
+        with raises(code):
+            said(compare, *arguments)
     (folder / "undecided.csv").write_text("query_id,doc_id,start,end,score\nT1,talk1,10,10.5,0.5\n")
-    found = json.loads(said(compare, f"{folder}/one.csv", f"{folder}/undecided.csv", *task(folder), "--json"))
+    found = json.loads(said(compare, one, f"{folder}/undecided.csv", *lists, "--json"))
     assert [block["measure"] for block in found["measures"]] == ["MTWV"]
 
 
 def test_odd_inputs_are_told_or_refused(folder: Path) -> None:
     with (folder / "two.csv").open("a", newline="") as file:
         csv.writer(file).writerow(["T9", "talk1", 1, 2, 0.5, "true"])
-    assert (
-        "not of the term list"
-        in json.loads(
-            CliRunner()
-            .invoke(compare, [f"{folder}/one.csv", f"{folder}/two.csv", *task(folder), "--json"], standalone_mode=False)
-            .stdout
-        )["notices"][0]
-    )
+    arguments = [f"{folder}/one.csv", f"{folder}/two.csv", *task(folder), "--json"]
+    told = json.loads(CliRunner().invoke(compare, arguments, standalone_mode=False).stdout)
+    assert "not of the term list" in told["notices"][0]
     with raises(families.UNLISTED):
         lists(folder, "--strict")
 
 
 def test_runs(swsdist, place: Path, tmp_path: Path) -> None:
-    swsdist("run", "config.yaml", "--set", f"run={tmp_path / 'oracle'}", "--set", "calibrate.fit=oracle", cwd=place)
-    shown = swsdist("compare", f"crossfit={place / 'run'}", tmp_path / "oracle", "--over-documents", "--json")
-    found = json.loads(shown.out)
+    oracle = tmp_path / "oracle"
+    swsdist("run", "config.yaml", "--set", f"run={oracle}", "--set", "calibrate.fit=oracle", cwd=place)
+    found = json.loads(swsdist("compare", f"crossfit={place}/run", oracle, "--over-documents", "--json").out)
     atwv, mtwv = found["measures"]
-    for row, folder in zip(atwv["systems"], (place / "run", tmp_path / "oracle"), strict=True):
-        measures = json.loads((folder / "report.json").read_text())["measures"]
-        assert row["mean"] == pytest.approx(measures["atwv"], abs=1e-12)
-        assert mtwv["systems"][0]["mean"] == pytest.approx(measures["mtwv"], abs=1e-12)
-    assert mtwv["pairs"][0]["difference"] == 0
-    assert mtwv["pairs"][0]["wilcoxon"]["p"] == 1.0
-    assert found["measures"][1]["systems"][0]["over_documents"]["low"] <= mtwv["systems"][0]["mean"]
-    run = found["about"][0]
-    report = json.loads((place / "run" / "report.json").read_text())
-    assert (run["digest"], run["made"]) == (report["digest"], report["created"])
+    reports = [json.loads((folder / "report.json").read_text()) for folder in (place / "run", oracle)]
+    for row, report in zip(atwv["systems"], reports, strict=True):
+        assert row["mean"] == pytest.approx(report["measures"]["atwv"], abs=1e-12)
+        assert mtwv["systems"][0]["mean"] == pytest.approx(report["measures"]["mtwv"], abs=1e-12)
+    first = mtwv["systems"][0]
+    assert first["interval"]["low"] == reports[0]["mtwv_interval"][0]
+    assert first["over_documents"]["low"] <= first["mean"]
+    assert (mtwv["pairs"][0]["difference"], mtwv["pairs"][0]["wilcoxon"]["p"]) == (0, 1.0)
+    run, other = found["about"]
+    assert (run["digest"], run["made"]) == (reports[0]["digest"], reports[0]["created"])
     assert (run["point"]["documents"], run["point"]["queries"]) == (8, 3)
-    assert (run["settings"]["calibrate.fit"], found["about"][1]["settings"]["calibrate.fit"]) == ("crossfit", "oracle")
-    assert "calibrate.fit" in swsdist("compare", f"crossfit={place / 'run'}", tmp_path / "oracle").out
+    assert (run["settings"]["calibrate.fit"], other["settings"]["calibrate.fit"]) == ("crossfit", "oracle")
     assert "[0, " in swsdist("compare", f"a={place / 'run'}", f"b={place / 'run'}", "--by", "duration:0,1").out
 
 
@@ -499,67 +380,49 @@ def test_a_run_beside_a_list_that_is_not_scored(swsdist, place: Path) -> None:
 
 def test_every_output_begins_with_the_protocol(swsdist, place: Path, first_run, tmp_path: Path) -> None:
     """The same list has other values by other rules: which they were is the first thing that is said."""
-    run, listed = place / "run", place / "run/exports/detections.csv"
-    task = ("--references", place / "corpus/refs.csv", "--seconds", "60")
-    rules = "protocol sws2013: beta 66.66, tolerance 0.5 s"
-    said = {
-        f"{rules}, 60.0 s of audio, 60 trials a query": [
-            ("score", "-s", listed, *task),
-            ("compare", f"a={listed}", f"b={listed}", *task, "--resamples", "9"),
-            ("fuse", f"a={listed}", f"b={listed}", *task, "-o", tmp_path / "fused.csv"),
-            ("calibrate", "-s", listed, *task, "--method", "kst", "--out", tmp_path / "kst.csv"),
-        ],
-        rules: [
-            ("calibrate", "-s", listed, "--method", "none", "--out", tmp_path / "same.csv"),
-            ("fuse", f"a={listed}", f"b={listed}", "-o", tmp_path / "mean.csv"),
-            ("sweep", tmp_path / "sweep.yaml"),
-        ],
-        f"{rules}, 52.2 s of audio, 52 trials a query": [("compare", f"a={run}", f"b={run}", "--resamples", "9")],
+    listed, run, rules = "run/exports/detections.csv", "a=run b=run", "protocol sws2013: beta 66.66, tolerance 0.5 s"
+    lists, task = f"a={listed} b={listed}", f"--references {place}/corpus/refs.csv --seconds 60"
+    told = {
+        f"score -s {listed} {task}": f"{rules}, 60.0 s of audio, 60 trials a query",
+        f"compare {lists} {task} --resamples 9": f"{rules}, 60.0 s of audio, 60 trials a query",
+        f"fuse {lists} {task} -o {tmp_path}/fused.csv": f"{rules}, 60.0 s of audio, 60 trials a query",
+        f"calibrate -s {listed} {task} --method kst --out {tmp_path}/k.csv": f"{rules}, 60.0 s of audio, 60 trials a query",
+        f"calibrate -s {listed} --method none --out {tmp_path}/same.csv": rules,
+        f"fuse {lists} -o {tmp_path}/mean.csv": rules,
+        f"sweep {tmp_path}/sweep.yaml": rules,
+        f"compare {run} --resamples 9": f"{rules}, 52.2 s of audio, 52 trials a query",
+        f"score -s {listed} {task} --table": "+----",  # STDEval's, to the blank
+        f"score -s {listed} {task} -o -": "+----",
+        f"compare a=run b={listed} {task[:-2]}52 --protocol sws2013": "a: protocol sws2013",
     }
     points = {"grid": {"calibrate.fit": ["crossfit", "oracle"]}}
     sweep = {"config": f"{place}/config.yaml", "run": str(tmp_path / "swept"), "points": points, "measures": ["atwv"]}
     (tmp_path / "sweep.yaml").write_text(json.dumps(sweep))
-    for first, commands in said.items():
-        for command in commands:
-            assert swsdist(*command, cwd=place).out.splitlines()[0] == first, command[0]
+    for typed, first in told.items():
+        shown = swsdist(*typed.split(), cwd=place).out.splitlines()[0]
+        assert shown == first or (shown.startswith(first) and first[0] != "p"), typed
     first, *_ = first_run.out.splitlines()
     assert " ".join(first.split()) == "protocol sws2013 beta 66.66, tolerance 0.5 s, 52 trials a query"
-    assert swsdist("score", "-s", listed, *task, "--table").out.startswith("+----")  # STDEval's, to the blank
-    assert swsdist("score", "-s", listed, *task, "-o", "-").out.startswith("+----")
-    others = swsdist("compare", f"a={run}", f"b={listed}", *task[:2], "--seconds", "52", "--protocol", "sws2013").out
-    assert others.splitlines()[0].startswith("a: protocol sws2013")
 
 
-# -- resources --------------------------------------------------------------------------------------------------------
-
-
-def test_the_sources_example_by_hand() -> None:
+def test_resources(place: Path, tmp_path: Path) -> None:
+    """The source's example by hand, and figures of a run."""
     numbers = {"--indexing-cpu": 224 * 3600, "--searching-cpu": 48 * 3600, "--audio": 300 * 3600, "--queries": 900}
     memory = ["--indexing-gb", "1", "--indexing-gb", "4", "--searching-gb", "2"]
     found = json.loads(said(resources, *(str(word) for pair in numbers.items() for word in pair), *memory, "--json"))
     assert found["isf"] == pytest.approx(0.7467, abs=5e-5)
     assert found["ssf_hours"] == pytest.approx(0.64)
     assert (found["pmu_index_gb"], found["pl_lambda"]) == (4.0, 0.1)
-    shown = said(resources, "--indexing-cpu", "50", "--audio", "100")
-    assert shown.splitlines()[0].split()[:2] == ["ISF", "0.5"]
-    assert "–" in shown
-
-
-def test_figures_of_a_run(place: Path) -> None:
     report = json.loads((place / "run" / "report.json").read_text())
     found = json.loads(said(resources, str(place / "run"), "--json"))
     for name in ("isf", "ssf", "ssf_hours", "pmu_index_gb", "pmu_search_gb", "pl", "pl_hours"):
         assert found[name] == report[name]
     other = json.loads(said(resources, str(place / "run"), "--lambda", "1", "--indexing-gb", "3", "--json"))
     assert other["pl"] == pytest.approx(3 * report["isf"])
-
-
-def test_resources_of_nothing(tmp_path: Path) -> None:
     with raises(families.EMPTY_INPUT):
         said(resources)
     with raises(families.MISSING_FILE):
         said(resources, str(tmp_path))
-    with pytest.raises(UserError, match="duration of the audio is -1"):
-        said(resources, "--audio", "-1")
-    with pytest.raises(UserError, match="lambda"):
-        said(resources, "--audio", "1", "--lambda", "2")
+    for words in (["--audio", "-1"], ["--audio", "1", "--lambda", "2"]):
+        with pytest.raises(UserError):
+            said(resources, *words)

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from commands import Command
+from commands import Command, hits, untold
 
 import swsdist as package
 from swsdist.core.codes import cli as cli_codes
@@ -42,21 +42,13 @@ def test_the_summary_agrees_with_the_files(found: tuple[Path, str]) -> None:
     counts = json.loads((root / "found/classes.json").read_text())
     assert f"{counts['classes']} word candidates, {counts['members']} occurrences" in said
     assert counts["classes"] == len(counts["words"]) > 3
-    lines = said.splitlines()
-    table = [
-        line.split()
-        for line in lines[next(k for k, line in enumerate(lines) if line.startswith("candidate ")) + 1 : -1]
-    ]
-    assert [row[:3] for row in table] == [
-        [str(word["class"]), str(word["occurrences"]), str(word["speakers"])] for word in counts["words"][:10]
-    ]
-    assert f"{root}/found/classes.html" in said
+    _, _, table = said.partition("\ncandidate ")
+    shown = [line.split()[:3] for line in table.splitlines()[1:-1]]
+    words = counts["words"][:10]
+    assert shown == [[str(word[key]) for key in ("class", "occurrences", "speakers")] for word in words]
     exports = {path.name for path in (root / "found/exports").iterdir()}
     assert exports == {"classes.csv", "parse.csv", "words.csv", "classes.txt", "queries.csv", "eaf", "textgrid"}
-
-
-def test_the_page_is_one_file_with_players(found: tuple[Path, str]) -> None:
-    page = (found[0] / "found/classes.html").read_text(encoding="utf-8")
+    page = (root / "found/classes.html").read_text(encoding="utf-8")
     assert page.count("<audio") == page.count('class="sound"') == 12
     assert "Content-Security-Policy" in page
     assert not re.search(r'(?:src|href)="(?!data:|#)', page)
@@ -65,45 +57,32 @@ def test_the_page_is_one_file_with_players(found: tuple[Path, str]) -> None:
 @pytest.mark.slow
 def test_the_same_page_again(found: tuple[Path, str], tmp_path: Path, swsdist: Command) -> None:
     """Elsewhere, and rewritten, it has the same bytes."""
-    root, _ = found
     names = ("classes.html", "classes.json")
-    before = [(root / "found" / name).read_bytes() for name in names]
-    swsdist("discover", "words.yaml", "--run", str(tmp_path / "run"), cwd=root)
-    assert [(tmp_path / "run" / name).read_bytes() for name in names] == before
-    assert "nothing to do" in swsdist("report", "found", cwd=root).out
-    assert [(root / "found" / name).read_bytes() for name in names] == before
-    swsdist("report", "found", "--det", str(tmp_path / "det.svg"), cwd=root, code=2)
+    before = [(found[0] / "found" / name).read_bytes() for name in names]
+    swsdist("discover", "words.yaml", "--run", str(tmp_path / "run"), cwd=found[0])
+    assert "nothing to do" in swsdist("report", "found", cwd=found[0]).out
+    for run in (tmp_path / "run", found[0] / "found"):
+        assert [(run / name).read_bytes() for name in names] == before
 
 
 def test_a_class_is_a_query(found: tuple[Path, str], tmp_path: Path, swsdist: Command) -> None:
     """Searched by its members, it finds them; a run leaves them out and finds others."""
     root, _ = found
-    header, *rows = (root / "found/exports/queries.csv").read_text().splitlines()
+    header, *rows = (root / "found/exports/queries.csv").read_text().replace('"', "").splitlines()
     name = rows[0].split(",")[0]
     some = [row for row in rows if row.split(",")[0] == name]
-    query = tmp_path / "query.csv"
-    query.write_text("\n".join([header, *some]) + "\n")
-    told = swsdist("search", "found/store", "--query", str(query), "--top", str(len(some)), "--csv", cwd=root)
-    hits = told.out
+    (tmp_path / "query.csv").write_text("\n".join([header, *some]) + "\n")
+    ask = ("search", "found/store", "--query", tmp_path / "query.csv", "--top", len(some), "--csv")
+    told = swsdist(*ask, cwd=root)
     (warning,) = (line for line in told.err.splitlines() if "the query itself" in line)
-    assert re.search(rf"hits \d+(, \d+)+ of {name.strip(chr(34))} are the query itself", warning)
-    members = {(doc, float(start)) for _, _, doc, _, start, _ in (row.replace('"', "").split(",") for row in some)}
-    columns = hits.splitlines()[0].replace('"', "").split(",")
-    places = [dict(zip(columns, line.replace('"', "").split(","), strict=True)) for line in hits.splitlines()[1:]]
-    near = {
-        (doc, start)
-        for doc, start in members
-        if any(row["doc_id"] == doc and abs(float(row["start"]) - start) < 0.3 for row in places)
-    }
+    assert re.search(rf"hits \d+(, \d+)+ of {name} are the query itself", warning)
+    members = {(doc, float(start)) for _, _, doc, _, start, _ in (row.split(",") for row in some)}
+    places = [(row["doc_id"], float(row["start"])) for row in hits(told)]
+    near = [one for one in members if any(doc == one[0] and abs(start - one[1]) < 0.3 for doc, start in places)]
     assert len(near) >= len(members) - 1
-    sets = [
-        "chain=search",
-        "corpus.queries=found/exports/queries.csv",
-        "corpus.examples=all",
-        "index.store=found/store",
-    ]
-    words = [word for value in (*sets, "report.exports=[csv]") for word in ("--set", value)]
-    swsdist("run", "words.yaml", "--run", str(tmp_path / "run"), *words, cwd=root)
+    queries = ("--set", "corpus.queries=found/exports/queries.csv", "--set", "corpus.examples=all")
+    sets = (*queries, "--set", "chain=search", "--set", "index.store=found/store", "--set", "report.exports=[csv]")
+    swsdist("run", "words.yaml", "--run", str(tmp_path / "run"), *sets, cwd=root)
     assert len((tmp_path / "run/exports/detections.csv").read_text().splitlines()) > 10
 
 
@@ -128,13 +107,12 @@ def test_in_python(found: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_what_is_refused(found: tuple[Path, str], swsdist: Command) -> None:
-    root, _ = found
-    ended = swsdist("discover", "words.yaml", "--set", "chain=search", cwd=root, code=2)
-    assert "chain search" in ended.err
-    assert "swsdist run words.yaml" in ended.err
-    ended = swsdist("discover", "words.yaml", "--set", "report.exports=[stdlist]", cwd=root, code=2)
-    assert "stdlist writes detections" in ended.err
-    assert f"[{codes.NO_EXPORT_OF_CLASSES.name}]" in ended.err
+    cases = {
+        "discover words.yaml --set chain=search": "chain search .. swsdist run words.yaml",
+        "discover words.yaml --set report.exports=[stdlist]": f"[{codes.NO_EXPORT_OF_CLASSES.name}]",
+        "report found --det det.svg": "",
+    }
+    assert untold(swsdist, cases, found[0]) == {}
 
 
 @pytest.mark.slow

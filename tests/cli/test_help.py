@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
 from commands import Command
 from ruamel.yaml import YAML
 
@@ -24,13 +23,21 @@ def test_all_tasks_are_listed_and_shown(swsdist: Command) -> None:
 
 
 def test_words(swsdist: Command) -> None:
-    assert "  serve-an-archive  " in swsdist("help", "browser").out or swsdist("help", "browser").out.startswith("# ")
     assert swsdist("help", "search", "your", "archive").out == swsdist("help", "search-your-archive").out
     assert "  find-typed-words  " in swsdist("help", "type", "a", "word").out
     assert says(swsdist("help", "me", code=2).err, families.UNKNOWN_NAME)  # not what has it inside a word
     told = swsdist("help", "serch-your-archive", code=2).err
     assert says(told, families.UNKNOWN_NAME)
     assert "swsdist help search-your-archive" in told
+
+
+def test_cite(swsdist: Command) -> None:
+    cited = YAML(typ="safe").load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["preferred-citation"]
+    bibtex, _, text = swsdist("--cite").out.partition("\n\n")
+    for part in ("title", "version", "year"):
+        assert str(cited[part]) in bibtex
+        assert str(cited[part]) in text
+    assert bibtex.count("{") == bibtex.count("}")
 
 
 def test_pages_that_messages_name_are_there() -> None:
@@ -49,13 +56,3 @@ def test_begin(swsdist: Command) -> None:
     first = re.findall(r"^  (\w+) .*\n +\$ swsdist (\w+) ", shown, re.MULTILINE)
     assert first == [(name, name) for name in ("index", "search", "serve", "discover")]
     assert shown.index("Begin:") < shown.index("Search:")
-
-
-@pytest.mark.parametrize("part", ["title", "version", "year"])
-def test_cite(swsdist: Command, part: str) -> None:
-    cited = YAML(typ="safe").load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    bibtex, _, text = swsdist("--cite").out.partition("\n\n")
-    value = str(cited["preferred-citation"][part])
-    assert value in bibtex
-    assert value in text
-    assert bibtex.count("{") == bibtex.count("}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import shutil
 import subprocess
 from pathlib import Path
@@ -12,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.signal
 import soundfile
-from commands import Command
+from commands import Command, hits
 
 from swsdist.audio.formats import ffmpeg
 
@@ -42,7 +40,7 @@ def test_it_is_asked_at_once_and_after_a_move(swsdist: Command, tapes: Path, tmp
         moved = swsdist(*asked, query, cwd=tmp_path / "b")
         (tmp_path / "b").rename(tapes.parent)
         assert moved.out == answer.out.replace(f"{tapes}/", f"{tmp_path}/b/tapes/")
-        best = next(csv.DictReader(io.StringIO(answer.out)))
+        best = hits(answer)[0]
         assert (best["doc_id"], round(float(best["start"]), 1)) == (file.stem, 0.5)
 
 
@@ -66,7 +64,7 @@ def test_hits_in_videos_are_where_a_player_has_them(swsdist: Command, corpus: Pa
     swsdist("index", "tapes", cwd=tmp_path)
     query = f"{recordings[0]}:{at}-{at + 0.6}"
     asked = ("search", "tapes-swsdist", "--no-trim", "--query", query, "--clips", "clips", "--annotations", "seen")
-    rows = list(csv.DictReader(io.StringIO(swsdist(*asked, "--top", "1", "--csv", cwd=tmp_path).out)))
+    rows = hits(swsdist(*asked, "--top", "1", "--csv", cwd=tmp_path))
     assert {row["doc_id"] for row in rows} == {"a", "b", "c"}  # of the same sound
     sound, rate = soundfile.read(recordings[0])
     said = sound[round(at * rate) :][: round(0.6 * rate)]
@@ -99,8 +97,7 @@ def test_two_seconds_are_enough(swsdist: Command, tapes: Path, tmp_path: Path) -
     samples, rate = soundfile.read(min(tapes.iterdir()), dtype="int16")
     soundfile.write(tmp_path / "one" / "a.wav", samples[: 2 * rate], rate)
     assert "fewer-components" in swsdist("index", "one", cwd=tmp_path).out
-    answer = swsdist("search", "one-swsdist", "--query", "one/a.wav:0.5-1.1", "--csv", cwd=tmp_path).out
-    best = next(csv.DictReader(io.StringIO(answer)))
+    best = hits(swsdist("search", "one-swsdist", "--query", "one/a.wav:0.5-1.1", "--csv", cwd=tmp_path))[0]
     assert abs(float(best["start"]) - 0.5) < 0.1
     chosen = '[{"name": "mfcc", "transforms": [{"name": "gmm", "options": {"components": 128}}]}]'
     refused = swsdist("index", "one", "--run", "chosen", "--set", f"features={chosen}", cwd=tmp_path, code=2)

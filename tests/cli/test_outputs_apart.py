@@ -8,14 +8,13 @@ from pathlib import Path
 
 import click
 import pytest
-from commands import Command
+from commands import Command, untold
 
 from swsdist.cli.options import FOLDER, Integer, OutputCommand, written
 from swsdist.registry.registries import COMMANDS
 
 LIST = "query_id,doc_id,start,end,score\nq1,d1,1.0,1.5,3.0\nq1,d2,2.0,2.5,1.0\n"
 TRUE = "query_id,doc_id,start,end\nq1,d1,1.0,1.5\n"
-TASK = ("--references", "true.csv", "--seconds", "1000")
 
 
 @pytest.fixture
@@ -55,59 +54,58 @@ def test_every_number_of_an_option_is_checked() -> None:
                 option.type.convert(text, option, None)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "harmed"),
-    [
-        (("fuse", "one.csv", "two.csv", "--out", "one.csv"), "one.csv"),
-        (("fuse", "a=one.csv", "b=two.csv", "--out", "./two.csv"), "two.csv"),
-        (("fuse", "one.csv", "two.csv", "--out", "link.csv"), "one.csv"),
-        (("fuse", "link.csv", "two.csv", "--out", "one.csv"), "link.csv"),
-        (("fuse", "one.csv", "two.csv", *TASK, "--out", "true.csv"), "true.csv"),
-        (
-            ("fuse", "one.csv", "two.csv", "--fit", "fitted.json", "--out", "x.csv", "--save", "fitted.json"),
-            "fitted.json",
-        ),
-        (("calibrate", "-s", "one.csv", "--method", "none", "--out", "one.csv"), "one.csv"),
-        (("score", "-s", "one.csv", *TASK, "--per-term", "one.csv"), "one.csv"),
-        (("score", "-s", "one.csv", *TASK, "--table", "true.csv"), "true.csv"),
-        (("compare", "one.csv", "two.csv", *TASK, "--det", "two.csv"), "two.csv"),
-        (("compare", "one.csv", "a-values.csv", *TASK, "--table", "a.csv"), "a-values.csv"),
-        (("compare", "one.csv", "about.csv", *TASK, "--csv", "."), "one.csv"),
-        (("paper", "table", "one.csv", "one.csv"), "one.csv"),
-        (("paper", "figure", "plot.svg", "plot.svg"), "plot.svg"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
-)
-def test_a_file_that_is_read(swsdist: Command, lists: Path, arguments: tuple[str, ...], harmed: str) -> None:
+def test_a_file_that_is_read(swsdist: Command, lists: Path) -> None:
     before = {path.name: path.read_bytes() for path in lists.iterdir()}
-    told = swsdist(*arguments, cwd=lists, code=2).err
-    assert (
-        f"this would overwrite {harmed}, which the command reads [output-refused]\n  remedy: name another file" in told
-    )
+    task = "--references true.csv --seconds 1000"
+    harmed = {
+        "fuse one.csv two.csv --out one.csv": "one.csv",
+        "fuse a=one.csv b=two.csv --out ./two.csv": "two.csv",
+        "fuse one.csv two.csv --out link.csv": "one.csv",
+        "fuse link.csv two.csv --out one.csv": "link.csv",
+        f"fuse one.csv two.csv {task} --out true.csv": "true.csv",
+        "fuse one.csv two.csv --fit fitted.json --out x.csv --save fitted.json": "fitted.json",
+        "calibrate -s one.csv --method none --out one.csv": "one.csv",
+        f"score -s one.csv {task} --per-term one.csv": "one.csv",
+        f"score -s one.csv {task} --table true.csv": "true.csv",
+        f"compare one.csv two.csv {task} --det two.csv": "two.csv",
+        f"compare one.csv a-values.csv {task} --table a.csv": "a-values.csv",
+        f"compare one.csv about.csv {task} --csv .": "one.csv",
+        "paper table one.csv one.csv": "one.csv",
+        "paper figure plot.svg plot.svg": "plot.svg",
+    }
+    cases = {typed: f"this would overwrite {name}, which .. [output-refused]" for typed, name in harmed.items()}
+    assert untold(swsdist, cases, lists) == {}
+    same = {
+        "fuse one.csv two.csv -o x.json --save ./x.json": "--save ./x.json: --out names the same .. [output-refused]"
+    }
+    assert untold(swsdist, same, lists) == {}
     assert {path.name: path.read_bytes() for path in lists.iterdir()} == before
 
 
-def test_two_outputs_are_two_files(swsdist: Command, lists: Path) -> None:
-    told = swsdist("fuse", "one.csv", "two.csv", "-o", "x.json", "--save", "./x.json", cwd=lists, code=2).err
-    assert "--save ./x.json: --out names the same file [output-refused]\n  remedy: name two files" in told
-
-
 def test_files_that_inputs_name(swsdist: Command, place: Path, tmp_path: Path) -> None:
-    """Of a corpus file, of a config and of a run's folder."""
-    shutil.copytree(place / "corpus", tmp_path / "corpus")
+    """Of a corpus file, of a config, of a run's folder and of its config."""
+    for name in ("corpus", "run"):
+        shutil.copytree(place / name, tmp_path / name)
     (tmp_path / "mine.yaml").write_text("documents: corpus/docs.csv\nqueries: corpus/queries.csv\n")
-    for out in ("corpus/queries.csv", "corpus/docs.csv"):
-        told = swsdist("corpus", "describe", "mine.yaml", "--table", out, cwd=tmp_path, code=2).err
-        assert f"this would overwrite {tmp_path}/{out}, which the command reads" in told
-        assert (tmp_path / out).read_bytes() == (place / out).read_bytes()
-    shutil.copytree(place / "run", tmp_path / "run")
-    for option, out in (("--table", "run/report.json"), ("--per-query", "run/exports/detections.csv")):
-        before = (tmp_path / out).read_bytes()
-        told = swsdist("report", "run", option, out, cwd=tmp_path, code=2).err
-        assert "this would overwrite a file of run, which the command reads" in told
-        assert (tmp_path / out).read_bytes() == before
-    told = swsdist("report", "run", "--per-query", place / "corpus/refs.csv", cwd=tmp_path, code=2).err
-    assert f"this would overwrite {place}/corpus/refs.csv, which the command reads" in told
+    plan = tmp_path / "run" / "plan.json"
+    plan.write_text(plan.read_text().replace(f"{place}/corpus", f"{tmp_path}/corpus"))
+    before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
+    query, refused = place / "corpus/queries/q001_1.wav", "[output-refused]"
+    cases = {
+        "corpus describe mine.yaml --table corpus/queries.csv": f"overwrite {tmp_path}/corpus/queries.csv, which",
+        "corpus describe mine.yaml --table corpus/docs.csv": f"overwrite {tmp_path}/corpus/docs.csv, which",
+        "report run --table run/report.json": "overwrite a file of run, which",
+        "report run --per-query run/exports/detections.csv": "overwrite a file of run, which",
+        f"report run --per-query {tmp_path}/corpus/refs.csv": f"overwrite {tmp_path}/corpus/refs.csv, which",
+        f"compare run again={tmp_path}/run --csv corpus": refused,
+        f"search run --query {query} --table corpus/docs.csv": refused,
+        "report run --table z.csv --per-query z-measures.csv": refused,  # tables make files of their own
+        f"compare run again={tmp_path}/run --csv . --det pairs.csv": refused,
+        "store import frames frames/. --shift 0.01 --dimension 3": refused,
+    }
+    (tmp_path / "frames").mkdir()
+    assert untold(swsdist, cases, tmp_path) == {}
+    assert {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == before
     for _ in range(2):  # a file of its own may be written again, there too
         swsdist("report", "run", "--det", "run/det.svg", cwd=tmp_path)
 
@@ -130,38 +128,3 @@ def test_a_config_is_not_written_over(swsdist: Command, place: Path, tmp_path: P
     swsdist("index", made, cwd=tmp_path)
     made.write_text(f"# mine\n{made.read_text()}")
     assert "[output-refused]" in swsdist("index", made, cwd=tmp_path, code=2).err
-
-
-def test_files_that_a_run_names(swsdist: Command, place: Path, tmp_path: Path) -> None:
-    """A command that is given a run's folder writes over nothing that the run's config names."""
-    shutil.copytree(place / "corpus", tmp_path / "corpus")
-    shutil.copytree(place / "run", tmp_path / "run")
-    plan = tmp_path / "run" / "plan.json"
-    plan.write_text(plan.read_text().replace(f"{place}/corpus", f"{tmp_path}/corpus"))
-    for arguments in (
-        ("compare", "run", f"again={tmp_path}/run", "--csv", "corpus"),
-        ("search", "run", "--query", place / "corpus/queries/q001_1.wav", "--table", "corpus/docs.csv"),
-    ):
-        told = swsdist(*arguments, cwd=tmp_path, code=2).err
-        assert "[output-refused]" in told
-    for name in ("docs.csv", "queries.csv"):
-        assert (tmp_path / "corpus" / name).read_bytes() == (place / "corpus" / name).read_bytes()
-
-
-def test_outputs_of_several_files(swsdist: Command, place: Path, tmp_path: Path) -> None:
-    """Tables that make files of their own, and a folder, do not meet another output."""
-    run = place / "run"
-    for arguments in (
-        ("report", run, "--table", "z.csv", "--per-query", "z-measures.csv"),
-        ("compare", run, f"again={run}", "--csv", ".", "--det", "pairs.csv"),
-    ):
-        assert "[output-refused]" in swsdist(*arguments, cwd=tmp_path, code=2).err
-    assert not [*tmp_path.iterdir()]
-
-
-def test_a_store_is_not_made_among_its_frames(swsdist: Command, tmp_path: Path) -> None:
-    (tmp_path / "frames").mkdir()
-    stated = ("--shift", "0.01", "--dimension", "3")
-    told = swsdist("store", "import", "frames", "frames/.", *stated, cwd=tmp_path, code=2).err
-    assert "[output-refused]" in told
-    assert not [*(tmp_path / "frames").iterdir()]

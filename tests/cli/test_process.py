@@ -6,7 +6,6 @@ tests/arch/test_light_start.py.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -38,31 +37,12 @@ def test_the_installed_program() -> None:
     assert package.__version__ in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        (("digest", "run"), 0),
-        (("run", "gone.yaml"), 2),
-        (("digest", "corpus"), 3),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else str(value),
-)
-def test_exit_codes(process: Command, swsdist: Command, place: Path, arguments: tuple[str, ...], code: int) -> None:
+def test_exit_codes(process: Command, swsdist: Command, place: Path) -> None:
     """And what is said is what it says in this process, but for the name of the program."""
-    alone, here = (run(*arguments, cwd=place, code=code) for run in (process, swsdist))
-    assert alone.out == here.out
-    assert alone.err.splitlines()[-1:] == here.err.splitlines()[-1:]
-
-
-@pytest.mark.slow
-def test_strict_is_exit_code_4(process: Command, place: Path, tmp_path: Path) -> None:
-    docs = (place / "corpus" / "docs.csv").read_text().replace("audio/", f"{place}/corpus/audio/")
-    (tmp_path / "docs.csv").write_text(f"{docs}gone,gone.wav,1.0,voice1\n")
-    sets = ("--set", f"run={tmp_path / 'run'}", "--set", f"corpus.documents={tmp_path / 'docs.csv'}")
-    assert (
-        "1 rejected input under --strict [strict]"
-        in process("run", "config.yaml", "--strict", *sets, cwd=place, code=4).err
-    )
+    for typed, code in {"digest run": 0, "run gone.yaml": 2, "digest corpus": 3}.items():
+        alone, here = (run(*typed.split(), cwd=place, code=code) for run in (process, swsdist))
+        assert alone.out == here.out
+        assert alone.err.splitlines()[-1:] == here.err.splitlines()[-1:]
 
 
 def test_a_bug_is_exit_code_1() -> None:
@@ -85,13 +65,3 @@ def test_a_reader_that_has_enough(place: Path) -> None:
     done = subprocess.run(["bash", "-c", command], cwd=place, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     assert done.stdout.startswith("0.0\t")
-
-
-@pytest.mark.parametrize("args", [["--help"], ["run", "--help"], ["--version"], ["doctor"]])
-def test_a_reader_that_leaves_is_no_failure(args: list[str], tmp_path: Path) -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
-    with os.fdopen(writing, "w") as closed:
-        command = [PYTHON, "-m", "swsdist.cli.main", *args]
-        done = subprocess.run(command, stdout=closed, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")

@@ -33,41 +33,30 @@ def output(*arguments: str) -> str:
     return result.stdout
 
 
-def test_json_is_what_python_returns(files) -> None:
+def test_json_is_what_python_returns(files, tmp_path) -> None:
+    """With oddities: here a fragment of a document without phones."""
     options = ("--phones", files["phones"], "--words", files["words"])
     printed = json.loads(output(files["classes"], *options, "--folds", "1", "--json"))
     scores = swsdist.score_discovery(files["classes"], phones=files["phones"], words=files["words"], folds=1)
     assert printed == scores
-    assert scores["mode"] == "seed"
-    assert scores["warnings"] == []
-
-
-def test_oddities_are_in_what_python_returns(files, tmp_path) -> None:
-    """A fragment of a document without phones."""
+    assert (scores["mode"], scores["warnings"]) == ("seed", [])
     (tmp_path / "elsewhere").write_text("Class 1\nnowhere 0 0.3\n")
-    scores = swsdist.score_discovery(tmp_path / "elsewhere", phones=files["phones"])
-    (warning,) = scores["warnings"]
+    (warning,) = swsdist.score_discovery(tmp_path / "elsewhere", phones=files["phones"])["warnings"]
     assert "elsewhere" in warning
 
 
-@pytest.mark.parametrize("mode", ["seed", "tdev2"])
-def test_the_table_names_the_mode(files, mode) -> None:
-    lines = output(
-        files["classes"], "--phones", files["phones"], "--words", files["words"], "--mode", mode
-    ).splitlines()
-    assert lines[0] == f"mode {mode}, classes"
-    token = next(line for line in lines if "token" in line).split()
-    assert token[2:] == ["1.0000"] * 3
-
-
-def test_what_is_undefined_is_no_number(files, tmp_path) -> None:
+def test_the_table_names_the_mode(files, tmp_path) -> None:
+    """What is undefined is no number."""
+    options = ("--phones", files["phones"], "--words", files["words"])
+    for mode in ("seed", "tdev2"):
+        lines = output(files["classes"], *options, "--mode", mode).splitlines()
+        assert lines[0] == f"mode {mode}, classes"
+        token = next(line for line in lines if "token" in line).split()
+        assert token[2:] == ["1.0000"] * 3
     (tmp_path / "parse").write_text("d 0.1 0.2\n")
-    table = output(str(tmp_path / "parse"), "--phones", files["phones"], "--parse", "--words", files["words"])
-    assert "ned" not in table
+    assert "ned" not in output(str(tmp_path / "parse"), *options, "--parse")
     (tmp_path / "one").write_text("Class 1\nd 0 0.3\n")
-    ned = next(
-        line for line in output(str(tmp_path / "one"), "--phones", files["phones"]).splitlines() if "ned" in line
-    )
+    (ned,) = (line for line in output(str(tmp_path / "one"), *options[:2]).splitlines() if "ned" in line)
     assert ned.split() == ["all", "ned", "-"]
 
 

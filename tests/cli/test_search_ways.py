@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
-from commands import Command
+from commands import Command, hits, in_this_process
 
 import swsdist as package
 from swsdist.cli import progress
@@ -66,25 +63,21 @@ def test_of_several_plans(run: Path) -> None:
     folder = Folder(str(run))
     (plan,) = load_plans(folder).values()
 
-    def written(**changes: object) -> None:
-        other = type(plan)(**{**plan.__dict__, "config": {**plan.config, **changes}})
-        save_plans(folder, {"a": plan, "b": other})
+    def written(section: str, **changes: object) -> None:
+        other = {**plan.config, section: {**plan.config[section], **changes}}
+        save_plans(folder, {"a": plan, "b": type(plan)(**{**plan.__dict__, "config": other})})
 
-    written()
+    written("search")
     assert setup_of(str(run))[:3] == (str(run / "store"), {}, True)
     assert not setup_of(str(run)).warnings
-    written(search={**plan.config["search"], "distance": "cosine-squared"})
-    (warning,) = setup_of(str(run)).warnings
-    assert says(warning, families.SETTINGS_DIFFER)
-    assert "the 2 plans of the run" in warning
-    written(calibrate={**plan.config["calibrate"], "steps": ["m-norm"]})
-    (warning,) = setup_of(str(run)).warnings
-    assert says(warning, families.SETTINGS_DIFFER)
+    for section, change in (("search", {"distance": "cosine-squared"}), ("calibrate", {"steps": ["m-norm"]})):
+        written(section, **change)
+        (warning,) = setup_of(str(run)).warnings
+        assert says(warning, families.SETTINGS_DIFFER)
     assert setup_of(str(run)).calibrate is None
-    written(index={**plan.config["index"], "store": "/elsewhere"})
-    with pytest.raises(UserError, match="2 plans, of 2 stores") as caught:
+    written("index", store="/elsewhere")
+    with pytest.raises(UserError, match="2 plans, of 2 stores"):
         setup_of(str(run))
-    assert "/elsewhere" in str(caught.value)
 
 
 def test_as_the_run_searched(swsdist: Command, place: Path, run: Path) -> None:
@@ -110,12 +103,9 @@ def test_warnings_and_strictness(swsdist: Command, place: Path) -> None:
     told = swsdist(*ask, cwd=place)
     assert "warning: hit 1 of corpus/audio/d001.flac:0.50-1.10 is the query itself" in told.err
     strict = swsdist(*ask, "--strict", cwd=place, code=4)
-    assert strict.out == told.out
-    assert "1 warning under --strict; the first: hit 1 of " in strict.err
+    assert (strict.out, "1 warning under --strict" in strict.err) == (told.out, True)
     swsdist("search", "run", "--query", WORD, "--top", "3", "--strict", cwd=place)
-    refused = swsdist(*ask, "--dry-run", cwd=place, code=2).err
-    assert "[conflicting-options]" in refused
-    assert "remedy: " in refused
+    assert "[conflicting-options]" in swsdist(*ask, "--dry-run", cwd=place, code=2).err
 
 
 def test_commands_stand_in_lists_alone(swsdist: Command, place: Path, tmp_path: Path) -> None:
@@ -134,7 +124,7 @@ def test_the_same_sound_on_two_channels_counts_once(swsdist: Command, place: Pat
     swsdist("index", "c.yaml", cwd=tmp_path)
     ask = ("search", tmp_path / "run", "--query", place / WORD, "--top", "5")
     assert "5 hits shown" in swsdist(*ask).out
-    rows = list(csv.DictReader(io.StringIO(swsdist(*ask, "--csv").out)))
+    rows = hits(swsdist(*ask, "--csv"))
     assert [row["channel"] for row in rows] == ["1", "2"] * 5
     assert len({(row["doc_id"], row["start"]) for row in rows}) == 5
 
@@ -146,18 +136,11 @@ def test_documents_without_a_recording(swsdist: Command, tmp_path: Path) -> None
     for k in range(3):
         np.save(tmp_path / "frames" / f"d{k}.npy", rng.normal(size=(200, 5)).astype(np.float32))
     np.save(tmp_path / "q.npy", np.load(tmp_path / "frames/d1.npy")[50:90])
-    (tmp_path / "docs.csv").write_text("doc_id\nd0\nd1\nd2\n")
-    features = {"name": "external", "options": {"path": "frames", "shift": 0.01, "dimension": 5}}
-    config = {"run": "run", "corpus": {"documents": "docs.csv"}, "features": features, "executor": {"kind": "serial"}}
-    (tmp_path / "c.yaml").write_text(json.dumps(config))
-    swsdist("index", "c.yaml", cwd=tmp_path)
-    ask = ("search", "run", "--query", "q.npy", "--top", "3", "--html", "hits.html", "--clips", "hits")
-    ended = swsdist(*ask, cwd=tmp_path)
-    assert "warning: 3 hits without a recording, and without a clip [no-sound]" in ended.err
+    swsdist("store", "import", "there", "frames", "--shift", "0.01", "--dimension", "5", cwd=tmp_path)
+    ask = ("search", "there", "--query", "q.npy", "--top", "3", "--html", "hits.html", "--clips", "hits")
+    assert "warning: 3 hits without a recording, and without a clip [no-sound]" in swsdist(*ask, cwd=tmp_path).err
     assert not list((tmp_path / "hits").iterdir())
-    page = (tmp_path / "hits.html").read_text()
-    assert page.count("No sound: no recording") == 3
-    assert "The query cannot be played" not in page
+    assert (tmp_path / "hits.html").read_text().count("No sound: no recording") == 3
 
 
 def test_a_long_search_tells_how_far_it_is(
@@ -169,19 +152,14 @@ def test_a_long_search_tells_how_far_it_is(
     store = package.open_store(str(place / "run" / "store"))
     with progress.showing_search(store) as watched:
         package.search(watched, str(place / WORD))
-    lines = capsys.readouterr().err.splitlines()
+    first, *_, last = capsys.readouterr().err.splitlines()
     seconds = store.manifest.counts["seconds"]
-    assert len(lines) > 1
-    assert "ETA " in lines[0]
-    assert lines[-1] == f"searched {seconds:.3g} of {seconds:.3g} s of audio"
+    assert "ETA " in first
+    assert last == f"searched {seconds:.3g} of {seconds:.3g} s of audio"
 
 
-def test_a_traceback_for_whoever_asks(swsdist: Command, process: Command, tmp_path: Path) -> None:
+def test_a_traceback_for_whoever_asks(swsdist: Command, tmp_path: Path) -> None:
     """Of an error that is no bug of ours; else it is two lines."""
-    from commands import in_this_process
-
     assert "Traceback" not in swsdist("report", tmp_path, code=3).err
     told = in_this_process("report", str(tmp_path), SWSDIST_TRACEBACK="1")
-    assert told.code == 3
-    assert "Traceback (most recent call last)" in told.err
-    assert "error: " in told.err.splitlines()[-2]
+    assert (told.code, "Traceback (most recent call last)" in told.err) == (3, True)

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
+from commands import untold
 
 import swsdist as package
 from swsdist.audio.reader import MARKER
@@ -49,22 +50,19 @@ def test_the_page(swsdist, place: Path, tmp_path: Path) -> None:
     """A player and a waveform a hit and a query, all of it in the file, under the report's policy."""
     out = tmp_path / "hits.html"
     ended = swsdist("search", "run", "--query", WORD, "--query", OTHER, "--top", "3", "--html", out, cwd=place)
-    assert "6 hits" not in ended.out
     text = out.read_text()
     page = Elements(text)
     sounds = [one["src"] or "" for one in page.all("audio")]
     assert len(sounds) == 2 + 6
     assert all(one.startswith("data:audio/mpeg;base64,") for one in sounds)
     assert len([one for one in page.all("svg") if one["class"] == "wave"]) == 8
-    assert re.search(r'http-equiv="Content-Security-Policy" content="default-src \'none\'', text)
-    report = (place / "run" / "report.html").read_text()
     policy = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
-    assert policy.findall(text) == policy.findall(report)
+    assert policy.findall(text) == policy.findall((place / "run" / "report.html").read_text())
+    assert "default-src 'none'" in policy.findall(text)[0]
     assert not re.search(r'(?:src|href)="(?!data:|#)', text)
-    words = [one for one in page.all("span") if (one.get("class") or "").startswith("called ")]
-    assert len(words) == 6
+    words = [one["class"] for one in page.all("span") if (one.get("class") or "").startswith("called ")]
     lines = [line.split() for line in ended.out.splitlines() if line[:3].strip().isdigit()]
-    assert [one["class"] for one in words] == [f"called {line[1]}" for line in lines]
+    assert words == [f"called {line[1]}" for line in lines]
     for line in lines:
         name, begin, end = re.fullmatch(r"(.+?):(.+)-(.+)", line[4]).groups()
         assert f"{begin} – {end}" in page.text
@@ -100,31 +98,26 @@ def test_a_page_does_not_grow_without_bound(place: Path, monkeypatch: pytest.Mon
     assert "3 clips are left out" in text
 
 
-def test_a_recording_that_has_gone_has_no_player(place: Path) -> None:
+def test_a_recording_that_has_gone_has_no_player() -> None:
     row = {"query_id": "q", "doc_id": "d", "channel": 1, "start": 0.5, "end": 1.0, "score": 9.0}
     found = answers_by_query([row], [0.8], paths={("d", 1): "gone.wav"})
-    text = answers.render_answers(
-        found,
-        [answers.PlayedQuery("q", "gone too.wav")],
-        answers.SearchFacts("s", 1.0, 1, "so", "deviations", {}),
-    )
-    assert "No sound: there is no such file." in text
-    assert "The query cannot be played: there is no such file." in text
+    facts = answers.SearchFacts("s", 1.0, 1, "so", "deviations", {})
+    text = answers.render_answers(found, [answers.PlayedQuery("q", "gone too.wav")], facts)
+    assert "<audio" not in text
+    assert text.count("there is no such file.") == 2
 
 
-def test_the_waveform_shows_where_it_is_loud(place: Path) -> None:
+def test_the_waveform_shows_where_it_is_loud() -> None:
     samples = np.zeros(1500, np.float32)
     samples[750:] = np.where(np.arange(750) % 2, 0.5, -0.5)
     svg = waveform_svg(samples, (0.5, 1.0))
-    inside = re.search(r'class="inside".* d="([^"]*)"', svg)
-    around = re.search(r'class="around"[^>]* d="([^"]*)"', svg)
-    assert inside is not None
-    assert around is not None
-    tall = [float(b) - float(a) for a, b in re.findall(r"M\d+ ([\d.]+)V([\d.]+)", inside[1])]
-    flat = [float(b) - float(a) for a, b in re.findall(r"M\d+ ([\d.]+)V([\d.]+)", around[1])]
-    assert (len(tall), len(flat)) == (75, 75)
-    assert min(tall) > 40
-    assert max(flat) < 2
+    heights = {}
+    for part in ("inside", "around"):
+        (path,) = re.findall(rf'class="{part}"[^>]* d="([^"]*)"', svg)
+        heights[part] = [float(b) - float(a) for a, b in re.findall(r"M\d+ ([\d.]+)V([\d.]+)", path)]
+    assert [len(each) for each in heights.values()] == [75, 75]
+    assert min(heights["inside"]) > 40
+    assert max(heights["around"]) < 2
     assert 'class="mark"' in svg
     assert 'class="mark"' not in waveform_svg(samples, (0.0, 1.0))
 
@@ -152,77 +145,50 @@ def test_a_run_with_references_says_what_is_likely(
     swsdist, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ask = ("search", "run/store", "--query", WORD, "--top", "3", "--json")
-    said = swsdist("search", "run/store", "--query", WORD, cwd=place).out
-    assert "likely from 50%, possible from 10%, by words of another corpus; scores are" in said
-    told = swsdist(*ask, "--calibration", "run", cwd=place, code=2).err
-    assert says(told, families.UNSUPPORTED)
+    plain = json.loads(swsdist(*ask, cwd=place).out)
+    assert says(swsdist(*ask, "--calibration", "run", cwd=place, code=2).err, families.UNSUPPORTED)
     monkeypatch.setattr(hit_likelihood, "_QUERIES", 2)
     monkeypatch.setattr(hit_likelihood, "_HITS", 4)
     by_run = json.loads(swsdist(*ask, "--calibration", "run", cwd=place).out)
     assert by_run == json.loads(swsdist("search", "run", *ask[2:], cwd=place).out)
     assert all(row["called"] == word_of(row["likely"]) for row in by_run)
-    assert [row["likely"] for row in by_run] != [row["likely"] for row in json.loads(swsdist(*ask, cwd=place).out)]
-    assert "by the references of that run" in swsdist("search", "run", "--query", WORD, cwd=place).out
+    assert [row["likely"] for row in by_run] != [row["likely"] for row in plain]
     other = swsdist(*ask, "--calibration", "run", "--set", "search.distance=cosine-squared", cwd=place)
-    assert "warning: run has other scores: search.distance was cosine, here cosine-squared" in other.err
+    assert "search.distance was cosine, here cosine-squared" in other.err
     assert says(other.err, searcher_codes.OTHER_CALIBRATION)
 
 
-@pytest.mark.parametrize(
-    ("query", "code", "complaint", "remedy"),
-    [
-        ("corpus/queries", 2, "[wrong-kind]", "ls corpus/queries/*.wav | swsdist search STORE --query -"),
-        (":0.1", 2, "[missing-input]", "FILE:START-END"),
-        (f"{WORD}:0.1", 2, "[missing-input]", "FILE:START-END"),
-        (f"{WORD}:0.1-", 2, "[missing-input]", "FILE:START-END"),
-        ("gone.wav", 3, "no document of this name", "check the path"),
-        (
-            "LJ999-0001:0.06-0.66",
-            3,
-            "no file LJ999-0001, and no document of this name",
-            "swsdist store info --documents",
-        ),
-        ("s3:/bucket/a.wav", 2, "an S3 url begins with s3://", "s3://bucket/a.wav"),
-        (f"{WORD}:1:00-1:01", 3, "does not contain 60.0 s to 61.0 s", "inside the recording"),
-        ("silent.wav", 3, "the query contains no speech", "--no-trim"),
-    ],
-)
-def test_queries_that_are_none(
-    swsdist, place: Path, tmp_path: Path, query: str, code: int, complaint: str, remedy: str
-) -> None:
-    if query == "silent.wav":
-        query = str(tmp_path / query)
-        soundfile.write(query, np.zeros(8000, np.float32), 8000)
-    told = swsdist("search", "run", "--query", query, cwd=place, code=code).err
-    assert complaint in told
-    assert remedy in told.partition("remedy: ")[2]
+def test_queries_that_are_none(swsdist, place: Path, tmp_path: Path) -> None:
+    soundfile.write(tmp_path / "silent.wav", np.zeros(8000, np.float32), 8000)
+    wrong = {
+        "corpus/queries": "[wrong-kind] .. ls corpus/queries/*.wav | swsdist search STORE --query -",
+        ":0.1": "[missing-input] .. FILE:START-END",
+        f"{WORD}:0.1": "[missing-input] .. FILE:START-END",
+        f"{WORD}:0.1-": "[missing-input] .. FILE:START-END",
+        "s3:/bucket/a.wav": "an S3 url begins with s3:// .. s3://bucket/a.wav",
+    }
+    missing = {
+        "gone.wav": "no document of this name .. check the path",
+        "LJ999-0001:0.06-0.66": "no file LJ999-0001, and no document of this name .. swsdist store info --documents",
+        f"{WORD}:1:00-1:01": "does not contain 60.0 s to 61.0 s .. inside the recording",
+        f"{tmp_path}/silent.wav": "the query contains no speech .. --no-trim",
+    }
+    for code, cases in ((2, wrong), (3, missing)):
+        assert untold(swsdist, {f"search run --query {one}": told for one, told in cases.items()}, place, code) == {}
+    options = {
+        "--html": "--html x.html",
+        "--clips": "--clips x",
+        "--csv": "--csv",
+        "--calibration": "--calibration run",
+    }
+    cases = {f"search config.yaml {typed}": f"{name} needs --query [conf" for name, typed in options.items()}
+    assert untold(swsdist, cases, place) == {}
 
 
-@pytest.mark.slow
 def test_a_query_that_is_longer_than_all_documents(swsdist, place: Path, tmp_path: Path) -> None:
-    files = sorted((place / "corpus" / "audio").glob("*.flac"))[:4]
-    parts = [soundfile.read(path) for path in files]
+    parts = [soundfile.read(path) for path in sorted((place / "corpus" / "audio").glob("*.flac"))[:4]]
     long = "long.wav"  # a longer path would be told in part
     soundfile.write(tmp_path / long, np.concatenate([samples for samples, _ in parts]), parts[0][1])
     ended = swsdist("search", place / "run", "--query", long, "--no-trim", cwd=tmp_path)
     assert f"warning: no hits of {long}; the longest document lasts" in ended.err
     assert f"{long}: 0 hits shown, 0 likely" in ended.out
-
-
-@pytest.mark.parametrize("option", [("--html", "x.html"), ("--clips", "x"), ("--csv",), ("--calibration", "run")])
-def test_what_a_config_does_not_take(swsdist, place: Path, option: tuple[str, ...]) -> None:
-    told = swsdist("search", "config.yaml", *option, cwd=place, code=2).err
-    assert f"{option[0]} needs --query [conflicting-options]" in told
-
-
-def test_hours_are_counted_while_a_store_is_searched(place: Path) -> None:
-    """What a store tells while it is read adds up to what it holds."""
-    from swsdist.store.reading import Store
-
-    opened = package.open_store(str(place / "run" / "store"))
-    told: list[int] = []
-    watched = Store(opened.folder, opened.manifest, told.append)
-    found = package.search(watched, str(place / WORD), top=3)
-    assert found.equals(package.search(opened, str(place / WORD), top=3))
-    assert sum(told) == opened.manifest.counts["frames"]
-    assert len(told) >= 8

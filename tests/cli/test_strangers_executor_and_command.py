@@ -1,11 +1,7 @@
-"""An executor and commands that another package adds by entry points: they do what built-in ones do."""
+"""Commands that another package adds by entry points do what built-in ones do."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,9 +12,7 @@ from tests.support.coded import says
 
 ENTRIES = """
 from swsdist.registry.registry import CommandEntry
-from swsdist.registry.entries import ExecutorEntry
 
-POOL = ExecutorEntry("strange_pool:Pool")
 GREET = CommandEntry("strange_command:greet", says="Greet somebody.")
 """
 
@@ -53,15 +47,13 @@ if __name__ == "__main__":
 @pytest.fixture
 def installed(tmp_path: Path) -> dict[str, str]:
     """The environment of processes that have the package."""
-    for name, text in (("strange_entries", ENTRIES), ("strange_command", COMMAND), ("strange_pool", POOL)):
+    for name, text in (("strange_entries", ENTRIES), ("strange_command", COMMAND)):
         (tmp_path / f"{name}.py").write_text(text)
     info = tmp_path / "strange-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: strange\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(
-        "[swsdist.executors]\npool = strange_entries:POOL\n"
-        "[swsdist.commands]\ngreet = strange_entries:GREET\ntorn = strange_entries:TORN\n"
-    )
+    entries = "[swsdist.commands]\ngreet = strange_entries:GREET\ntorn = strange_entries:TORN\n"
+    (info / "entry_points.txt").write_text(entries)
     return {"PYTHONPATH": f"{tmp_path}:{Path(__file__).parents[2]}"}
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 
 import pytest
-from commands import Command
+from commands import Command, untold
+from lists_of_others import rows
 
 GRID = """\
 config: config.yaml
@@ -20,9 +20,8 @@ measures: [atwv, atwv_pmiss, atwv_pfa]
 """
 
 
-def table(folder: Path) -> list[dict[str, str]]:
-    with (folder / "points.csv").open(newline="") as source:
-        return list(csv.DictReader(source))
+def alphas(folder: Path) -> list[float]:
+    return [float(row["calibrate.alpha"]) for row in rows(folder / "points.csv")]
 
 
 @pytest.fixture
@@ -35,37 +34,30 @@ def place(tmp_path: Path, corpus: Path) -> Path:
 def test_a_sweep(place: Path, swsdist: Command) -> None:
     ended = swsdist("sweep", "sweep.yaml", cwd=place)
     assert "points: 4" in ended.out
-    assert "written: " in ended.out
-    assert "score_points: 1/1 tasks" in ended.err
     assert "points done: 4" in ended.err
     folder = place / "swept/sweeps/sweep"
     assert (folder / "sweep.html").is_file()
-    assert [row["calibrate.alpha"] for row in table(folder)] == ["0.5", "1", "0.5", "1"]
+    assert alphas(folder) == [0.5, 1.0, 0.5, 1.0]
     again = swsdist("sweep", "sweep.yaml", "--json", cwd=place)
     assert "points done" not in again.err
     values = json.loads(again.out)
-    assert len(values["best"]) == 4
-    assert values["failed"] == {}
+    assert (len(values["best"]), values["failed"]) == (4, {})
     assert swsdist("status", "swept", cwd=place).out.startswith("done")
 
 
 def test_one_that_fails_among_others(place: Path, swsdist: Command) -> None:
     (place / "wrong.json").write_text('{"schema": "something else"}')
     (place / "sweep.yaml").write_text(GRID + "set: {calibrate.fit: wrong.json}\n")
-    ended = swsdist("sweep", "sweep.yaml", cwd=place, code=4)
-    assert "4 of 4 points failed; the first, point 1: " in ended.err
-    assert "wrong.json" in ended.err
-    assert "[tasks-failed]" in ended.err
-    assert ended.err.count("\n  remedy:") == 1
-    assert "point 1" not in ended.out or "failed" in ended.out
+    told = swsdist("sweep", "sweep.yaml", cwd=place, code=4).err
+    assert "4 of 4 points failed; the first, point 1: " in told
+    assert "[tasks-failed]" in told
+    assert told.count("\n  remedy:") == 1
 
 
 def test_what_all_points_share_may_be_set(place: Path, swsdist: Command) -> None:
-    swsdist(
-        "sweep", "sweep.yaml", "--run", "other", "--set", "reduce.buckets=2", "--set", "calibrate.folds=2", cwd=place
-    )
-    alphas = [float(row["calibrate.alpha"]) for row in table(place / "other/sweeps/sweep")]
-    assert alphas == [0.5, 1.0, 0.5, 1.0]
+    shared = ("--set", "reduce.buckets=2", "--set", "calibrate.folds=2")
+    swsdist("sweep", "sweep.yaml", "--run", "other", *shared, cwd=place)
+    assert alphas(place / "other/sweeps/sweep") == [0.5, 1.0, 0.5, 1.0]
     (plan, *_) = json.loads((place / "other/plan.json").read_text())["plans"].values()
     assert plan["config"]["calibrate"]["folds"] == 2
 
@@ -80,57 +72,47 @@ def test_the_run_folder_of_a_config_in_the_sweep_is_relative_to_here(place: Path
     assert not (place / "below/mine").exists()
 
 
-@pytest.mark.parametrize(
-    ("text", "arguments", "complaint"),
-    [
-        ("config: gone.yaml\npoints: {list: [{}]}\n", (), "cannot read the config"),
+def test_mistakes(place: Path, swsdist: Command) -> None:
+    def grid(old: str, new: str) -> str:
+        assert old in GRID
+        return GRID.replace(old, new)
+
+    both_alphas, measures = "calibrate.alpha: [0.5, 1]", "[atwv, atwv_pmiss, atwv_pfa]"
+    lists = "lists: {tasks: {a: {systems: {x: y}}}}\npoints: {list: [{}]}\n"
+    both = (
+        "9: calibrate.alpha is set for all points .. every point sets calibrate.alpha itself, the first in sweep.yaml:6"
+    )
+    for text, options, told in (
+        ("config: gone.yaml\npoints: {list: [{}]}\n", "", "cannot read the config"),
         (
-            GRID.replace("alpha: [0.5", "alpah: [0.5"),
-            (),
+            grid("alpha: [", "alpah: ["),
+            "",
             "sweep.yaml:6, point 1 (calibrate.alpah: 0.5): calibrate.alpah: unknown key",
         ),
-        (GRID.replace("[0.5, 1]", "[]"), (), "[empty-input]"),
-        (GRID.replace("[0.5, 1]", "[0.5, 0.5]"), (), "sweep.yaml:4, point 2: points 1 and 2 are the same"),
-        (GRID.replace("[0.5, 1]", "[0.5, -1]"), (), "sweep.yaml:6, point 2 (calibrate.alpha: -1): calibrate.alpha: -1"),
-        (GRID + "set: {calibrate.fodls: 3}\n", (), "sweep.yaml:8, set.calibrate.fodls: calibrate.fodls: unknown key"),
-        (GRID.replace("config.yaml", "{systme: a}"), (), "sweep.yaml:1: systme: unknown key"),
-        (GRID.replace("kst]", "kts]"), (), "sweep.yaml:5, point 1 (calibrate.steps: [q-norm, logistic, kts])"),
+        (grid("[0.5, 1]", "[]"), "", "[empty-input]"),
+        (grid("[0.5, 1]", "[0.5, 0.5]"), "", "sweep.yaml:4, point 2: points 1 and 2 are the same"),
+        (grid("[0.5, 1]", "[0.5, -1]"), "", "sweep.yaml:6, point 2 (calibrate.alpha: -1): calibrate.alpha: -1"),
+        (GRID + "set: {calibrate.fodls: 3}\n", "", "sweep.yaml:8, set.calibrate.fodls: calibrate.fodls: unknown key"),
+        (grid("config.yaml", "{systme: a}"), "", "sweep.yaml:1: systme: unknown key"),
+        (grid("kst]", "kts]"), "", "sweep.yaml:5, point 1 (calibrate.steps: [q-norm, logistic, kts])"),
         (
-            GRID.replace("calibrate.alpha: [0.5, 1]", "calibrate.options.kst.alpha: [1, x]"),
-            (),
-            "sweep.yaml:6, point 2 (calibrate.options.kst.alpha: x): calibrate.options.kst.alpha: "
-            "step kst refuses its option",
+            grid(both_alphas, "calibrate.options.kst.alpha: [1, x]"),
+            "",
+            "sweep.yaml:6, point 2 .. step kst refuses its option",
         ),
         (
-            GRID.replace("calibrate.alpha: [0.5, 1]", "calibrate.options: [{kst: {alpha: -1}}]"),
-            (),
-            "sweep.yaml:6, point 1 (calibrate.options: {kst: {alpha: -1}})",
+            grid(both_alphas, "calibrate.options: [{kst: {alpha: -1}}]"),
+            "",
+            "sweep.yaml:6, point 1 (calibrate.options: {kst: ",
         ),
-        (GRID, ("--set", "calibrate.alpha=9"), "--set calibrate.alpha=9: calibrate.alpha is set for all points"),
-        (GRID, ("--set", "calibrate.alpha=9"), "every point sets calibrate.alpha itself, the first in sweep.yaml:6"),
-        (GRID.replace("[atwv, atwv_pmiss, atwv_pfa]", "all") + "oracle_kst: true\n", (), "sweep.yaml:8, oracle_kst: "),
-        (
-            GRID.replace("[atwv, atwv_pmiss, atwv_pfa]", "all") + "report: kst\n",
-            (),
-            "sweep.yaml:8, report: report: kst needs points",
-        ),
-        (
-            GRID + "report_alpha: 1.5\n",
-            (),
-            "[unused-option]",
-        ),
-        (GRID, ("--set", "serch.distance=cosine"), "search"),
-        (
-            "lists: {tasks: {a: {systems: {x: y}}}}\npoints: {list: [{}]}\n",
-            ("--set", "a=b"),
-            "sweep.yaml:1, lists: a sweep over lists has no config",
-        ),
-        ("lists: {tasks: {a: {systems: {x: y}}}}\npoints: {list: [{}]}\n", (), "[missing-input]"),
-    ],
-)
-def test_mistakes(place: Path, swsdist: Command, text: str, arguments: tuple[str, ...], complaint: str) -> None:
-    (place / "sweep.yaml").write_text(text)
-    ended = swsdist("sweep", "sweep.yaml", *arguments, cwd=place, code=2)
-    assert complaint in ended.err
-    assert "remedy: " in ended.err
+        (GRID, "--set calibrate.alpha=9", both),
+        (grid(measures, "all") + "oracle_kst: true\n", "", "sweep.yaml:8, oracle_kst: "),
+        (grid(measures, "all") + "report: kst\n", "", "sweep.yaml:8, report: report: kst needs points"),
+        (GRID + "report_alpha: 1.5\n", "", "[unused-option]"),
+        (GRID, "--set serch.distance=cosine", "search"),
+        (lists, "--set a=b", "sweep.yaml:1, lists: a sweep over lists has no config"),
+        (lists, "", "[missing-input]"),
+    ):
+        (place / "sweep.yaml").write_text(text)
+        assert untold(swsdist, {f"sweep sweep.yaml {options}": told}, place) == {}
     assert not (place / "swept").exists()

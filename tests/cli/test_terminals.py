@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import os
@@ -10,7 +11,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 CONFIG = "run: run\ncorpus: {documents: audio, queries: queries}\nexecutor: {kind: serial}\n"
@@ -32,20 +32,17 @@ def umlauts(corpus: Path, tmp_path: Path) -> Path:
 @pytest.mark.slow
 def test_a_terminal_of_ascii(process, umlauts: Path) -> None:
     """Characters that it lacks are written plainly or by number; tables for programs are UTF-8 all the same."""
-    ascii_ = {"PYTHONIOENCODING": "ascii"}
-    ran = process("run", "config.yaml", "--set", "report.clips=1", cwd=umlauts, **ascii_)
-    assert "detections" in ran.out
-    shown = process("search", "run", "--query", "queries/Wört.wav", "--top", "1", cwd=umlauts, **ascii_).out
-    assert "queries/W\\xf6rt.wav: 1 hits shown" in shown
-    assert "B\\xfccher - eins" in shown
-    listed = process("store", "info", "run/store", "--documents", cwd=umlauts, **ascii_).out
-    assert "B\\xfccher - eins\t1\t" in listed
+
+    def said(*words: str) -> str:
+        return str(process(*words, cwd=umlauts, PYTHONIOENCODING="ascii").out)
+
+    assert "detections" in said("run", "config.yaml", "--set", "report.clips=1")
     ask = ("search", "run", "--query", "queries/Wört.wav", "--top", "1")
-    for option, read in (
-        ("--csv", lambda text: pd.read_csv(io.StringIO(text)).to_dict("records")),
-        ("--json", json.loads),
-    ):
-        (row,) = read(process(*ask, option, cwd=umlauts, **ascii_).out)
+    assert "queries/W\\xf6rt.wav: 1 hits shown" in said(*ask)
+    assert "B\\xfccher - eins" in said(*ask)
+    assert "B\\xfccher - eins\t1\t" in said("store", "info", "run/store", "--documents")
+    (by_csv,), (by_json,) = csv.DictReader(io.StringIO(said(*ask, "--csv"))), json.loads(said(*ask, "--json"))
+    for row in (by_csv, by_json):
         assert (row["query_id"], row["doc_id"]) == ("queries/Wört.wav", "Bücher – eins")
 
 
@@ -59,19 +56,15 @@ def test_a_name_that_is_no_text_is_shown_byte_for_byte(place: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("words", "offered"),
-    [
-        ("swsdist sea", ["plain,search"]),
-        ("swsdist store rej", ["plain,rejected"]),
-        ("swsdist search --ht", ["plain,--html"]),
-    ],
-)
-def test_a_shell_completes(words: str, offered: list[str]) -> None:
+def test_a_shell_completes() -> None:
     """As docs/reference/commands.md says."""
     script = "import sys; sys.argv[0] = 'swsdist'; from swsdist.cli.main import main; main()"
-    told = {"_SWSDIST_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
-    ended = subprocess.run(
-        [sys.executable, "-c", script], env={**os.environ, **told}, capture_output=True, text=True, check=True
-    )
-    assert ended.stdout.split() == offered
+    for words, offered in {
+        "swsdist sea": "plain,search",
+        "swsdist store rej": "plain,rejected",
+        "swsdist search --ht": "plain,--html",
+    }.items():
+        told = {"_SWSDIST_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+        command = [sys.executable, "-c", script]
+        ended = subprocess.run(command, env={**os.environ, **told}, capture_output=True, text=True, check=True)
+        assert ended.stdout.split() == [offered]

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 import soundfile
-from commands import Command
+from commands import Command, untold
 
 import swsdist as package
 from swsdist.cli.transcribing import _Published
 from swsdist.core.codes import cli as cli_codes
-from swsdist.core.codes import families
 from swsdist.core.codes import storage as store_codes
-from tests.support.coded import says
 
 #: Words with times, two channels, nothing said; and a recording whose name is that of a channel's file.
 TRANSCRIPTS = {
@@ -55,27 +52,25 @@ def test_all_formats(talks: Path, swsdist: Command) -> None:
         *(f"b/talk.2.{end}" for end in of_channel),
         "words.ctm",
     }
-    assert (folder / "a/talk.srt").read_text() == (
-        "1\n00:00:00,500 --> 00:00:01,399\nHello, world!\n\n2\n00:00:01,400 --> 00:00:01,401\nSo\n"
-    )
-    assert "Hello,<00:00:00.900> <00:00:01.000>world!\n" in (folder / "a/talk.vtt").read_text()
-    assert (folder / "a/talk.txt").read_text() == "Hello, world!\nSo\n"
-    said = json.loads((folder / "a/talk.json").read_text())
-    assert said["segments"][0]["words"][0] == {"word": " Hello,", "start": 0.5, "end": 0.9, "probability": 0.25}
-    assert (folder / "words.ctm").read_text() == (
+    subtitles = "1\n00:00:00,500 --> 00:00:01,399\nHello, world!\n\n2\n00:00:01,400 --> 00:00:01,401\nSo\n"
+    words = (
         "a/talk 1 0.5 0.4 Hello 0.25\na/talk 1 1.0 0.4 world 1\na/talk 1 1.4 0.0 So 1\n"
         "b/talk 1 0.5 0.5 hi 0.5\nb/talk 2 0.75 0.25 you 1\n"
         "b/talk.2 1 1.0 1.0 two 1\nb/talk.2 1 1.0 1.0 words 1\n"
     )
+    texts = {"a/talk.srt": subtitles, "a/talk.txt": "Hello, world!\nSo\n", "words.ctm": words, "none.srt": ""}
+    assert {name: (folder / name).read_text() for name in texts} == texts
+    assert "Hello,<00:00:00.900> <00:00:01.000>world!\n" in (folder / "a/talk.vtt").read_text()
+    said = json.loads((folder / "a/talk.json").read_text())
+    assert said["segments"][0]["words"][0] == {"word": " Hello,", "start": 0.5, "end": 0.9, "probability": 0.25}
     of_talk, of_both = (ElementTree.parse(folder / f"{name}/talk.eaf").getroot() for name in "ab")
     assert [tier.get("TIER_ID") for tier in of_both.iter("TIER")] == ["channel 1", "channel 2"]
     (medium,) = of_talk.iter("MEDIA_DESCRIPTOR")
     assert medium.get("MEDIA_URL") == (talks / "talks/a/talk.wav").as_uri()
-    assert (folder / "none.srt").read_text() == ""
-    words = package.words(str(talks / "talks-text"))
-    assert words.columns.tolist() == ["doc_id", "channel", "start", "end", "word", "confidence"]
-    assert words.iloc[0].tolist() == ["a/talk", 1, 0.5, 0.9, "Hello,", 0.25]
-    assert words["word"].tolist() == ["Hello,", "world!", "So", "hi", "you", "two", "words"]
+    table = package.words(str(talks / "talks-text"))
+    assert table.columns.tolist() == ["doc_id", "channel", "start", "end", "word", "confidence"]
+    assert table.iloc[0].tolist() == ["a/talk", 1, 0.5, 0.9, "Hello,", 0.25]
+    assert table["word"].tolist() == ["Hello,", "world!", "So", "hi", "you", "two", "words"]
 
 
 def test_nothing_of_another_is_overwritten(talks: Path, swsdist: Command) -> None:
@@ -123,20 +118,13 @@ def test_two_write_to_one_folder(talks: Path, monkeypatch: pytest.MonkeyPatch) -
     assert json.loads((talks / "out/.swsdist-transcripts.json").read_text()).keys() == {"a.txt", "b.txt"}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "expected"),
-    [
-        (("talks-text", "--format", "srt,docx"), 2, families.UNKNOWN_NAME),
-        (("talks-text", "--model", "x"), 2, cli_codes.MODEL_AND_CONFIG),
-        (("talks-text", "--to", "talks/none.vtt"), 2, families.OUTPUT_REFUSED),
-    ],
-)
-def test_what_cannot_be_written(
-    arguments: tuple[str, ...], code: int, expected: Any, talks: Path, swsdist: Command
-) -> None:
-    assert says(swsdist("transcribe", *arguments, cwd=talks, code=code).err, expected)
-
-
-def test_a_store_without_words(place: Path, swsdist: Command) -> None:
-    assert says(swsdist("transcribe", "run", cwd=place, code=3).err, store_codes.NO_WORDS_IN_STORE)
+def test_what_cannot_be_written(talks: Path, place: Path, swsdist: Command) -> None:
+    cases = {
+        "transcribe talks-text --format srt,docx": "[unknown-name]",
+        "transcribe talks-text --model x": f"[{cli_codes.MODEL_AND_CONFIG.name}]",
+        "transcribe talks-text --to talks/none.vtt": "[output-refused]",
+    }
+    assert untold(swsdist, cases, talks) == {}
+    without = {"transcribe run": f"[{store_codes.NO_WORDS_IN_STORE.name}]"}
+    assert untold(swsdist, without, place, code=3) == {}
     assert not (place / "run-transcripts").exists()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -45,9 +45,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+CORPUS = {"documents": "docs.csv", "queries": "queries.csv", "references": "refs.csv"}
+
+
 def config(folder: Path, run: str, **values: Any) -> Config:
-    corpus = {"documents": "docs.csv", "queries": "queries.csv", "references": "refs.csv"}
-    given = {"run": run, "corpus": corpus, "index": {"shards": 3}, "executor": {"kind": "serial"}}
+    given = {"run": run, "corpus": CORPUS, "index": {"shards": 3}, "executor": {"kind": "serial"}}
     return config_from_dict({**given, **values}, folder)
 
 
@@ -64,16 +66,13 @@ def searched(folder: Path) -> tuple[pa.Table, Store]:
 def test_the_search_chain(folder: Path) -> None:
     """With a first pass, a cohort, covariates and fitted steps."""
     make_corpus(folder / "others", documents=2, queries=4, voices=2, seed=9)
-    corpus = {
-        "documents": "docs.csv",
-        "queries": "queries.csv",
-        "references": "refs.csv",
-        "cohort": "others/queries.csv",
-    }
     options = {"llr": {"covariates": ["speech"]}}
-    calibrate = {"steps": ["zt-norm", "llr"], "options": options, "folds": 2}
-    search = {"first_pass": {"name": "quantised", "over": "document"}}
-    tables = check_chain(lambda word: config(folder, word, corpus=corpus, calibrate=calibrate, search=search))
+    values = {
+        "corpus": {**CORPUS, "cohort": "others/queries.csv"},
+        "calibrate": {"steps": ["zt-norm", "llr"], "options": options, "folds": 2},
+        "search": {"first_pass": {"name": "quantised", "over": "document"}},
+    }
+    tables = check_chain(lambda word: config(folder, word, **values))
     names = {"documents", "queries", "candidates", "candidates.cohort", "described", "normalised", "scored", "measures"}
     assert names <= set(tables)
 
@@ -104,46 +103,40 @@ def test_windows(searched: tuple[pa.Table, Store], options: dict[str, Any], exam
     assert check_method(Search.model_validate(search), *searched) > 1
 
 
-@pytest.mark.parametrize(
-    ("search", "code", "values"),
-    [
-        ({"recurrence": "asymmetric"}, methods_codes.UNUSED_SEARCH_KEY, {"method": "windows", "key": "recurrence"}),
-        (
-            {"first_pass": {"name": "coarse"}},
-            methods_codes.UNUSED_SEARCH_KEY,
-            {"method": "windows", "key": "first_pass"},
-        ),
-        ({"skip_silence": True}, methods_codes.UNUSED_SEARCH_KEY, {"method": "windows", "key": "skip_silence"}),
-        ({"candidate_window": 20}, methods_codes.UNUSED_SEARCH_KEY, {"method": "windows", "key": "candidate_window"}),
-        ({"method_options": {"end": "free"}}, registry_codes.UNKNOWN_ENTRY_OPTION, {"option": "end"}),
-        ({"method_options": {"ends": "loose"}}, families.INVALID_VALUE, {"name": "windows"}),
-        (
-            {"method_options": {"apart": 0}},
-            families.INVALID_VALUE,
-            {"problems": "apart must be more than 0"},
-        ),
-    ],
-)
-def test_windows_refuses_what_it_does_not_look_at(search: dict[str, Any], code: Any, values: Any) -> None:
-    with raises(code, where="search", **values):
-        create(Search.model_validate({"method": "windows", **search}))
+def test_windows_refuses_what_it_does_not_look_at() -> None:
+    unused = {
+        "recurrence": "asymmetric",
+        "first_pass": {"name": "coarse"},
+        "skip_silence": True,
+        "candidate_window": 20,
+    }
+    for key, value in unused.items():
+        with raises(methods_codes.UNUSED_SEARCH_KEY, where="search", method="windows", key=key):
+            create(Search.model_validate({"method": "windows", key: value}))
+    for options, code, values in (
+        ({"end": "free"}, registry_codes.UNKNOWN_ENTRY_OPTION, {"option": "end"}),
+        ({"ends": "loose"}, families.INVALID_VALUE, {"name": "windows"}),
+        ({"apart": 0}, families.INVALID_VALUE, {"problems": "apart must be more than 0"}),
+    ):
+        with raises(code, where="search", **values):
+            create(Search.model_validate({"method": "windows", "method_options": options}))
 
 
 def test_what_windows_does_not_look_at_is_no_part_of_its_identity() -> None:
-    one, other = (Search.model_validate({"method": "windows", "lanes": lanes}) for lanes in (16, 32))
-    assert identity(one) == identity(other)
-    assert "recurrence" not in str(identity(one))
-    assert identity(one) != identity(Search.model_validate({"method": "windows", "distance": "euclidean"}))
-    assert identity(one) != identity(Search.model_validate({"method": "windows", "method_options": {"ends": "pinned"}}))
-    assert identity(one) == identity(Search.model_validate({"method": "windows", "method_options": {"ends": "free"}}))
+    one = identity(Search.model_validate({"method": "windows", "lanes": 16}))
+    assert "recurrence" not in str(one)
+    for changed, same in (
+        ({"lanes": 32}, True),
+        ({"method_options": {"ends": "free"}}, True),
+        ({"distance": "euclidean"}, False),
+        ({"method_options": {"ends": "pinned"}}, False),
+    ):
+        assert (identity(Search.model_validate({"method": "windows", **changed})) == one) == same
 
 
 def test_the_example_of_a_method(added: Any, searched: tuple[pa.Table, Store]) -> None:
     name = added(METHODS, "bag", bag.METHOD)
     assert check_method(Search.model_validate({"method": name}), *searched) > 1
-
-
-# -- what is wrong ----------------------------------------------------------------------------------------------------
 
 
 class Forgetful(Dtw):
@@ -230,16 +223,11 @@ class Placed(Note):
     word = staticmethod(lambda inputs: inputs.config.run)
 
 
-def restless(config: Config, ledger: Ledger) -> Chain:
-    return Chain("restless", (Step("note", Restless()),), ChainInputs())
+def _chain(stage: type[Note]) -> Callable[[Config, Ledger], Chain]:
+    return lambda config, ledger: Chain(stage.__name__.lower(), (Step("note", stage()),), ChainInputs())
 
 
-def placed(config: Config, ledger: Ledger) -> Chain:
-    return Chain("placed", (Step("note", Placed()),), ChainInputs())
-
-
-def note(config: Config, ledger: Ledger) -> Chain:
-    return Chain("note", (Step("note", Note()),), ChainInputs())
+note, restless, placed = map(_chain, (Note, Restless, Placed))
 
 
 def test_the_least_chain(added: Any, folder: Path) -> None:

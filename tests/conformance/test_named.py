@@ -61,11 +61,7 @@ def test_the_example_of_a_recurrence(added: Any) -> None:
 
 @pytest.mark.parametrize(
     ("name", "options"),
-    [
-        *((name, {}) for name in FIRST_PASSES),
-        ("coarse", {"factor": 2}),
-        ("quantised", {"factor": 1, "bytes": 2}),
-    ],
+    [*((name, {}) for name in FIRST_PASSES), ("coarse", {"factor": 2}), ("quantised", {"factor": 1, "bytes": 2})],
 )
 def test_first_pass(name: str, options: dict[str, Any]) -> None:
     check_first_pass(name, options)

@@ -27,6 +27,8 @@ from swsdist.testing.conformance import check_recogniser
 from tests.support.coded import raises
 
 RATE = 8000
+SECTIONS: dict[str, Any] = {"run": "run", "chain": "lattices", "search": {"method": "lattice"}, "force": True}
+SECTIONS["executor"] = {"kind": "serial"}
 
 
 class Tones(Section):
@@ -93,25 +95,15 @@ def test_its_lattices_are_searched(added: Any, tmp_path: Path, holds: str) -> No
     (tmp_path / "queries.csv").write_text("query_id,path,text\nspoken,q.wav,\nwritten,,deep\nmute,silence.wav,low\n")
     (tmp_path / "deep.dict").write_text("deep low\nlow low\nhigh high\n")
     terms = {"dictionary": "deep.dict", **({} if holds == "phones" else {"nearest": 1})}
-    config = config_from_dict(
-        {
-            "run": "run",
-            "chain": "lattices",
-            "corpus": {"documents": "docs.csv", "queries": "queries.csv"},
-            "options": {
-                "source": "recogniser",
-                "recogniser": {"name": "tones", "options": {"names": "x"}},
-                "terms": terms,
-            },
-            "search": {"method": "lattice"},
-            "calibrate": {"steps": []},
-            "executor": {"kind": "serial"},
-            "force": True,
-        },
-        tmp_path,
-    )
-    recogniser: Any = config.options["recogniser"]
-    assert recogniser["options"] == {"names": str(tmp_path / "x")}
+    recogniser = {"name": "tones", "options": {"names": "x"}}
+    values = {
+        "corpus": {"documents": "docs.csv", "queries": "queries.csv"},
+        "options": {"source": "recogniser", "recogniser": recogniser, "terms": terms},
+        "calibrate": {"steps": []},
+    }
+    config = config_from_dict({**SECTIONS, **values}, tmp_path)
+    given: Any = config.options["recogniser"]
+    assert given["options"] == {"names": str(tmp_path / "x")}
     result = swsdist.run(config)
     found = {(row.query_id, row.doc_id, round(row.start)) for row in result.detections().itertuples()}
     words = {("written", "one", 0), ("written", "two", 1)} if holds == "phones" else set()
@@ -131,8 +123,7 @@ def test_texts_get_the_times_of_what_it_hears(added: Any, tmp_path: Path) -> Non
         "path\ttext\na/one.wav\tLow,\none\tnobody's\na/one.wav\thigh!\ntwo\tlow\nother\tvery far\nsilent\tlow\n"
     )
     options = {"source": "recogniser", "recogniser": {"name": "tones"}, "texts": "texts.tsv"}
-    sections = {"search": {"method": "lattice"}, "executor": {"kind": "serial"}, "run": "run", "chain": "lattices"}
-    config = config_from_dict({**sections, "force": True, "corpus": {"documents": "."}, "options": options}, tmp_path)
+    config = config_from_dict({**SECTIONS, "corpus": {"documents": "."}, "options": options}, tmp_path)
     result = swsdist.run(config, selection=StepSelection(table="documents"))
     table = swsdist.words(config.run).itertuples(index=False)
     assert [tuple(row) for row in table] == [
@@ -149,33 +140,23 @@ def test_texts_get_the_times_of_what_it_hears(added: Any, tmp_path: Path) -> Non
     assert any(codes.TEXT_WITHOUT_RECORDING.name in notice for notice in result.outcome.chain_run.notices())
 
 
-def test_a_recogniser_of_phones_gives_texts_no_times(added: Any, tmp_path: Path) -> None:
+def test_options_of_other_sources_are_refused(added: Any, tmp_path: Path) -> None:
+    """And misspelt ones; and a recogniser of phones gives texts no times."""
+    for options, key in (
+        ({"decoding": {"scale": 2.0}}, "options.decoding"),
+        ({"source": "frames", "recipe": {"least": 0.1}}, "options.recipe"),
+        ({"source": "frames", "lattices": {"tiers": ["a"]}}, "options.lattices"),
+    ):
+        with raises(codes.OPTION_OF_OTHER_SOURCE, key=key):
+            run(tmp_path, options)
+    with raises(registry_codes.UNKNOWN_ENTRY_OPTION, option="scales", kind="recogniser"):
+        run(tmp_path, {"source": "recogniser", "recogniser": {"options": {"scales": 1}}})
     added(RECOGNISERS, "tones", entry(holds="phones"))
     with raises(families.UNSUPPORTED, name="tones"):
         run(tmp_path, {"source": "recogniser", "recogniser": {"name": "tones"}, "texts": "texts.tsv"})
 
 
-@pytest.mark.parametrize(
-    ("options", "key"),
-    [
-        ({"decoding": {"scale": 2.0}}, "options.decoding"),
-        ({"source": "frames", "recipe": {"least": 0.1}}, "options.recipe"),
-        ({"source": "frames", "lattices": {"tiers": ["a"]}}, "options.lattices"),
-    ],
-)
-def test_options_of_other_sources_are_refused(tmp_path: Path, options: dict[str, Any], key: str) -> None:
-    with raises(codes.OPTION_OF_OTHER_SOURCE, key=key):
-        run(tmp_path, options)
-
-
-def test_a_misspelt_option_of_a_recogniser(tmp_path: Path) -> None:
-    options = {"source": "recogniser", "recogniser": {"options": {"scales": 1}}}
-    with raises(registry_codes.UNKNOWN_ENTRY_OPTION, option="scales", kind="recogniser"):
-        run(tmp_path, options)
-
-
 def run(folder: Path, options: dict[str, Any]) -> None:
     (folder / "docs.csv").write_text("doc_id,path\na,a.wav\n")
-    corpus = {"documents": "docs.csv"}
-    values = {"run": "run", "chain": "lattices", "corpus": corpus, "search": {"method": "lattice"}, "options": options}
-    swsdist.run(config_from_dict({**values, "executor": {"kind": "serial"}, "calibrate": {"steps": []}}, folder))
+    values = {"corpus": {"documents": "docs.csv"}, "options": options, "calibrate": {"steps": []}}
+    swsdist.run(config_from_dict({**SECTIONS, **values}, folder))

@@ -80,19 +80,16 @@ def test_the_method(searched: tuple[pa.Table, Store], options: dict[str, Any]) -
     assert check_method(Search.model_validate({"method": "lattice", "method_options": options}), *searched) > 10
 
 
-@pytest.mark.parametrize(
-    ("search", "code", "values"),
-    [
-        ({"distance": "euclidean"}, methods_codes.UNUSED_SEARCH_KEY, {"method": "lattice", "key": "distance"}),
-        ({"candidate_window": 20}, methods_codes.UNUSED_SEARCH_KEY, {"method": "lattice", "key": "candidate_window"}),
+def test_the_method_refuses_what_it_does_not_look_at() -> None:
+    for search, code, values in (
+        ({"distance": "euclidean"}, methods_codes.UNUSED_SEARCH_KEY, {"key": "distance"}),
+        ({"candidate_window": 20}, methods_codes.UNUSED_SEARCH_KEY, {"key": "candidate_window"}),
         ({"method_options": {"gaps": 1}}, registry_codes.UNKNOWN_ENTRY_OPTION, {"option": "gaps"}),
         ({"method_options": {"gap": -1}}, families.INVALID_VALUE, {"name": "lattice"}),
         ({"method_options": {"least": 0}}, families.INVALID_VALUE, {"name": "lattice"}),
-    ],
-)
-def test_the_method_refuses_what_it_does_not_look_at(search: dict[str, Any], code: Any, values: Any) -> None:
-    with raises(code, where="search", **values):
-        create(Search.model_validate({"method": "lattice", **search}))
+    ):
+        with raises(code, where="search", **values):
+            create(Search.model_validate({"method": "lattice", **search}))
 
 
 @pytest.mark.parametrize("name", list(LATTICE_FORMATS))
@@ -102,9 +99,6 @@ def test_format(name: str) -> None:
     assert check_lattice_format(name, file, content.encode(), others) == {"kaldi": 2, "confusion": 2, "ctm": 2}.get(
         name, 1
     )
-
-
-# -- a stranger's, and what is wrong ----------------------------------------------------------------------------------
 
 
 def read_mine(origin: Origin) -> Lattices:

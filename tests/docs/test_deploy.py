@@ -51,35 +51,47 @@ def _end_steps(job: str) -> None:
         os.killpg(group, signal.SIGKILL)
 
 
+CONFIG = "run: run\ncorpus: {documents: corpus/docs.csv, queries: corpus/queries.csv}\nindex: {shards: 4}\n"
+
+
+def _with_tools(tmp_path: Path, **tools: str) -> dict[str, str]:
+    """An environment in which these shell scripts, and those that stand for Slurm and ssh, are found first."""
+    (tmp_path / "tools").mkdir()
+    for name, text in {"srun": SRUN, "scontrol": SCONTROL, "ssh": SSH, **tools}.items():
+        (tmp_path / "tools" / name).write_text(text)
+        (tmp_path / "tools" / name).chmod(0o755)
+    return {
+        **os.environ,
+        "PATH": os.pathsep.join([f"{tmp_path}/tools", str(Path(sys.executable).parent), os.environ["PATH"]]),
+        "SLURM_JOB_ID": "7",
+        "SLURM_JOB_NODELIST": "node[1-2]",
+        "SSH_CALLS": str(tmp_path / "calls"),
+    }
+
+
+def _as_serially(tmp_path: Path, *sets: str) -> None:
+    """The run has the bytes of a serial one, and two workers have done tasks."""
+    local = swsdist.run(tmp_path / "config.yaml", sets=["executor.kind=serial", f"run={tmp_path / 'local'}", *sets])
+    assert swsdist.digest(str(tmp_path / "run"))["all"] == swsdist.digest(local.folder)["all"]
+    journals = pq.read_table(tmp_path / "run/accounts.parquet", columns=["journal", "role", "event"]).to_pylist()
+    ended = {one["journal"] for one in journals if (one["role"], one["event"]) == ("worker", "end")}
+    assert len(ended) == 2
+
+
 @pytest.mark.ray
 def test_slurm(tmp_path: Path) -> None:
-    tools = tmp_path / "tools"
-    tools.mkdir()
-    for name, text in (("srun", SRUN), ("scontrol", SCONTROL)):
-        (tools / name).write_text(text)
-        (tools / name).chmod(0o755)
     make_corpus(tmp_path / "corpus", documents=8, queries=2)
     config = tmp_path / "config.yaml"
-    config.write_text(
-        "run: run\ncorpus: {documents: corpus/docs.csv, queries: corpus/queries.csv}\nindex: {shards: 4}\n"
-    )
+    config.write_text(CONFIG)
     job = str(random.randrange(10**6, 10**7))
-    environment = {
-        **os.environ,
-        "PATH": os.pathsep.join([str(tools), str(Path(sys.executable).parent), os.environ["PATH"]]),
-        "SLURM_JOB_ID": job,
-        "SLURM_JOB_NODELIST": "node[1-2]",
-        "SLURM_CPUS_PER_TASK": "1",
-        "SLURM_MEM_PER_NODE": "4000",
-        "SLURM_SUBMIT_DIR": str(tmp_path),
-    }
+    environment = _with_tools(tmp_path) | {"SLURM_JOB_ID": job, "SLURM_SUBMIT_DIR": str(tmp_path)}
+    environment |= {"SLURM_CPUS_PER_TASK": "1", "SLURM_MEM_PER_NODE": "4000"}
     command = ["bash", str(DEPLOY / "slurm/swsdist.sbatch"), "run", str(config), "--set", "executor.workers=2"]
     try:
         # Slurm sends the script a signal before its time is over.
         with (tmp_path / "first.log").open("w") as log:
-            first = subprocess.Popen(
-                command, cwd=tmp_path, env=environment, stdout=log, stderr=log, start_new_session=True
-            )
+            options = {"stdout": log, "stderr": log, "start_new_session": True}
+            first = subprocess.Popen(command, cwd=tmp_path, env=environment, **options)
             while first.poll() is None and not (tmp_path / "run/lock.json").exists():
                 time.sleep(0.1)
             modes = [oct(folder.stat().st_mode & 0o777) for folder in Path("/tmp").glob(f"sws-{job}*")]
@@ -95,27 +107,8 @@ def test_slurm(tmp_path: Path) -> None:
     logs = "\n".join(log.read_text() for log in tmp_path.glob("ray-*.log"))
     assert code == 0, f"{said}\n{logs}"
     assert len(list(tmp_path.glob(f"ray-{job}-node*.log"))) == 2
-
-    local = swsdist.run(config, sets=["executor.kind=serial", f"run={tmp_path / 'local'}"])
-    assert swsdist.digest(str(tmp_path / "run"))["all"] == swsdist.digest(local.folder)["all"]
-    journals = pq.read_table(tmp_path / "run/accounts.parquet", columns=["journal", "role", "event"]).to_pylist()
-    ended = {one["journal"] for one in journals if (one["role"], one["event"]) == ("worker", "end")}
-    assert len(ended) == 2, "two workers have done tasks"
+    _as_serially(tmp_path)
     assert not list(Path("/tmp").glob(f"sws-{job}*")), "Ray's folders are removed"
-
-
-def _with_tools(tmp_path: Path, **tools: str) -> dict[str, str]:
-    """An environment in which these shell scripts, and those that stand for Slurm and ssh, are found first."""
-    for name, text in {"srun": SRUN, "scontrol": SCONTROL, "ssh": SSH, **tools}.items():
-        (tmp_path / name).write_text(text)
-        (tmp_path / name).chmod(0o755)
-    return {
-        **os.environ,
-        "PATH": os.pathsep.join([str(tmp_path), str(Path(sys.executable).parent), os.environ["PATH"]]),
-        "SLURM_JOB_ID": "7",
-        "SLURM_JOB_NODELIST": "node[1-2]",
-        "SSH_CALLS": str(tmp_path / "calls"),
-    }
 
 
 @pytest.mark.slow
@@ -167,28 +160,17 @@ def test_the_slurm_script_has_its_options_where_slurm_reads_them() -> None:
 
 def _on_hosts(tmp_path: Path, hosts: str, *options: str) -> tuple[int, str]:
     """Run the script for hosts that ssh reaches, in a folder with a corpus and a config."""
-    tools = tmp_path / "tools"
-    tools.mkdir()
-    (tools / "ssh").write_text(SSH)
-    (tools / "ssh").chmod(0o755)
     make_corpus(tmp_path / "corpus", documents=8, queries=2)
-    (tmp_path / "config.yaml").write_text(
-        "run: run\ncorpus: {documents: corpus/docs.csv, queries: corpus/queries.csv}\nindex: {shards: 4}\n"
-    )
+    (tmp_path / "config.yaml").write_text(CONFIG)
     (tmp_path / "hosts").write_text(hosts)
-    environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("RAY_")},
-        "PATH": os.pathsep.join([str(tools), str(Path(sys.executable).parent), os.environ["PATH"]]),
-        "SSH_CALLS": str(tmp_path / "calls"),
-        "SWSDIST_PORT": str(random.randrange(20000, 30000)),
-        "SWSDIST_RAY": "--num-cpus=1 --memory=4000000000",
-    }
+    environment = {name: value for name, value in _with_tools(tmp_path).items() if not name.startswith("RAY_")}
+    environment |= {"SWSDIST_PORT": str(random.randrange(20000, 30000))}
+    environment |= {"SWSDIST_RAY": "--num-cpus=1 --memory=4000000000"}
     command = ["bash", str(DEPLOY / "ssh/swsdist-on-hosts"), "hosts", "run", "config.yaml", *options]
     code, said = run(command, tmp_path, environment, 300)
     calls = (tmp_path / "calls").read_text()
     assert all(line.endswith(" bash -s") for line in calls.splitlines()), "nothing secret is in a command line"
-    modes = (tmp_path / "calls.modes").read_text().split()
-    assert {*modes} == {"700"}, "nobody else may enter"
+    assert {*(tmp_path / "calls.modes").read_text().split()} == {"700"}, "nobody else may enter"
     return code, said
 
 
@@ -206,12 +188,7 @@ def test_hosts_by_ssh(tmp_path: Path) -> None:
     assert code == 0, said
     calls = [line.split()[0] for line in (tmp_path / "calls").read_text().splitlines()]
     assert calls == ["one", "two", "one", "one", "two"], "up, up, run, down, down"
-    sets = ["executor.kind=serial", "system=two words", f"run={tmp_path / 'local'}"]
-    local = swsdist.run(tmp_path / "config.yaml", sets=sets)
-    assert swsdist.digest(str(tmp_path / "run"))["all"] == swsdist.digest(local.folder)["all"]
-    journals = pq.read_table(tmp_path / "run/accounts.parquet", columns=["journal", "role", "event"]).to_pylist()
-    ended = {one["journal"] for one in journals if (one["role"], one["event"]) == ("worker", "end")}
-    assert len(ended) == 2, "two workers have done tasks"
+    _as_serially(tmp_path, "system=two words")
     assert _left_by_ssh() == []
 
 
@@ -229,9 +206,7 @@ def test_a_host_that_is_gone(tmp_path: Path) -> None:
 def test_the_script_says_how_it_is_called(tmp_path: Path) -> None:
     script = str(DEPLOY / "ssh/swsdist-on-hosts")
     subprocess.run(["bash", "-n", script], check=True)
-    assert subprocess.run(["bash", script], capture_output=True, check=False).returncode == 2
     (tmp_path / "hosts").write_text("# none\n")
-    done = subprocess.run(
-        ["bash", script, tmp_path / "hosts", "run", "c.yaml"], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr.startswith("error: ")) == (2, True)
+    for words, error in (([], ""), ([f"{tmp_path}/hosts", "run", "c.yaml"], "error: ")):
+        done = subprocess.run(["bash", script, *words], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr.startswith(error)) == (2, True)

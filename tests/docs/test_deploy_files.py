@@ -29,104 +29,27 @@ LOCK = runpy.run_path(str(DEPLOY / "lock.py"))
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 IMAGE = f"registry.example.org/swsdist:{swsdist.__version__}"
 
-#: Of the KubeRay operator's CRDs (v1.5), the fields of `spec` that a file of ours might use; an unknown key is an error, as
-#: Kubernetes' strict validation has it. Templates of pods are those of Kubernetes' core, as far as we use them.
-TEXT, NUMBER, YES = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
+#: Keys of the KubeRay operator's CRDs (v1.5), of Kubernetes' core and of its network policies, as far as we use them: an
+#: unknown key is an error, as Kubernetes' strict validation has it.
+KEYS = """apiVersion kind metadata spec name labels entrypoint shutdownAfterJobFinishes ttlSecondsAfterFinished backoffLimit
+    activeDeadlineSeconds rayClusterSpec rayVersion authOptions mode enableInTreeAutoscaling autoscalerOptions upscalingMode
+    idleTimeoutSeconds resources headGroupSpec rayStartParams template serviceType workerGroupSpecs groupName replicas
+    minReplicas maxReplicas containers image args env value requests limits readinessProbe livenessProbe exec command
+    initialDelaySeconds periodSeconds timeoutSeconds failureThreshold volumeMounts mountPath readOnly volumes configMap secret
+    secretName restartPolicy securityContext runAsNonRoot runAsUser nodeSelector tolerations key operator effect
+    terminationGracePeriodSeconds schedule concurrencyPolicy jobTemplate"""
+#: Sections whose keys are anybody's.
+FREE = {"labels", "rayStartParams", "nodeSelector", "requests", "limits"}
 
 
-def _object(required: tuple[str, ...] = (), **properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": [*required], "additionalProperties": False}
-
-
-def _list(items: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "items": items}
-
-
-TEXTS = {"type": "object", "additionalProperties": TEXT}
-QUANTITIES = {
-    "type": "object",
-    "additionalProperties": {"type": ["string", "integer"], "pattern": r"^[0-9.]+([KMGTPE]i|[mkMGTPE])?$"},
-}
-PROBE = _object(
-    exec=_object(("command",), command=_list(TEXT)),
-    initialDelaySeconds=NUMBER,
-    periodSeconds=NUMBER,
-    timeoutSeconds=NUMBER,
-    failureThreshold=NUMBER,
-)
-CONTAINER = _object(
-    ("name", "image"),
-    name={"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"},
-    image=TEXT,
-    args=_list(TEXT),
-    env=_list(_object(("name", "value"), name=TEXT, value=TEXT)),
-    resources=_object(requests=QUANTITIES, limits=QUANTITIES),
-    readinessProbe=PROBE,
-    livenessProbe=PROBE,
-    volumeMounts=_list(_object(("name", "mountPath"), name=TEXT, mountPath=TEXT, readOnly=YES)),
-)
-TEMPLATE = _object(
-    ("spec",),
-    spec=_object(
-        ("containers",),
-        containers=_list(CONTAINER),
-        volumes=_list(
-            _object(
-                ("name",),
-                name=TEXT,
-                configMap=_object(("name",), name=TEXT),
-                secret=_object(("secretName",), secretName=TEXT),
-            )
-        ),
-        restartPolicy={"enum": ["Always", "OnFailure", "Never"]},
-        securityContext=_object(runAsNonRoot=YES, runAsUser=NUMBER),
-        nodeSelector=TEXTS,
-        tolerations=_list(_object(key=TEXT, operator={"enum": ["Exists", "Equal"]}, value=TEXT, effect=TEXT)),
-        terminationGracePeriodSeconds=NUMBER,
-    ),
-)
-CLUSTER = _object(
-    ("headGroupSpec",),
-    rayVersion=TEXT,
-    authOptions=_object(mode={"enum": ["token", "disabled"]}),
-    enableInTreeAutoscaling=YES,
-    autoscalerOptions=_object(
-        upscalingMode={"enum": ["Default", "Aggressive", "Conservative"]}, idleTimeoutSeconds=NUMBER, resources=TEXTS
-    ),
-    headGroupSpec=_object(("template",), rayStartParams=TEXTS, template=TEMPLATE, serviceType=TEXT),
-    workerGroupSpecs=_list(
-        _object(
-            ("groupName", "template"),
-            groupName=TEXT,
-            replicas=NUMBER,
-            minReplicas=NUMBER,
-            maxReplicas=NUMBER,
-            rayStartParams=TEXTS,
-            template=TEMPLATE,
-        )
-    ),
-)
-JOB = _object(
-    entrypoint=TEXT,
-    shutdownAfterJobFinishes=YES,
-    ttlSecondsAfterFinished=NUMBER,
-    backoffLimit=NUMBER,
-    activeDeadlineSeconds=NUMBER,
-    rayClusterSpec=CLUSTER,
-)
-#: Of Kubernetes' core.
-CRON = _object(
-    ("schedule", "jobTemplate"),
-    schedule={"type": "string", "pattern": r"^\S+( \S+){4}$"},
-    concurrencyPolicy={"enum": ["Allow", "Forbid", "Replace"]},
-    jobTemplate=_object(("spec",), spec=_object(("template",), backoffLimit=NUMBER, template=TEMPLATE)),
-)
-
-
-def _top(kind: str, spec: dict[str, Any], api: str = "ray.io/v1") -> dict[str, Any]:
-    metadata = _object(("name",), name=TEXT, labels=TEXTS)
-    head = {"apiVersion": {"const": api}, "kind": {"const": kind}}
-    return _object(("apiVersion", "kind", "metadata", "spec"), **head, metadata=metadata, spec=spec)
+def _unknown(values: Any) -> list[str]:
+    """Keys that Kubernetes would refuse."""
+    if isinstance(values, list):
+        return [key for each in values for key in _unknown(each)]
+    if not isinstance(values, dict):
+        return []
+    below = [key for name, each in values.items() if name not in FREE for key in _unknown(each)]
+    return [*(values.keys() - set(KEYS.split())), *below]
 
 
 def _read(name: str) -> dict[str, Any]:
@@ -134,64 +57,66 @@ def _read(name: str) -> dict[str, Any]:
     return read
 
 
-def _wrong(schema: dict[str, Any], values: Any) -> list[str]:
-    return [f"{error.json_path}: {error.message}" for error in Draft7Validator(schema).iter_errors(values)]
-
-
-def _clusters() -> dict[str, dict[str, Any]]:
-    return {
-        "RayJob": _read("kubernetes/rayjob.yaml")["spec"]["rayClusterSpec"],
-        "RayCluster": _read("kubernetes/raycluster.yaml")["spec"],
-    }
-
-
 @pytest.mark.parametrize(
-    ("name", "schema"),
+    ("name", "api", "kind"),
     [
-        ("kubernetes/rayjob.yaml", _top("RayJob", JOB)),
-        ("kubernetes/raycluster.yaml", _top("RayCluster", CLUSTER)),
-        ("kubernetes/index-every-night.yaml", _top("CronJob", CRON, "batch/v1")),
+        ("rayjob", "ray.io/v1", "RayJob"),
+        ("raycluster", "ray.io/v1", "RayCluster"),
+        ("index-every-night", "batch/v1", "CronJob"),
     ],
 )
-def test_kubernetes(name: str, schema: dict[str, Any]) -> None:
-    values = _read(name)
-    assert _wrong(schema, values) == []
-    values["spec"]["entrypiont"] = "a slip"
-    assert _wrong(schema, values) != []
+def test_kubernetes(name: str, api: str, kind: str) -> None:
+    values = _read(f"kubernetes/{name}.yaml")
+    assert (values["apiVersion"], values["kind"]) == (api, kind)
+    assert _unknown(values) == []
+    assert _unknown({**values, "entrypiont": "a slip"}) == ["entrypiont"]
+    limits = re.findall(r'(?:memory|cpu): "?([^\s,}"]+)', (DEPLOY / f"kubernetes/{name}.yaml").read_text())
+    assert all(re.fullmatch(r"[0-9.]+([KMGTPE]i|[mkMGTPE])?", one) for one in limits)
 
 
-@pytest.mark.parametrize("kind", ["RayJob", "RayCluster"])
-def test_what_belongs_together_on_kubernetes(kind: str) -> None:
-    cluster = _clusters()[kind]
+def test_network_policy() -> None:
+    """It is one, and lets in only whom it says."""
+    policy = _read("kubernetes/networkpolicy.yaml")
+    assert (policy["apiVersion"], policy["kind"]) == ("networking.k8s.io/v1", "NetworkPolicy")
+    spec = policy["spec"]
+    assert set(spec) == {"podSelector", "policyTypes", "ingress", "egress"}
+    assert spec["policyTypes"] == ["Ingress", "Egress"]
+    for rule in (*spec["ingress"], *spec["egress"]):
+        assert set(rule) <= {"from", "to", "ports"}
+        assert all(0 < port["port"] < 65536 and port["protocol"] in ("TCP", "UDP") for port in rule.get("ports", ()))
+    inner, others = spec["ingress"]
+    assert inner == {"from": [{"podSelector": spec["podSelector"]}]}
+    assert [port["port"] for port in others["ports"]] == [8265]
+    name = _read("kubernetes/rayjob.yaml")["metadata"]["name"]
+    assert others["from"][0]["podSelector"]["matchLabels"] == {"job-name": name}
+
+
+@pytest.mark.parametrize("name", ["rayjob", "raycluster"])
+def test_what_belongs_together_on_kubernetes(name: str) -> None:
+    spec = _read(f"kubernetes/{name}.yaml")["spec"]
+    cluster = spec.get("rayClusterSpec", spec)
     group, on_gpus = cluster["workerGroupSpecs"]
-    head, worker = cluster["headGroupSpec"]["template"]["spec"], group["template"]["spec"]
-    containers = [*head["containers"], *worker["containers"]]
-    assert {one["image"] for one in containers} == {IMAGE}
-    for each in (head, worker, on_gpus["template"]["spec"]):
-        (one,) = each["containers"]
-        assert [mount["name"] for mount in one["volumeMounts"]] == [volume["name"] for volume in each["volumes"]]
+    pods = [one["template"]["spec"] for one in (cluster["headGroupSpec"], group, on_gpus)]
+    _, worker, gpu = containers = [container for pod in pods for container in pod["containers"]]
+    assert [one["image"] for one in containers] == [IMAGE, IMAGE, f"{IMAGE}-gpu"]
+    for pod, one in zip(pods, containers, strict=True):
+        assert [mount["name"] for mount in one["volumeMounts"]] == [volume["name"] for volume in pod["volumes"]]
         assert one["env"][0]["value"].startswith(one["volumeMounts"][-1]["mountPath"])
+        assert "memory" in one["resources"]["limits"]
+        assert {"readinessProbe", "livenessProbe"} <= one.keys(), "the operator's own call wget"
+        assert pod["securityContext"]["runAsNonRoot"]
     assert cluster["headGroupSpec"]["rayStartParams"]["num-cpus"] == "0", "no workers beside the driver"
     assert cluster["enableInTreeAutoscaling"]
     assert 1 <= group["minReplicas"] <= group["replicas"] <= group["maxReplicas"], "without a node no worker fits"
-    for one in containers:
-        assert "memory" in one["resources"]["limits"]
-        assert {"readinessProbe", "livenessProbe"} <= one.keys(), "the operator's own call wget"
-    assert all(spec["securityContext"]["runAsNonRoot"] for spec in (head, worker))
     assert cluster["rayVersion"] == _locked("requirements.lock")["ray"]
     assert cluster["authOptions"] == {"mode": "token"}
     # Nodes with a GPU cost more: there is none until one is asked for. The operator tells Ray of the limit.
     assert on_gpus["minReplicas"] == on_gpus["replicas"] == 0 < on_gpus["maxReplicas"]
-    spec = on_gpus["template"]["spec"]
-    (one,) = spec["containers"]
-    assert one["image"] == f"{IMAGE}-gpu"
-    assert one["resources"]["limits"]["nvidia.com/gpu"] == "1"
-    assert one["resources"]["limits"] == one["resources"]["requests"]
-    assert not any("nvidia.com/gpu" in other["resources"]["limits"] for other in containers)
-    assert spec["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
-    same = ("env", "readinessProbe", "livenessProbe")
-    assert all(one[name] == worker["containers"][0][name] for name in same)
-    assert spec["securityContext"] == worker["securityContext"]
+    assert gpu["resources"]["limits"] == gpu["resources"]["requests"]
+    assert [one["resources"]["limits"].get("nvidia.com/gpu") for one in containers] == [None, None, "1"]
+    assert pods[2]["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
+    assert all(gpu[name] == worker[name] for name in ("env", "readinessProbe", "livenessProbe"))
+    assert pods[2]["securityContext"] == pods[1]["securityContext"]
 
 
 def test_every_night_one_index_at_a_time_with_keys_that_change() -> None:
@@ -199,61 +124,49 @@ def test_every_night_one_index_at_a_time_with_keys_that_change() -> None:
     assert spec["concurrencyPolicy"] == "Forbid", "a second one finds the run locked"
     pod = spec["jobTemplate"]["spec"]["template"]["spec"]
     (one,) = pod["containers"]
-    assert one["image"] == IMAGE
-    assert one["args"][0] == "index"
-    assert pod["restartPolicy"] == "Never"
+    assert (one["image"], one["args"][0], pod["restartPolicy"]) == (IMAGE, "index", "Never")
     assert pod["securityContext"]["runAsNonRoot"]
     assert one["env"][0]["value"].startswith(one["volumeMounts"][0]["mountPath"])
     assert [mount["name"] for mount in one["volumeMounts"]] == [volume["name"] for volume in pod["volumes"]]
-
-
-def test_the_job_runs_the_config_that_is_mounted() -> None:
-    entry = _read("kubernetes/rayjob.yaml")["spec"]["entrypoint"]
-    assert entry.startswith("swsdist run /config/config.yaml --set executor.kind=ray")
+    job = _read("kubernetes/rayjob.yaml")["spec"]
+    assert job["entrypoint"].startswith("swsdist run /config/config.yaml --set executor.kind=ray")
 
 
 def test_cloud() -> None:
     """Ray's own schema of its cluster launcher, and what it says of spot workers."""
-    schema = json.loads((Path(ray.__file__).parent / "autoscaler/ray-schema.json").read_text())
+    schema = Draft7Validator(json.loads((Path(ray.__file__).parent / "autoscaler/ray-schema.json").read_text()))
     values = _read("cloud/aws.yaml")
-    assert _wrong(schema, values) == []
-    assert _wrong(schema, {**values, "max_wrokers": 1}) != []
+    assert schema.is_valid(values)
+    assert not schema.is_valid({**values, "max_wrokers": 1})
     types = values["available_node_types"]
-    assert values["head_node_type"] in types
-    head, worker = types[values["head_node_type"]], types["worker"]
+    head, worker, on_gpu = types[values["head_node_type"]], types["worker"], types["gpu"]
     assert "InstanceMarketOptions" not in head["node_config"], "the driver is not to be taken away"
     assert worker["node_config"]["InstanceMarketOptions"] == {"MarketType": "spot"}
-    on_gpu = types["gpu"]
+    assert 1 <= worker["min_workers"] <= worker["max_workers"] <= values["max_workers"]
     assert on_gpu["resources"]["GPU"] == 1
-    assert (on_gpu["min_workers"], on_gpu["max_workers"] > 0) == (0, True), "none until one is asked for"
-    images = {node["node_config"]["ImageId"] for node in types.values()}
-    (image,) = images
-    assert f"s/{image}/" in (DEPLOY.parent / "docs/how-to/run-on-a-cloud.md").read_text(), (
-        "the page says what to put there"
-    )
+    assert on_gpu["min_workers"] == 0 < on_gpu["max_workers"], "none until one is asked for"
     # Its commands stand for those of all nodes, but for what they install.
     commands = [one.replace("requirements-gpu.lock", "requirements.lock") for one in on_gpu["worker_setup_commands"]]
     assert commands == values["setup_commands"]
     # A profile that is named is all that a node has: the head's starts the others.
     profiles = {node["node_config"]["IamInstanceProfile"]["Name"] for node in (head, worker, on_gpu)}
     assert len(profiles) == 2
-    assert 1 <= worker["min_workers"] <= worker["max_workers"] <= values["max_workers"]
-    assert all("RAY_AUTH_MODE=token" in values[f"{name}_start_ray_commands"][-1] for name in ("head", "worker"))
+    started = [values[f"{name}_start_ray_commands"] for name in ("head", "worker")]
+    assert all("RAY_AUTH_MODE=token" in commands[-1] for commands in started)
+    assert all("~/swsdist/bin/ray st" in one for commands in started for one in commands), "it is on no path"
+    assert all("~/swsdist" in one for one in values["setup_commands"][1:])
     # What is copied is here, or the page says how it is made; what is installed is what is copied.
-    page = (DEPLOY.parent / "docs/how-to/run-on-a-cloud.md").read_text()
     mounts = values["file_mounts"]
     assert {one for one in mounts.values() if not (DEPLOY.parent / one).is_file()} == {"~/.ray/auth_token", "dist"}
-    assert "> ~/.ray/auth_token" in page
-    assert "--wheel-dir dist " in page
-    assert all(f"`{name}`" in page for name in profiles)
-    install = "\n".join(values["setup_commands"])
     copied = {"wheels", "requirements.lock", "requirements-gpu.lock", ".ray/auth_token"}
     assert {f"/home/ubuntu/{name}" for name in copied} == set(mounts)
+    install = "\n".join(values["setup_commands"])
     assert "-r ~/requirements.lock" in install
     assert "--no-deps ~/wheels/swsdist-*.whl" in install
-    started = [one for name in ("head", "worker") for one in values[f"{name}_start_ray_commands"]]
-    assert all("~/swsdist/bin/ray st" in one for one in started), "the environment that was made is on no path"
-    assert all("~/swsdist" in one for one in values["setup_commands"][1:])
+    page = (DEPLOY.parent / "docs/how-to/run-on-a-cloud.md").read_text()
+    (image,) = {node["node_config"]["ImageId"] for node in types.values()}
+    told = ("> ~/.ray/auth_token", "--wheel-dir dist ", f"s/{image}/", *(f"`{name}`" for name in profiles))
+    assert [words for words in told if words not in page] == []
     # Ray's provider needs boto3, and sets workers up by ssh: so it is no container that would lack both.
     assert "boto3" in values["head_setup_commands"][0]
     assert "docker" not in values
@@ -338,41 +251,37 @@ def _stages(text: str) -> list[list[tuple[str, str]]]:
 
 def test_dockerfile() -> None:
     """The rules of hadolint that matter here, and ours: small, locked, not root, no network but registries."""
-    text = (DEPLOY / "Dockerfile").read_text()
-    build, last = _stages(text)
+    build, last = _stages((DEPLOY / "Dockerfile").read_text())
+    every = [*build, *last]
     known = {"FROM", "ARG", "WORKDIR", "COPY", "RUN", "ENV", "USER", "ENTRYPOINT", "CMD"}
-    assert {instruction for instruction, _ in [*build, *last]} <= known
-    images = {rest.split()[0] for instruction, rest in [*build, *last] if instruction == "FROM"}
-    (image,) = images
+    assert {instruction for instruction, _ in every} <= known
+    (image,) = {rest.split()[0] for instruction, rest in every if instruction == "FROM"}
     assert re.fullmatch(r"python:3\.\d+-slim", image), "one base, with a tag, small"
     assert f'PYTHON = "{image.split(":")[1].removesuffix("-slim")}"' in (DEPLOY / "lock.py").read_text()
-    assert not re.search(r"\b(curl|wget|git|apt-get|sudo)\b", "".join(rest for _, rest in [*build, *last]))
-    for instruction, rest in [*build, *last]:
+    assert not re.search(r"\b(curl|wget|git|apt-get|sudo)\b", "".join(rest for _, rest in every))
+    ignored = (ROOT / ".dockerignore").read_text().splitlines()
+    assert ignored[1] == "*", "nothing else gets into the image"
+    for instruction, rest in every:
         for install in re.findall(r"pip install [^&]*", rest) if instruction == "RUN" else ():
             assert "--require-hashes" in install or "--no-index" in install, install
             assert "--no-cache-dir" in install, install
-        if instruction == "COPY" and "--from" not in rest:
-            for name in rest.split()[:-1]:
-                assert (ROOT / name).exists(), name
-                assert f"!{name}" in (ROOT / ".dockerignore").read_text().splitlines(), name
-        if instruction == "WORKDIR":
-            assert rest.startswith("/")
+        for name in rest.split()[:-1] if instruction == "COPY" and "--from" not in rest else ():
+            assert (ROOT / name).exists(), name
+            assert f"!{name}" in ignored, name
+        assert instruction != "WORKDIR" or rest.startswith("/")
     # Which lock is chosen by an argument, of those that are copied.
-    (chosen,) = (rest for instruction, rest in build if instruction == "ARG")
-    assert chosen == "LOCK=requirements.lock"
+    assert [rest for instruction, rest in build if instruction == "ARG"] == ["LOCK=requirements.lock"]
     assert '-r "$LOCK"' in "".join(rest for _, rest in build)
     copied = next(rest for instruction, rest in build if instruction == "COPY").split()
     assert {"deploy/requirements.lock", "deploy/requirements-gpu.lock"} < {*copied}
-    # A volume is its user's who made the folder that it is mounted on.
-    compose = _read("serve/compose.yaml")
-    kept = [mounted.partition(":")[2] for mounted in compose["services"]["swsdist"]["volumes"] if mounted[0] != "$"]
-    assert kept == ["/words"]
-    assert any(instruction == "RUN" and re.search(r"install -d -o 1000 .*/words$", rest) for instruction, rest in last)
     assert "--build-arg LOCK=requirements-gpu.lock" in (ROOT / "docs/how-to/build-the-image.md").read_text()
+    # A volume is its user's who made the folder that it is mounted on.
+    volumes = _read("serve/compose.yaml")["services"]["swsdist"]["volumes"]
+    assert [mounted.partition(":")[2] for mounted in volumes if mounted[0] != "$"] == ["/words"]
+    assert any(instruction == "RUN" and re.search(r"install -d -o 1000 .*/words$", rest) for instruction, rest in last)
     assert [rest for instruction, rest in last if instruction == "USER"] == ["1000"]
     assert all(instruction != "RUN" or "useradd" in rest for instruction, rest in last), "what builds stays behind"
     assert ("ENTRYPOINT", '["swsdist"]') in last
-    assert (ROOT / ".dockerignore").read_text().splitlines()[1] == "*", "nothing else gets into the image"
 
 
 def test_the_start_on_windows_is_one_command_of_bash(tmp_path: Path) -> None:
@@ -385,12 +294,8 @@ def test_the_start_on_windows_is_one_command_of_bash(tmp_path: Path) -> None:
     program.parent.mkdir(parents=True)
     program.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
     program.chmod(0o755)
-    places = set()
-    for folder, name in (
-        ("/mnt/c/My tapes, 2015", "My tapes, 2015"),
-        ("/mnt/d/My tapes, 2015", "My tapes, 2015"),
-        ("/mnt/d/", "d"),
-    ):
+    places, tapes = set(), "My tapes, 2015"
+    for folder, name in ((f"/mnt/c/{tapes}", tapes), (f"/mnt/d/{tapes}", tapes), ("/mnt/d/", "d")):
         environment = {"HOME": str(tmp_path / "home"), "PATH": "/usr/bin:/bin", "FOLDER": folder, "HERE": "/mnt/c/x/"}
         command = ["bash", "-c", line.replace("%%", "%")]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)

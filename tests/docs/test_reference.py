@@ -10,34 +10,18 @@ import click
 import pytest
 from markdown_pages import DOCS, ROOT, rows, sections
 
-from swsdist.calibrate.steps.interface import STEPS_SCHEMA
 from swsdist.config.loader import config_from_dict
 from swsdist.config.search import WindowsOptions
-from swsdist.core.codes import every_code
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.registries import CHAINS, DISTANCES
 from swsdist.score.measures.protocol import PROTOCOLS
 from tools.pages import PAGES
 from tools.pages.commands import all_commands
-from tools.pages.tables import SECTIONS, schemas, type_name
 
 
 def _plain(cell: str) -> str:
     return cell.strip("`")
-
-
-def test_every_table_and_column_is_shown() -> None:
-    text = sections(DOCS / "reference/tables.md")
-    every = schemas()
-    for name, schema in every.items():
-        section = SECTIONS[name]
-        shown = re.findall(r"^- `(\w+)` (.+?): .", text[section.title], re.M)
-        base = every[section.base].names if section.base else []
-        assert shown == [(field.name, type_name(field)) for field in schema if field.name not in base]
-        assert [*base, *(column for column, _ in shown)] == schema.names
-        assert set(section.columns) <= {column for column, _ in shown}
-    assert len(text) == len(every)
 
 
 @pytest.mark.parametrize("name", list(PAGES))
@@ -46,29 +30,10 @@ def test_generated_pages_are_current(name: str) -> None:
     assert written == PAGES[name](), "run: python -m tools.pages"
 
 
-def test_every_command_and_option_is_shown() -> None:
-    text = sections(DOCS / "reference/commands.md")
-    assert list(text) == ["Common options", *all_commands(), "Exit codes"]
-    for name, command in all_commands().items():
-        options = {
-            option
-            for param in command.params
-            if isinstance(param, click.Option)
-            for option in param.opts
-            if option.startswith("--")
-        }
-        assert options <= set(re.findall(r"--[a-z][a-z0-9-]*", text[name] + text["Common options"])), name
-
-
 def test_every_option_and_command_has_help() -> None:
     for name, command in all_commands().items():
         assert command.help, name
         assert [param.name for param in command.params if isinstance(param, click.Option) and not param.help] == []
-
-
-def test_every_code_has_a_row() -> None:
-    text = (DOCS / "reference/codes.md").read_text(encoding="utf-8")
-    assert sorted(re.findall(r"^- `([\w-]+)` \(", text, re.M)) == list(every_code(built_in=True))
 
 
 def test_options_of_windows() -> None:
@@ -103,12 +68,6 @@ def test_stages() -> None:
     config = config_from_dict({"run": "run", "corpus": {"documents": "docs.csv"}})
     chain = CHAINS["search"].load()(config, Ledger(Folder("run")))
     assert [_plain(row[0]) for row in rows(text)] == [step.name for step in chain.steps]
-
-
-def test_calibrations_are_named_as_they_are() -> None:
-    assert STEPS_SCHEMA == "swsdist-steps/1"
-    table = {_plain(row[0]) for row in rows(sections(DOCS / "concepts/calibration-steps.md")["The threshold"])}
-    assert table >= {"crossfit", "oracle", "none"}
 
 
 def test_dependencies_are_argued() -> None:

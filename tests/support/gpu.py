@@ -78,6 +78,10 @@ class Case(NamedTuple):
 
 
 _SOME = (1, 2, 15, 16, 17, 40), (1, 2, 3, 7, 64, 200, 55, 8, 9)
+_MANY = (1500, 3, 1300, 2100, 900)
+_STREAMS = ("cosine", "kl", "euclidean-squared")
+#: Several batches and parts.
+_CUT = Case((1, 3, 4, 6, 17, 7) * 6, _MANY, values="few", memory=3_000_000, batches=2, parts=3)
 
 CASES = {
     "plain": Case(*_SOME),
@@ -85,7 +89,7 @@ CASES = {
     "zeros": Case(*_SOME, values="zero", window=1),
     "queries longer than documents": Case((30, 31, 33, 48), (1, 5, 14, 15, 16, 17, 30)),
     "cut documents, in several batches and parts": Case(
-        (1, 3, 4, 6, 7) * 6, (1500, 3, 1300, 2100, 900), most=9, piece=1, memory=1_450_000, batches=3, parts=5
+        (1, 3, 4, 6, 7) * 6, _MANY, most=9, piece=1, memory=1_450_000, batches=3, parts=5
     ),
     "many candidates in a window of one frame": Case((1, 2, 5), (300, 290), values="few", window=1, most=1000),
     "which of equals gives way": Case((1, 2, 3), (300, 290), values="few", window=2, most=7),
@@ -93,42 +97,24 @@ CASES = {
     "none kept": Case((3, 4), (20, 30), most=0),
     "one document": Case((5,), (33,)),
     "64-bit states": Case((400, 20), (900, 100)),
-    "three streams": Case((1, 9, 20), (5, 50), ("cosine", "kl", "euclidean-squared")),
+    "three streams": Case((1, 9, 20), (5, 50), _STREAMS),
 }
 CASES |= {f"distance {name}": Case((1, 9, 20), (5, 50), (name,)) for name in DISTANCES if name != "cosine"}
 for _name in RECURRENCES:
     if _name != "bounded-slope":
         CASES |= {
             f"recurrence {_name}": Case(*_SOME, recurrence=_name),
-            f"recurrence {_name}, ties, several batches and parts": Case(
-                (1, 3, 4, 6, 17, 7) * 6,
-                (1500, 3, 1300, 2100, 900),
-                values="few",
-                most=9,
-                piece=1,
-                memory=3_000_000,
-                recurrence=_name,
-                batches=2,
-                parts=3,
-            ),
+            f"recurrence {_name}, ties, several batches and parts": _CUT._replace(most=9, piece=1, recurrence=_name),
             f"recurrence {_name}, 400 frames, three streams": Case(
-                (400, 20), (900, 5, 100), ("cosine", "kl", "euclidean-squared"), recurrence=_name
+                (400, 20), (900, 5, 100), _STREAMS, recurrence=_name
             ),
         }
 CASES |= {
     "recurrence averages, wide sums": Case(*_SOME, recurrence="averages", int32_frames=50),
     "recurrence segmental, narrow band": Case(*_SOME, recurrence="segmental", options={"band": 1}),
-    "row range, bounded-slope, ties, several batches and parts": Case(
-        (1, 3, 4, 6, 17, 7) * 6,
-        (1500, 3, 1300, 2100, 900),
-        values="few",
-        memory=3_000_000,
-        row_range=True,
-        batches=2,
-        parts=3,
-    ),
+    "row range, bounded-slope, ties, several batches and parts": _CUT._replace(row_range=True),
     "row range, asymmetric, 400 frames, three streams": Case(
-        (400, 20), (900, 5, 100), ("cosine", "kl", "euclidean-squared"), recurrence="asymmetric", row_range=True
+        (400, 20), (900, 5, 100), _STREAMS, recurrence="asymmetric", row_range=True
     ),
     "row range, zeros": Case(*_SOME, values="zero", recurrence="asymmetric", row_range=True),
     "recurrence averages, a long document": Case((3,), (30_000, 5), recurrence="averages", memory=35_000_000),
@@ -264,10 +250,9 @@ def time_encoder() -> Iterator[str]:
         folder = MODEL
         if not folder.is_dir():
             folder = Path(scratch) / "model"
+            shape = {"layers": 6, "width": 512, "encoder_attention_heads": 8, "encoder_ffn_dim": 2048}
             try:
-                make_encoder(
-                    str(folder), "whisper", layers=6, width=512, encoder_attention_heads=8, encoder_ffn_dim=2048
-                )
+                make_encoder(str(folder), "whisper", **shape)
             except ImportError as error:
                 yield f"not timed: there is no {MODEL}, and no {error.name} to make a random one"
                 return

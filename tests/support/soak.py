@@ -43,6 +43,12 @@ _PAUSE = 0.5, 18.0
 _SETS = ("index.shards=64", "executor.workers=2", "executor.attempts=8", "executor.actor_restarts=1000")
 
 
+def tables(corpus: str) -> dict[str, str]:
+    """The section `corpus` of a config."""
+    names = {"documents": "docs", "queries": "queries", "references": "refs"}
+    return {name: f"{corpus}/{table}.csv" for name, table in names.items()}
+
+
 @dataclass
 class Soak:
     """What is done to runs, and what came of it.
@@ -101,32 +107,22 @@ class Soak:
 
     def _start(self, run: Folder) -> subprocess.Popen[bytes]:
         config = self.folder / "config.yaml"
-        tables = {"documents": "docs", "queries": "queries", "references": "refs"}
-        corpus = {name: f"{self.corpus}/{table}.csv" for name, table in tables.items()}
-        config.write_text(
-            json.dumps({"run": run.root, "system": "soak", "corpus": corpus, "storage": dict(run.storage)})
-        )
+        values = {"run": run.root, "system": "soak", "corpus": tables(self.corpus), "storage": dict(run.storage)}
+        config.write_text(json.dumps(values))
         words = [sys.executable, "-m", "swsdist.cli.main", "run", str(config)]
         for item in (*_SETS, *(self.hosts.sets if self.hosts is not None else ("executor.kind=ray",))):
             words += ["--set", item]
         env = {name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "AWS_"))}
         env |= self.hosts.env if self.hosts is not None else {}
+        command = self.hosts.head.under(*words) if self.hosts is not None else words
         with (self.folder / "log").open("ab") as log:
-            return subprocess.Popen(
-                self.hosts.head.under(*words) if self.hosts is not None else words,
-                env=env,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
+            return subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def _rest(self) -> None:
         pause = self.random.uniform(*_PAUSE)
         assert self.driver is not None
         with suppress(subprocess.TimeoutExpired):
             self.driver.wait(pause)
-
-    # -- faults ---------------------------------------------------------------------------------------------------
 
     def _fault(self, run: Folder) -> None:
         faults: list[Callable[[Folder], bool]] = [self._kill_driver, self._kill_worker, self._stop_worker, self._lose]
@@ -169,26 +165,21 @@ class Soak:
         return self.random.choice(actors) if actors else None
 
     def _kill_worker(self, run: Folder) -> bool:
-        return self._signal(signal.SIGKILL)
+        return self._signals(signal.SIGKILL)
 
     def _stop_worker(self, run: Folder) -> bool:
-        pid = self._worker()
-        if pid is None:
-            return False
-        try:
-            os.kill(pid, signal.SIGSTOP)
-            time.sleep(self.random.uniform(0.5, 5.0))
-            os.kill(pid, signal.SIGCONT)
-        except ProcessLookupError:
-            return False
-        return True
+        return self._signals(signal.SIGSTOP, signal.SIGCONT)
 
-    def _signal(self, number: signal.Signals) -> bool:
+    def _signals(self, first: signal.Signals, *later: signal.Signals) -> bool:
+        """Send a worker signals, some seconds apart."""
         pid = self._worker()
         if pid is None:
             return False
         try:
-            os.kill(pid, number)
+            os.kill(pid, first)
+            for number in later:
+                time.sleep(self.random.uniform(0.5, 5.0))
+                os.kill(pid, number)
         except ProcessLookupError:
             return False
         return True
@@ -245,13 +236,8 @@ class Soak:
 def _made(hosts: int, folder: Path) -> Iterator[tuple[str, Cluster | None, dict[str, str]]]:
     """Where the corpus is, the cluster, and the digests of a serial run."""
     make_corpus(folder / "corpus", documents=24, queries=3, voices=3)
-    config = folder / "serial.yaml"
-    tables = {"documents": "docs", "queries": "queries", "references": "refs"}
-    corpus = {name: str(folder / "corpus" / f"{table}.csv") for name, table in tables.items()}
-    config.write_text(
-        json.dumps({"run": str(folder / "serial"), "system": "soak", "corpus": corpus, "executor": {"kind": "serial"}})
-    )
-    swsdist.run(config)
+    corpus = tables(str(folder / "corpus"))
+    swsdist.run({"run": str(folder / "serial"), "system": "soak", "corpus": corpus, "executor": {"kind": "serial"}})
     digests = swsdist.digest(str(folder / "serial"))
     with ExitStack() as stack:
         if not hosts:

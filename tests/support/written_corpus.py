@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import random
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -11,14 +12,8 @@ from pathlib import Path
 #: Words, and what the recogniser takes each for when it errs.
 WORDS = ["red", "green", "blue", "one", "two", "three", "house", "river", "stone", "apple", "table", "window"]
 QUERIES = {
-    "q1": "red house",
-    "q2": "river",
-    "q3": "three green",
-    "q4": "stone",
-    "q5": "Apple!",
-    "q6": "blue",
-    "q7": "two",
-    "q8": "window",
+    f"q{k}": text
+    for k, text in enumerate(["red house", "river", "three green", "stone", "Apple!", "blue", "two", "window"], 1)
 }
 #: Seconds of a word, and of the silence after each fourth.
 _WORD, _SILENCE = 0.4, 0.2
@@ -52,28 +47,16 @@ def spoken(documents: int = 12, seed: int = 1) -> dict[str, list[Said]]:
 
 def write_json(path: Path, words: Iterable[Said]) -> None:
     """As Whisper writes it."""
-    segment = {
-        "id": 0,
-        "start": 0.0,
-        "end": 60.0,
-        "text": "",
-        "words": [
-            {
-                "word": f" {item.guess.capitalize()},",
-                "start": item.start,
-                "end": item.end,
-                "probability": item.confidence,
-            }
-            for item in words
-        ],
-    }
+    written = [
+        {"word": f" {item.guess.capitalize()},", "start": item.start, "end": item.end, "probability": item.confidence}
+        for item in words
+    ]
+    segment = {"id": 0, "start": 0.0, "end": 60.0, "text": "", "words": written}
     path.write_text(json.dumps({"text": "", "segments": [segment], "language": "en"}))
 
 
 def compact_text(key: str, words: Sequence[Said]) -> str:
     """A compact lattice as text, with both guesses at each place; words are their places in WORDS, from 1."""
-    from math import log
-
     lines, time, state = [f"{key} "], 0, 0
     for item in words:
         first, last = round(item.start * 100), round(item.end * 100)
@@ -82,17 +65,11 @@ def compact_text(key: str, words: Sequence[Said]) -> str:
             state += 1
         ids = "_".join(["2"] * (last - first))
         for guess, chance in ((item.guess, item.confidence), (item.other, 1 - item.confidence)):
-            lines.append(
-                f"{state} {state + 1} {WORDS.index(guess) + 1} {-log(chance) / 2:.6f},{-log(chance) * 5:.6f},{ids}"
-            )
+            cost = -math.log(chance)
+            lines.append(f"{state} {state + 1} {WORDS.index(guess) + 1} {cost / 2:.6f},{cost * 5:.6f},{ids}")
         time, state = last, state + 1
     lines.append(f"{state} 0,0,{'_'.join(['1'] * 50)}")
     return "\n".join(lines) + "\n\n"
-
-
-def write_words(path: Path) -> None:
-    """Kaldi's words.txt."""
-    path.write_text("<eps> 0\n" + "".join(f"{word} {number}\n" for number, word in enumerate(WORDS, 1)))
 
 
 def write_tables(folder: Path, documents: dict[str, list[Said]]) -> dict[str, str]:
@@ -104,15 +81,20 @@ def write_tables(folder: Path, documents: dict[str, list[Said]]) -> dict[str, st
             for k in range(len(items) - len(words) + 1):
                 if [item.word for item in items[k : k + len(words)]] == words:
                     references.append([query_id, doc_id, items[k].start, items[k + len(words) - 1].end])
-    tables: dict[str, tuple[list[str], list[list[object]]]] = {
-        "queries": (["query_id", "text"], [list(item) for item in QUERIES.items()]),
-        "references": (["query_id", "doc_id", "start", "end"], references),
-        "documents": (["doc_id", "duration"], [[doc_id, items[-1].end + 0.5] for doc_id, items in documents.items()]),
+    tables: dict[str, tuple[str, list[list[object]]]] = {
+        "queries": ("query_id text", [list(item) for item in QUERIES.items()]),
+        "references": ("query_id doc_id start end", references),
+        "documents": ("doc_id duration", [[doc_id, items[-1].end + 0.5] for doc_id, items in documents.items()]),
     }
     for name, (header, rows) in tables.items():
         with (folder / f"{name}.csv").open("w", newline="") as file:
-            csv.writer(file).writerows([header, *rows])
+            csv.writer(file).writerows([header.split(), *rows])
     return {name: str(folder / f"{name}.csv") for name in tables}
+
+
+def write_words(path: Path) -> None:
+    """Kaldi's words.txt."""
+    path.write_text("<eps> 0\n" + "".join(f"{word} {number}\n" for number, word in enumerate(WORDS, 1)))
 
 
 def make(folder: Path) -> dict[str, str]:

@@ -14,77 +14,35 @@ from pathlib import Path
 import numpy as np
 
 #: What a symbol in braces may become: kinds of `vocabulary.txt`, or a rule of this table, each alternative as likely.
-RULES = {
-    "sentence": (
-        "{subject} {verb} {object}",
-        "{subject} {verb} {object} {adverb}",
-        "{subject} {verb} {object} {where}",
-        "{subject} {verb} {object} and {verb} {object}",
-        "{subject} {adverb} {verb} {object} {where}",
-        "{subject} {went} {where}",
-        "{subject} {went} {adverb} {where}",
-        "{subject} {went} with {subject} {when}",
-        "{when}, {subject} {verb} {object}",
-        "{when}, {subject} {went} and {verb} {object}",
-        "{where}, {subject} {verb} {object}",
-        "{adverb}, {subject} {verb} {object} of {place}",
-        "{subject}, who {verb} {object}, {went} {where}",
-        "{person} and {person} {verb} {object} for {person}",
-        "{object} of {place} {went} because {subject} {verb} {object}",
-        "after {subject} {went}, {person} {verb} {object}",
-        "before {when}, {subject} {verb} {object}",
-        "the {noun} was {adjective}, but the {noun} was {adjective} and {adjective}",
-        "there were {determiner} {plural} and {determiner} {adjective} {plural} {where}",
-        "{person} said that {subject} {verb} {object}",
-    ),
-    "subject": (
-        "the {noun}",
-        "the {adjective} {noun}",
-        "the {adjective} {noun}",
-        "the {adjective} {plural}",
-        "{determiner} {plural}",
-        "{determiner} {adjective} {plural}",
-        "our {noun}",
-        "{person}",
-        "the {compound}",
-    ),
-    "object": (
-        "the {noun}",
-        "the {adjective} {noun}",
-        "the {adjective} {plural}",
-        "the {noun} of the {noun}",
-        "the {noun} and the {plural}",
-        "their {plural}",
-        "{determiner} {adjective} {plural}",
-        "the {compound}",
-        "the {compound} near the {noun}",
-    ),
-    "person": (
-        "{name}",
-        "{name} {surname}",
-        "{name} {surname}",
-        "{name} {unknown}",
-        "his {noun}",
-        "her {adjective} {noun}",
-    ),
-    "where": (
-        "in {place}",
-        "near {place}",
-        "in {place}",
-        "between {place} and {place}",
-        "at the {noun}",
-        "behind the {adjective} {noun}",
-        "from the {compound} to the {noun}",
-        "on the road to {unknown}",
-    ),
-    "when": (
-        "in {month}",
-        "last {month}",
-        "{determiner} years ago",
-        "during the {noun}",
-        "after the {adjective} {noun}",
-    ),
+_RULES = {
+    "sentence": """
+        {subject} {verb} {object} | {subject} {verb} {object} {adverb} | {subject} {verb} {object} {where} |
+        {subject} {verb} {object} and {verb} {object} | {subject} {adverb} {verb} {object} {where} |
+        {subject} {went} {where} | {subject} {went} {adverb} {where} | {subject} {went} with {subject} {when} |
+        {when}, {subject} {verb} {object} | {when}, {subject} {went} and {verb} {object} |
+        {where}, {subject} {verb} {object} | {adverb}, {subject} {verb} {object} of {place} |
+        {subject}, who {verb} {object}, {went} {where} | {person} and {person} {verb} {object} for {person} |
+        {object} of {place} {went} because {subject} {verb} {object} |
+        after {subject} {went}, {person} {verb} {object} | before {when}, {subject} {verb} {object} |
+        the {noun} was {adjective}, but the {noun} was {adjective} and {adjective} |
+        there were {determiner} {plural} and {determiner} {adjective} {plural} {where} |
+        {person} said that {subject} {verb} {object}""",
+    "subject": """
+        the {noun} | the {adjective} {noun} | the {adjective} {noun} | the {adjective} {plural} |
+        {determiner} {plural} | {determiner} {adjective} {plural} | our {noun} | {person} | the {compound}""",
+    "object": """
+        the {noun} | the {adjective} {noun} | the {adjective} {plural} | the {noun} of the {noun} |
+        the {noun} and the {plural} | their {plural} | {determiner} {adjective} {plural} | the {compound} |
+        the {compound} near the {noun}""",
+    "person": """
+        {name} | {name} {surname} | {name} {surname} | {name} {unknown} | his {noun} | her {adjective} {noun}""",
+    "where": """
+        in {place} | near {place} | in {place} | between {place} and {place} | at the {noun} |
+        behind the {adjective} {noun} | from the {compound} to the {noun} | on the road to {unknown}""",
+    "when": """
+        in {month} | last {month} | {determiner} years ago | during the {noun} | after the {adjective} {noun}""",
 }
+RULES = {kind: tuple(rule.strip() for rule in text.split("|")) for kind, text in _RULES.items()}
 
 #: Kinds of words that can be terms.
 CONTENT = ("noun", "plural", "verb", "went", "adjective", "adverb", "place", "surname")
