@@ -20,11 +20,7 @@ class Occurrences(NamedTuple):
 
 
 def drawn_twv(
-    drawn: Sequence[str],
-    seconds: Mapping[str, int],
-    counts: Mapping[tuple[str, str], Occurrences],
-    *,
-    beta: float,
+    drawn: Sequence[str], seconds: Mapping[str, int], counts: Mapping[tuple[str, str], Occurrences], *, beta: float
 ) -> Fraction | None:
     """TWV of a collection made of the documents drawn, each as often as it stands there, one trial a second.
 

@@ -85,9 +85,7 @@ def levenshtein(left: Sequence[str], right: Sequence[str]) -> int:
         if not n or not m:
             return n + m
         return min(
-            distance(n - 1, m) + 1,
-            distance(n, m - 1) + 1,
-            distance(n - 1, m - 1) + (left[n - 1] != right[m - 1]),
+            distance(n - 1, m) + 1, distance(n, m - 1) + 1, distance(n - 1, m - 1) + (left[n - 1] != right[m - 1])
         )
 
     return distance(len(left), len(right))

@@ -27,12 +27,7 @@ class Sequences(NamedTuple):
 
 
 def cluster_sequences(
-    lattice: Lattice,
-    words: Sequence[str],
-    *,
-    longest_silence: int,
-    acoustic_scale: float = 1.0,
-    lm_scale: float = 1.0,
+    lattice: Lattice, words: Sequence[str], *, longest_silence: int, acoustic_scale: float = 1.0, lm_scale: float = 1.0
 ) -> list[Sequences]:
     """Every sequence of clusters of some words, in the order of the clusters."""
     every = paths(lattice, acoustic_scale=acoustic_scale, lm_scale=lm_scale)

@@ -62,7 +62,6 @@ def scored(table: pa.Table) -> pa.Table:
 BINS = st.sampled_from([None, "unit", "q1", "q3", "0", "0.5,1,2.5", "-1,40"])
 
 
-@settings(deadline=None)
 @given(ROWS.filter(has_reference), BINS, st.randoms(use_true_random=False))
 def test_parts_add_up_to_the_whole(rows: list[tuple[str, str, str]], bins: str | None, random) -> None:
     table = aligned(rows)
@@ -96,7 +95,6 @@ def group_maximum(table: pa.Table, queries: list[str], trials: int) -> tuple[Fra
     return best, None if threshold == math.inf else threshold
 
 
-@settings(deadline=None)
 @given(ROWS.filter(has_reference), st.lists(st.integers(0, 4), min_size=40, max_size=40), st.data())
 def test_maxima_of_groups(rows: list[tuple[str, str, str]], scores: list[int], data: st.DataObject) -> None:
     """Each is the best of the group's own curve, however the list is cut."""
@@ -116,7 +114,6 @@ def test_maxima_of_groups(rows: list[tuple[str, str, str]], scores: list[int], d
         assert group["mtwv_threshold"] == threshold
 
 
-@settings(deadline=None)
 @given(ROWS.filter(has_reference), st.lists(st.booleans(), min_size=40, max_size=40), BINS)
 def test_parts_of_a_difference_add_up(rows: list[tuple[str, str, str]], flips: list[bool], bins: str | None) -> None:
     other = [
@@ -132,7 +129,6 @@ def test_parts_of_a_difference_add_up(rows: list[tuple[str, str, str]], flips: l
             assert part["first"] - part["second"] == pytest.approx(part["mean"], abs=1e-12)
 
 
-@settings(deadline=None)
 @given(ROWS.filter(has_reference))
 def test_counts_of_document_groups_add_up(rows: list[tuple[str, str, str]]) -> None:
     table = aligned(rows)
@@ -152,7 +148,6 @@ def test_counts_of_document_groups_add_up(rows: list[tuple[str, str, str]]) -> N
 # -- tests ------------------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(-60, 60).filter(bool), min_size=1, max_size=9, unique_by=abs))
 def test_exact_wilcoxon_counts_all_signs(differences: list[int]) -> None:
     found = wilcoxon(differences, [0] * len(differences))
@@ -160,7 +155,6 @@ def test_exact_wilcoxon_counts_all_signs(differences: list[int]) -> None:
     assert found.p == pytest.approx(float(oracle.signed_rank(differences)), rel=1e-12)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(-60, 60), min_size=1, max_size=9))
 def test_exact_sign_flips_count_all_signs(thousandths: list[int]) -> None:
     (found,) = sign_flips([([value / 1000 for value in thousandths], [0.0] * len(thousandths))])
@@ -174,7 +168,6 @@ def test_exact_sign_flips_count_all_signs(thousandths: list[int]) -> None:
 VALUES = st.lists(st.sampled_from([1.0, 1.0, 1.0, 0.5, 0.98, -0.7, -9.0]), min_size=18, max_size=18)
 
 
-@settings(deadline=None)
 @given(st.lists(VALUES, min_size=3, max_size=3))
 def test_a_star_is_evidence_for_the_greater_mean(rows: list[list[float]]) -> None:
     """p is twice the part of all signs whose mean lies as far on the difference's own side, whatever else is compared."""
@@ -205,14 +198,12 @@ def test_ranks_may_favour_the_lesser_mean() -> None:
     assert pair.sign_flip_holm == pair.sign_flip.p < 0.001  # in favour of b, as the interval is
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=7))
 def test_holm_gives_the_least_level_that_rejects(thousandths: list[int]) -> None:
     p = [value / 1000 for value in thousandths]
     assert holm(p) == pytest.approx(oracle.holm(p), abs=1e-12)
 
 
-@settings(deadline=None)
 @given(ROWS.filter(has_reference), st.randoms(use_true_random=False))
 def test_the_order_of_rows_and_systems_does_not_matter(rows: list[tuple[str, str, str]], random) -> None:
     one = per_term(aligned(rows), trials=125, beta=BETA)
@@ -247,7 +238,7 @@ def draws(units: int, resamples: int, seed: int) -> list[list[int]]:
     return [[math.floor(number * units) for number in row] for row in numbers]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(ROWS.filter(has_reference), st.integers(0, 5))
 def test_documents_drawn_are_scored_as_a_collection_of_their_own(rows: list[tuple[str, str, str]], seed: int) -> None:
     counts = DocumentCounts.of(aligned(rows), DOCUMENTS)
@@ -265,7 +256,6 @@ def test_documents_drawn_are_scored_as_a_collection_of_their_own(rows: list[tupl
         assert math.isnan(value) if left is None else value == pytest.approx(float(left), abs=1e-12)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(-4000, 1000), min_size=1, max_size=8), st.integers(0, 9))
 def test_terms_drawn_are_averaged(thousandths: list[int], seed: int) -> None:
     values = np.array([thousandths], dtype=np.float64) / 1000
@@ -277,7 +267,6 @@ def test_terms_drawn_are_averaged(thousandths: list[int], seed: int) -> None:
     np.testing.assert_allclose(found.replicates[0], expected, atol=1e-12)
 
 
-@settings(deadline=None)
 @given(ROWS.filter(has_reference), st.integers(1, 40))
 def test_pieces_do_not_matter(rows: list[tuple[str, str, str]], cells: int) -> None:
     counts = DocumentCounts.of(aligned(rows), DOCUMENTS)

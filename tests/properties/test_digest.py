@@ -70,9 +70,7 @@ def test_every_table_is_in_it(known: dict[str, str]) -> None:
 
 
 @pytest.mark.slow
-@settings(
-    max_examples=3, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=3, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(
     shards=st.sampled_from([1, 2, 7, 64]),
     lanes=st.sampled_from([1, 3, 64]),
@@ -111,13 +109,7 @@ def test_only_what_depends_on_a_setting_changes(place, known, tmp_path_factory) 
     assert changed(fit, known) <= {"scored", "trials", "terms", "measures", "all"}
     normalised = run(place, folder, calibrate={"steps": []})
     assert {"normalised", "statistics"} <= changed(normalised, known)  # nobody wants statistics then
-    assert not changed(normalised, known) & {
-        "documents",
-        "features",
-        "queries",
-        "candidates",
-        "detections",
-    }
+    assert not changed(normalised, known) & {"documents", "features", "queries", "candidates", "detections"}
     searched = run(place, folder, search={"distance": "cosine-squared"})
     assert not changed(searched, known) & {"documents", "features", "queries"}
     assert {"candidates", "all"} <= changed(searched, known)

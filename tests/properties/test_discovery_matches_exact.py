@@ -81,7 +81,7 @@ def defined(name: str, case: dict[str, Any]) -> Match | None:
 
 @pytest.mark.parametrize("name", NAMES)
 @given(case=cases())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_a_match_is_the_best_path_around_two_segments(name: str, case: dict[str, Any]) -> None:
     left, right = (document(name, case["values"][k], case["spoken"][k], ("query", "document")[k]) for k in (0, 1))
     rest = case["first"], case["frames"], DISTANCES[name], DISTANCES[name].unit, case["options"]
@@ -89,7 +89,6 @@ def test_a_match_is_the_best_path_around_two_segments(name: str, case: dict[str,
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(10, 40))
-@settings(max_examples=100, deadline=None)
 def test_a_document_does_not_overlap_itself(seed: int, apart: int) -> None:
     """Where a document repeats itself every few frames, too."""
     rng = np.random.default_rng(seed)
@@ -113,7 +112,7 @@ def test_silence_parts_matches() -> None:
 
 @pytest.mark.parametrize("name", sorted(DISTANCE_NAMES))
 @given(seed=st.integers(0, 2**32 - 1), level=st.floats(0.01, 1), silent=st.integers(1, 8))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_silence_adds_nothing(name: str, seed: int, level: float, silent: int) -> None:
     """At any level below the greatest distance no match enters silence, not even where all frames are equal."""
     rng = np.random.default_rng(seed)
@@ -166,7 +165,7 @@ def same(one: Match, other: Match) -> bool:
 
 
 @given(st.lists(MATCHES, max_size=12), st.randoms(use_true_random=False))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_of_matches_of_the_same_places_the_best_stays(matches: list[Match], random: Any) -> None:
     kept = best(matches)
     assert set(kept) <= set(matches)
@@ -180,7 +179,7 @@ def test_of_matches_of_the_same_places_the_best_stays(matches: list[Match], rand
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 8), st.integers(1, 12))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_segment_of_a_hit_is_the_nearest(seed: int, frames: int, apart: int) -> None:
     """The earlier of two as near; none half a segment away, or so near to the searched segment: the hit is no pair."""
     rng = np.random.default_rng(seed)

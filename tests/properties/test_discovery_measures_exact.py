@@ -81,7 +81,7 @@ def by_oracle(corpus: Corpus, classes: Fragments, talkers: str = "all") -> oracl
     return oracle.scores(phones, words, groups, counts)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(evaluations(), st.sampled_from(["all", "within", "across"]))
 def test_values_are_those_of_the_definitions(evaluation, talkers) -> None:
     corpus, classes = evaluation
@@ -92,7 +92,7 @@ def test_values_are_those_of_the_definitions(evaluation, talkers) -> None:
     assert scene.empty == expected.empty
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(evaluations(), st.lists(st.integers(0, 2), min_size=3, max_size=3), st.sampled_from(["all", "within", "across"]))
 def test_any_partition_gives_the_same(evaluation, part, talkers) -> None:
     scene = Scene.of(*evaluation)
@@ -100,7 +100,7 @@ def test_any_partition_gives_the_same(evaluation, part, talkers) -> None:
     assert evaluated(MEASURES, scene, talkers, blocks) == evaluated(MEASURES, scene, talkers)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(evaluations(), st.integers(1, 4))
 def test_any_cells_give_the_same(evaluation, most) -> None:
     scene = Scene.of(*evaluation)
@@ -119,7 +119,7 @@ def test_any_cells_give_the_same(evaluation, most) -> None:
     assert values == evaluated(MEASURES, scene)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(evaluations(), st.permutations([0, 1, 2]), st.permutations([0, 1, 2]))
 def test_names_do_not_matter(evaluation, documents, groups) -> None:
     corpus, classes = evaluation
@@ -141,7 +141,7 @@ def test_names_do_not_matter(evaluation, documents, groups) -> None:
     }
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(evaluations(), st.integers(0, 100))
 def test_repeated_lines_and_jitter_vanish(evaluation, seed) -> None:
     """A fragment moved by less than what a phone or a boundary is decided by, and a line twice, change
@@ -158,7 +158,7 @@ def test_repeated_lines_and_jitter_vanish(evaluation, seed) -> None:
     assert evaluated(of_spans, Scene.of(corpus, twice)) == evaluated(of_spans, scene)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(evaluations())
 def test_chance_stays_in_the_speech_of_documents(evaluation) -> None:
     """Fragments keep class and length, begin in a phone, and end before their document's speech does, if they fit anywhere."""

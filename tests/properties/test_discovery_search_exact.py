@@ -60,14 +60,13 @@ SEEDS = st.integers(0, 2**32 - 1)
 @given(
     st.lists(st.booleans(), max_size=60), st.integers(2, 20), st.integers(1, 9), st.sampled_from([0, 0.5, 0.8, 0.9, 1])
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_segments_begin_where_enough_is_speech(spoken: list[bool], frames: int, hop: int, share: float) -> None:
     options = Segments(frames=frames, hop=hop, speech=share)
     assert starts(np.array(spoken, np.bool_), options).tolist() == oracle.starts(spoken, frames, hop, share)
 
 
 @given(SEEDS, st.integers(2, 13), st.integers(1, 14), st.integers(1, 3), st.sampled_from([64, 128]))
-@settings(max_examples=100, deadline=None)
 def test_signatures_are_the_sides_of_directions(seed: int, frames: int, parts: int, columns: int, bits: int) -> None:
     rng = np.random.default_rng(seed)
     options = Segments(frames=frames, hop=2, parts=parts, bits=bits)
@@ -83,7 +82,7 @@ def test_signatures_are_the_sides_of_directions(seed: int, frames: int, parts: i
 
 
 @given(SEEDS, st.integers(1, 6))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_signatures_do_not_depend_on_the_order_of_sums(seed: int, parts: int) -> None:
     """Frames of a part in any order, columns in any order, other frames before: the same bits, from the largest numbers on."""
     rng = np.random.default_rng(seed)
@@ -112,10 +111,7 @@ def test_many_segments_are_the_same_as_one_after_the_other() -> None:
 
 @pytest.mark.parametrize(
     ("columns", "options", "digest"),
-    [
-        (39, Segments(), "52001bf4c601c92f"),
-        (3, Segments(frames=7, parts=5, bits=64), "3bb7fac0133d29e7"),
-    ],
+    [(39, Segments(), "52001bf4c601c92f"), (3, Segments(frames=7, parts=5, bits=64), "3bb7fac0133d29e7")],
 )
 def test_directions_are_the_same_everywhere(columns: int, options: Segments, digest: str) -> None:
     signs = directions(columns, options)
@@ -157,7 +153,7 @@ def listed(places: Places) -> list[tuple[int, int, bytes]]:
 
 
 @given(collections(), st.integers(0, 3), st.integers(2, 20), st.sampled_from([0.01, 0.1, 0.34, 0.9]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_a_beam_over_all_proposes_all_pairs(places: Places, number: int, frames: int, unlike: float) -> None:
     options = Neighbours(beam=max(1, len(places.first)), unlike=unlike)
     most = int(unlike * places.signature.shape[1] * 8)
@@ -165,7 +161,7 @@ def test_a_beam_over_all_proposes_all_pairs(places: Places, number: int, frames:
 
 
 @given(collections(), st.integers(0, 3), st.integers(2, 20), st.integers(1, 5))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_a_beam_proposes_some_of_all_pairs_each_once(places: Places, number: int, frames: int, beam: int) -> None:
     proposed = rows(near(places, number, frames, 5, Neighbours(beam=beam)))
     bits = places.signature.shape[1] * 8
@@ -177,7 +173,6 @@ def test_a_beam_proposes_some_of_all_pairs_each_once(places: Places, number: int
 
 
 @given(collections(), st.integers(2, 20), st.integers(1, 7))
-@settings(max_examples=100, deadline=None)
 def test_pairs_do_not_depend_on_how_many_are_compared_at_a_time(places: Places, frames: int, held: int) -> None:
     wanted = rows(near(places, 1, frames, 5, Neighbours(beam=4)))
     with pytest.MonkeyPatch.context() as patch:
@@ -201,7 +196,7 @@ def some(places: Places, seed: int) -> Pairs:
 
 
 @given(collections(), SEEDS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_each_pair_stays_once_where_it_is_least_unlike(places: Places, seed: int) -> None:
     pairs = rows(some(places, seed))
     least = {pair[:2]: min(other[2] for other in pairs if other[:2] == pair[:2]) for pair in pairs}
@@ -209,7 +204,7 @@ def test_each_pair_stays_once_where_it_is_least_unlike(places: Places, seed: int
 
 
 @given(collections(), SEEDS, st.integers(1, 4))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_most_alike_pairs_of_each_segment(places: Places, seed: int, kept: int) -> None:
     pairs = unique(some(places, seed))
     assert rows(most_alike(pairs, kept)) == oracle.most_alike(rows(pairs), kept)
@@ -229,7 +224,7 @@ DIAGONALS = st.builds(
 
 
 @given(collections(), SEEDS, DIAGONALS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_diagonals_are_alike_where_most_of_their_pairs_are(places: Places, seed: int, options: Neighbours) -> None:
     """Where segments are missing, and at the ends of documents, nothing is alike."""
     kept = np.random.default_rng(seed).random(len(places.first)) < 0.8
@@ -244,7 +239,7 @@ def test_diagonals_are_alike_where_most_of_their_pairs_are(places: Places, seed:
 
 
 @given(collections(), SEEDS, DIAGONALS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_lines_of_pairs(places: Places, seed: int, options: Neighbours) -> None:
     """Also where documents are divided among buckets."""
     pairs = unique(ordered(some(places, seed)))
@@ -277,14 +272,14 @@ def graphs(draw: Any) -> tuple[int, list[Edge]]:
 
 
 @given(graphs())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_bridges_are_the_edges_whose_loss_parts_two_groups(graph: tuple[int, list[Edge]]) -> None:
     nodes, edges = graph
     assert bridges(nodes, edges) == oracle.bridges(nodes, [edge[:2] for edge in edges])
 
 
 @given(graphs())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_components_are_what_is_left_connected(graph: tuple[int, list[Edge]]) -> None:
     nodes, edges = graph
     left = [edge[:2] for k, edge in enumerate(edges) if k not in oracle.bridges(nodes, [edge[:2] for edge in edges])]
@@ -293,7 +288,7 @@ def test_components_are_what_is_left_connected(graph: tuple[int, list[Edge]]) ->
 
 
 @given(graphs())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_every_member_matches_its_centre(graph: tuple[int, list[Edge]]) -> None:
     nodes, edges = graph
     classes = centres(nodes, edges)
@@ -313,7 +308,7 @@ def test_every_member_matches_its_centre(graph: tuple[int, list[Edge]]) -> None:
 
 
 @given(graphs(), st.randoms(use_true_random=False))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_classes_do_not_depend_on_the_order_of_edges(graph: tuple[int, list[Edge]], random: Any) -> None:
     nodes, edges = graph
     mixed = random.sample(edges, len(edges))
@@ -344,7 +339,7 @@ def shared(side: Side, place: Side) -> float:
 
 
 @given(st.lists(SIDES, max_size=8), st.sampled_from([0.5, 0.8, 1.0]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_of_duplicates_the_first_stays(places: list[Side], duplicates: float) -> None:
     stay: list[int] = []
     for number, place in enumerate(places):
@@ -354,7 +349,7 @@ def test_of_duplicates_the_first_stays(places: list[Side], duplicates: float) ->
 
 
 @given(st.lists(st.tuples(SIDES, SIDES, st.integers(1, 9)), max_size=12), st.sampled_from([0.5, 0.7, 1.0]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_nodes_are_places_that_sides_share(matches: list[tuple[Side, Side, int]], overlap: float) -> None:
     matches.sort(key=lambda match: (-match[2], match))
     nodes, edges = nodes_of(matches, overlap, TIMES)
@@ -374,7 +369,7 @@ def test_nodes_are_places_that_sides_share(matches: list[tuple[Side, Side, int]]
 
 
 @given(st.lists(st.tuples(SIDES, SIDES, st.integers(1, 9)), max_size=12), st.sampled_from([0.05, 0.3, 0.5, 0.7, 1.0]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_a_side_joins_the_first_node_of_all_that_it_shares(
     matches: list[tuple[Side, Side, int]], overlap: float
 ) -> None:
@@ -385,7 +380,7 @@ def test_a_side_joins_the_first_node_of_all_that_it_shares(
 
 
 @given(st.lists(st.tuples(SIDES, SIDES, st.integers(1, 9)), max_size=12), st.integers(0, 20))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_a_place_of_a_recording_is_one_node_whatever_the_document(
     matches: list[tuple[Side, Side, int]], origin: int
 ) -> None:
@@ -414,7 +409,7 @@ TOKENS = st.builds(
 
 
 @given(st.lists(TOKENS, max_size=9), st.randoms(use_true_random=False))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_the_chosen_tokens_have_the_greatest_sum(tokens: list[Token], random: Any) -> None:
     chosen = choose(tokens)
     assert all(before.stop <= after.first for before, after in pairwise(chosen))
@@ -428,7 +423,7 @@ FRAMES = st.sets(st.integers(0, 40)).map(sorted)
 
 
 @given(st.lists(TOKENS, max_size=9), st.lists(st.booleans(), min_size=30, max_size=40), FRAMES, st.integers(1, 6))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_the_rest_covers_all_other_speech_once(
     tokens: list[Token], spoken: list[bool], boundaries: list[int], least: int
 ) -> None:
@@ -457,13 +452,13 @@ def test_the_rest_covers_all_other_speech_once(
 
 
 @given(st.lists(st.integers(0, 9), max_size=30), st.integers(1, 6))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_minima_are_the_lowest_between_falls_and_rises(values: list[int], depth: int) -> None:
     assert minima(values, depth) == oracle.minima(values, depth)
 
 
 @given(st.lists(st.integers(-(10**6), 10**6), max_size=40), st.integers(0, 3), st.sampled_from([0.01, 1.0, 30.0]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_falls_are_of_shapes_and_not_of_levels(values: list[int], smooth: int, fall: float) -> None:
     loudness = np.array(values, np.int64)
     frames = falls(loudness, smooth, fall)
@@ -486,7 +481,7 @@ def test_a_syllable_begins_where_half_of_the_fall_is_done() -> None:
 
 
 @given(st.lists(st.booleans(), max_size=50), st.integers(0, 9))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_margins_are_taken_from_both_ends(spoken: list[bool], margin: int) -> None:
     left = without_margins(np.array(spoken, np.bool_), margin).tolist()
     padded = [*[False] * margin, *spoken, *[False] * margin]
@@ -498,7 +493,7 @@ def test_margins_are_taken_from_both_ends(spoken: list[bool], margin: int) -> No
 
 
 @given(FRAMES, st.integers(0, 40), st.integers(0, 9))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_nearest_boundary(boundaries: list[int], frame: int, reach: int) -> None:
     near = [other for other in boundaries if abs(other - frame) <= reach]
     assert nearest(boundaries, frame, reach) == min(near, key=lambda other: (abs(other - frame), other), default=frame)
@@ -508,7 +503,7 @@ def test_the_nearest_boundary(boundaries: list[int], frame: int, reach: int) -> 
 
 
 @given(SIDES, SIDES, st.integers(-9, 9), st.integers(-9, 9))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_a_match_carries_places_from_side_to_side(side: Side, other: Side, first: int, stop: int) -> None:
     assert projected(side, side, other, 100) == other
     assume(side.first + first < side.stop + stop)
@@ -521,7 +516,7 @@ def test_a_match_carries_places_from_side_to_side(side: Side, other: Side, first
 
 
 @given(st.lists(st.tuples(SIDES, SIDES, st.integers(1, 9)), max_size=12), FRAMES, st.integers(0, 9))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_members_are_where_the_ends_of_the_centre_are(
     matches: list[tuple[Side, Side, int]], boundaries: list[int], reach: int
 ) -> None:

@@ -63,7 +63,6 @@ def reduce(
 OVERLAP = st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0])
 
 
-@settings(max_examples=100, deadline=None)
 @given(rows=lists(), overlap=OVERLAP, nbest=st.integers(1, 20))
 def test_the_mean_is_the_oracle(rows: list[Row], overlap: float, nbest: int) -> None:
     found = reduce([table(rows)], "mean", overlap, nbest)
@@ -73,7 +72,7 @@ def test_the_mean_is_the_oracle(rows: list[Row], overlap: float, nbest: int) -> 
     assert found.statistics.to_pylist() == statistics
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(rows=lists(), data=st.data(), overlap=OVERLAP, nbest=st.integers(1, 8))
 def test_any_split_by_document_gives_the_same_bytes(tmp_path_factory, rows, data, overlap, nbest) -> None:
     place = {doc: data.draw(st.integers(0, 3)) for doc in sorted({row["doc_id"] for row in rows})}
@@ -88,7 +87,7 @@ def test_any_split_by_document_gives_the_same_bytes(tmp_path_factory, rows, data
         assert one == other
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(rows=lists((3,)), overlap=OVERLAP, nbest=st.integers(1, 8))
 def test_one_example_is_the_best_of_one(rows: list[Row], overlap: float, nbest: int) -> None:
     rules = {"tick": SHIFT, "overlap": overlap, "nbest": nbest, "system": "s"}
@@ -99,7 +98,7 @@ def test_one_example_is_the_best_of_one(rows: list[Row], overlap: float, nbest: 
         assert found.statistics.equals(best.statistics)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(rows=lists(), numbers=st.permutations([1, 2, 7]), overlap=OVERLAP)
 def test_numbers_of_examples_do_not_matter(rows: list[Row], numbers: list[int], overlap: float) -> None:
     """But for which of equals is said to have found a place. Length goes with the example, as it does in a search."""
@@ -111,7 +110,7 @@ def test_numbers_of_examples_do_not_matter(rows: list[Row], numbers: list[int], 
     assert means[0] == means[1]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(rows=lists((1,), COSTS[:6]), times=st.integers(2, 4), overlap=st.sampled_from([0.0, 0.5, 0.9]))
 def test_the_same_example_several_times_finds_the_same_places(rows: list[Row], times: int, overlap: float) -> None:
     again = [{**row, "example": row["example"] + k} for row in rows for k in range(times)]

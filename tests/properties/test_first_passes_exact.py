@@ -50,7 +50,7 @@ def inside(row: tuple[int, ...], windows: list[tuple[int, ...]]) -> bool:
     return any(w[:2] == row[:2] and w[2] <= row[2] < w[3] for w in windows)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     queries=st.lists(st.tuples(KIND, st.integers(1, 40)), min_size=1, max_size=3),
     documents=st.lists(st.tuples(KIND, st.integers(1, 150)), min_size=1, max_size=5),
@@ -99,7 +99,7 @@ def local_distances(name: str, query: np.ndarray, document: np.ndarray) -> list[
     return [[stream.distance(int(dot)) for dot in row] for row in (query @ document.T).tolist()]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 2**20), most=st.integers(1, 20))
 def test_windows_everywhere_are_the_full_search(seed: int, most: int) -> None:
     rng = np.random.default_rng(seed)
@@ -142,10 +142,7 @@ def material(features: list[np.ndarray], queries: list[np.ndarray], names: list[
         for k, one_document in enumerate(features):
             if chosen is None or chosen[k]:
                 blocks = np.array_split(one_document, 1 + len(one_document) // 13)
-                yield (
-                    k,
-                    [distance.prepare(b, zero, one, "document").frames for b in averaged(blocks, factor)],
-                )
+                yield (k, [distance.prepare(b, zero, one, "document").frames for b in averaged(blocks, factor)])
 
     def codebook(factor: int, size: int) -> Codebook:
         known = np.random.default_rng(5).normal(size=(500, DIMENSION)).astype(np.float32)
@@ -161,18 +158,14 @@ def by_name(found, names: list[int]) -> set[tuple[int, ...]]:
     return {(row[0], names[row[1]], *row[2:]) for row in as_rows(found)}
 
 
-FIRST_PASSES = [
-    ("coarse", {"factor": 1}),
-    ("coarse", {"factor": 2}),
-    ("quantised", {"factor": 2, "bytes": 3}),
-]
+FIRST_PASSES = [("coarse", {"factor": 1}), ("coarse", {"factor": 2}), ("quantised", {"factor": 2, "bytes": 3})]
 
 
 @pytest.mark.parametrize(("name", "options"), FIRST_PASSES)
 @pytest.mark.parametrize("over", ["collection", "document"])
 @example(seed=162)
 @example(seed=247)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(seed=st.integers(0, 2**20))
 def test_order_and_shards_change_nothing(name: str, options: dict, over: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -199,7 +192,7 @@ def test_order_and_shards_change_nothing(name: str, options: dict, over: str, se
 
 @pytest.mark.parametrize("name", list(REGISTERED))
 @pytest.mark.parametrize("over", ["collection", "document"])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     word=st.integers(1, 60),
     distances=st.lists(st.integers(0, 150), min_size=2, max_size=8),
@@ -249,7 +242,7 @@ def test_a_budget_of_as_many_windows_as_a_word_is_said_finds_it_each_time(name: 
     assert all((np.abs(ends - (k * apart + word - 1)) <= 5).any() for k in range(20))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     n=st.integers(1, 12),
     length=st.integers(1, 60),

@@ -38,7 +38,7 @@ def table(rows: list[Any]) -> pa.Table:
     return pa.Table.from_pylist(found, TRIALS)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     rows=st.lists(_row, max_size=60),
     folds=st.sampled_from([1, 2, 3, 5]),

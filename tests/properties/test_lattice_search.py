@@ -56,7 +56,7 @@ def same(ours: Mapping[Place, float], theirs: Mapping[Place, float], what: objec
         assert ours.get(place, 0.0) == pytest.approx(theirs.get(place, 0.0), abs=FEW), (what, place)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.one_of(lattices(), empty_words()))
 def test_posteriors_are_sums_over_paths(item: Lattice) -> None:
     packed = pack(item, RECIPE)
@@ -67,7 +67,7 @@ def test_posteriors_are_sums_over_paths(item: Lattice) -> None:
         same(of_term(near, k), {place: values.near for place, values in expected.items() if values.near}, phrase)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(lattices(), st.sampled_from([(1.0, 1.0), (0.5, 2.0)]))
 def test_posteriors_are_those_of_openfst(item: Lattice, scales: tuple[float, float]) -> None:
     acoustic_scale, lm_scale = scales
@@ -103,7 +103,6 @@ def check_patterns(item: Lattice, terms: Sequence[str], gap: int | None = None) 
 A, B = lattice([(0, 1, 1, 0, 0), (1, 2, 2, 0, 0)], {2: (0, 0)}, [0, 5, 5]), (1, 2, 0, 0.5, 0)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.one_of(lattices(most_arcs=8), empty_words()), st.sampled_from([None, GAP]))
 @example(A, None)  # a word of no length after the term, which is in an alternative, too
 @example(lattice([(0, 1, 2, 0, 0), (1, 2, 1, 0, 0), B], {2: (0, 0)}, [0, 0, 5]), None)
@@ -111,13 +110,13 @@ def test_patterns_are_sums_over_paths_that_match(item: Lattice, gap: int | None)
     check_patterns(item, PATTERNS, gap)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(lattices(most_arcs=8, words=["ab", "abc", "b[c", "c"]))
 def test_globs(item: Lattice) -> None:
     check_patterns(item, ["a*", "*b*", "?b", "a? ?", "(?b|c) *c", "b[*", "??"])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.one_of(lattices(most_arcs=8), empty_words()), st.lists(st.sampled_from(EVERY), min_size=1, max_size=4))
 def test_an_alternative_counts_by_its_weight(item: Lattice, sequences: list[tuple[str, ...]]) -> None:
     weights = {sequence: 0.5**k for k, sequence in reversed(list(enumerate(sequences)))}
@@ -126,7 +125,7 @@ def test_an_alternative_counts_by_its_weight(item: Lattice, sequences: list[tupl
     same(of_term(ours, 0), places(item, lambda words: weights.get(words, 0.0), 3), weights)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(lattices(), st.lists(st.sampled_from(EVERY), min_size=1, max_size=5, unique=True))
 def test_a_term_is_alone_where_others_are_searched(item: Lattice, some: list[tuple[str, ...]]) -> None:
     packed = pack(item, RECIPE)
@@ -136,7 +135,7 @@ def test_a_term_is_alone_where_others_are_searched(item: Lattice, some: list[tup
         same(of_term(apart, k), of_term(together, EVERY.index(phrase)), phrase)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.one_of(lattices(most_states=5), empty_words()), min_size=2, max_size=4))
 def test_a_lattice_is_alone_where_others_lie_beside_it(items: list[Lattice]) -> None:
     packed = [pack(item, RECIPE) for item in items]
@@ -147,7 +146,7 @@ def test_a_lattice_is_alone_where_others_lie_beside_it(items: list[Lattice]) -> 
             assert of_term(together, k, number) == of_term(apart, k)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(lattices(), st.floats(0.001, 0.5), st.sampled_from([None, 0.5, 3.0]))
 def test_what_is_left_of_a_pruned_lattice_keeps_its_posteriors(item: Lattice, least: float, beam: float | None) -> None:
     everything = places_of([pack(item, RECIPE)], EVERY)
@@ -160,7 +159,6 @@ def test_what_is_left_of_a_pruned_lattice_keeps_its_posteriors(item: Lattice, le
 SPOKEN = st.tuples(st.sampled_from("ab"), st.integers(0, 8), st.integers(0, 4))
 
 
-@settings(deadline=None)
 @given(st.lists(SPOKEN, max_size=7))
 @example([("a", 8, 1), ("b", 1, 1)])
 @example([("a", 0, 1), ("b", 0, 0)])

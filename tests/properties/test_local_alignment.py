@@ -29,21 +29,21 @@ def cases(draw: Any, longest: int = 5) -> tuple[np.ndarray, int, int, int, int]:
 
 
 @given(cases())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_score_and_places_are_those_of_all_paths(case: tuple[np.ndarray, int, int, int, int]) -> None:
     distances, *rest = case
     assert aligned(distances, *rest) == oracle.best(distances.tolist(), *rest)
 
 
 @given(cases(longest=30))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_stretches_swapped_score_the_same(case: tuple[np.ndarray, int, int, int, int]) -> None:
     distances, diagonal, *rest = case
     assert aligned(distances, diagonal, *rest)[0] == aligned(distances.T, -diagonal, *rest)[0]
 
 
 @given(cases(longest=30))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_a_wider_band_and_a_cheaper_gap_lose_nothing(case: tuple[np.ndarray, int, int, int, int]) -> None:
     distances, diagonal, band, level, gap = case
     score = aligned(distances, diagonal, band, level, gap)[0]
@@ -53,7 +53,7 @@ def test_a_wider_band_and_a_cheaper_gap_lose_nothing(case: tuple[np.ndarray, int
 
 
 @given(cases(longest=30))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_a_match_lies_in_the_band_and_begins_and_ends_with_a_gain(case: tuple[np.ndarray, int, int, int, int]) -> None:
     distances, diagonal, band, level, gap = case
     score, first_i, stop_i, first_j, stop_j = aligned(distances, diagonal, band, level, gap)

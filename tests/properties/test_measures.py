@@ -53,7 +53,6 @@ def ranked(lists: dict[str, Any]) -> dict[str, oracle.Ranked]:
     return {query: each for query, each in found.items() if each.ntrue}
 
 
-@settings(deadline=None)
 @given(llrs, llrs, st.integers(0, 5), st.integers(0, 50), priors)
 def test_actual_cross_entropy_is_the_definition(
     true: list[float], false: list[float], missing: int, rest: int, prior: float
@@ -64,7 +63,6 @@ def test_actual_cross_entropy_is_the_definition(
     assert cnxe(trials, prior) == pytest.approx(expected, rel=1e-12)
 
 
-@settings(deadline=None)
 @given(llrs, llrs, st.integers(0, 5), st.integers(0, 50), priors, st.floats(-2, 2), st.floats(-5, 5))
 def test_minima_are_below_every_map(
     true: list[float], false: list[float], missing: int, rest: int, prior: float, gamma: float, delta: float
@@ -84,7 +82,7 @@ def test_minima_are_below_every_map(
             assert found.cnxe_min <= cnxe(near, prior) + 1e-11
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(llrs, llrs, priors)
 def test_affine_minimum_is_what_a_general_minimiser_finds(true: list[float], false: list[float], prior: float) -> None:
     from scipy.optimize import minimize
@@ -99,7 +97,6 @@ def test_affine_minimum_is_what_a_general_minimiser_finds(true: list[float], fal
     assert found.cnxe == pytest.approx(theirs.fun, abs=1e-7)
 
 
-@settings(deadline=None)
 @given(llrs, llrs, st.integers(0, 5), priors, st.randoms(use_true_random=False))
 def test_trials_of_parts_add_up_to_the_same_bytes(
     true: list[float], false: list[float], missing: int, prior: float, random: Any
@@ -125,7 +122,6 @@ def test_pooling_is_isotonic_regression(rows: list[tuple[int, int]]) -> None:
     assert (np.diff(blocks.true / blocks.total) > 0).all()
 
 
-@settings(deadline=None)
 @given(queries, TRIALS_OF_A_QUERY, st.integers(1, 7))
 def test_rank_measures_are_means_over_the_orders_of_ties(lists: dict[str, Any], trials: int, n: int) -> None:
     expected = ranked(lists)
@@ -140,7 +136,6 @@ def test_rank_measures_are_means_over_the_orders_of_ties(lists: dict[str, Any], 
         assert (row["accepted"], row["recall"]) == (len(accepted), accepted.count(True) / query.ntrue)
 
 
-@settings(deadline=None)
 @given(queries, TRIALS_OF_A_QUERY, st.sampled_from([0.5, 66.66]))
 def test_bands_are_the_spread_over_queries(lists: dict[str, Any], trials: int, beta: float) -> None:
     expected = list(ranked(lists).values())
@@ -154,7 +149,6 @@ def test_bands_are_the_spread_over_queries(lists: dict[str, Any], trials: int, b
         assert found.pfa_error[k] == pytest.approx(math.sqrt(errors.pfa), abs=1e-7)
 
 
-@settings(deadline=None)
 @given(queries, TRIALS_OF_A_QUERY, st.randoms(use_true_random=False))
 def test_tables_of_parts_add_up_to_the_same_bytes(lists: dict[str, Any], trials: int, random: Any) -> None:
     whole = table(lists)
@@ -166,7 +160,6 @@ def test_tables_of_parts_add_up_to_the_same_bytes(lists: dict[str, Any], trials:
     assert by_query.sort_by("query_id").equals(per_query(decided_at(whole, 0.0), trials=trials))
 
 
-@settings(deadline=None)
 @given(queries, TRIALS_OF_A_QUERY)
 def test_equal_error_rate_is_where_the_lines_cross(lists: dict[str, Any], trials: int) -> None:
     expected = list(ranked(lists).values())
@@ -180,7 +173,6 @@ def test_equal_error_rate_is_where_the_lines_cross(lists: dict[str, Any], trials
         assert equal_error_of([curve]) == pytest.approx(float(oracle.crossing(points)), abs=1e-12)
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from("pq"), st.sampled_from("de"), scores), max_size=8),
     st.lists(st.tuples(st.sampled_from("pq"), st.sampled_from("de")), max_size=5),

@@ -253,10 +253,7 @@ def test_numbers_of_items_and_tiers(tmp_path: Path, write: Callable[[list[str]],
 
 #: Lattices of an archive, and its bad ones.
 ARCHIVES = {
-    "kaldi": (
-        "{key} \n" + COMPACT_TEXT + "\n",
-        ("bad \n0 1\n0 x\n\n", "bad \n0 1 3 nan,0,1\n1\n\n"),
-    ),
+    "kaldi": ("{key} \n" + COMPACT_TEXT + "\n", ("bad \n0 1\n0 x\n\n", "bad \n0 1 3 nan,0,1\n1\n\n")),
     "confusion": (
         "{key} [ 5 1 ]\n",
         ("bad [ 5 2 ]\n", "bad [ 5\n", "bad [ 5 x ]\n", "bad 5 1\n", "bad [ 5 1 ] [ 6 1 ]\n", "bad [ 5 nan ]\n"),

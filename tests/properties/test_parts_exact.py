@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdist.config import config_from_dict
@@ -58,7 +58,6 @@ def found(draw: st.DrawFn) -> dict[tuple[int, int], list[oracle.Match]]:
     return result
 
 
-@settings(max_examples=100, deadline=None)
 @given(matches=found(), gap=st.integers(0, 20), most=st.lists(st.integers(1, 4), min_size=3, max_size=3))
 def test_joins_are_the_oracles(matches: dict[Any, list[oracle.Match]], gap: int, most: list[int]) -> None:
     parts = in_parts([example("a", 10), example("b", 20)], 5, gap)
@@ -112,7 +111,6 @@ def reduced(files: list[list[dict[str, Any]]], overlap: float, nbest: int) -> Re
     return reduce_examples("parts", lambda: tables, statistics=["cost-sums"], **rules)
 
 
-@settings(max_examples=100, deadline=None)
 @given(rows=candidates(), overlap=st.sampled_from([0.0, 0.5, 1.0]), nbest=st.integers(1, 20), data=st.data())
 def test_scores_are_the_oracles_however_documents_are_split(
     rows: list[dict[str, Any]], overlap: float, nbest: int, data: st.DataObject

@@ -75,7 +75,7 @@ def expected(name, band, examples, data, distance, window, most, ranged=False):
     return rows
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(
     name=PATTERN,
     queries=st.lists(st.tuples(KIND, st.integers(1, 9)), min_size=1, max_size=3),
@@ -126,7 +126,7 @@ def test_engine_is_the_oracle(
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     name=PATTERN,
     lengths=st.lists(st.integers(1, 900), min_size=1, max_size=6),

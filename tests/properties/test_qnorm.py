@@ -53,7 +53,7 @@ def normalise(table: pa.Table, sums: pa.Table) -> pa.Table:
     return Procedure(make_steps(["q-norm"], {})).scores(table, from_table(sums))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(first=EXAMPLES, second=EXAMPLES)
 @example(first=[(3, [1, 1, 1]), (21, [7, 7])], second=[(1, [0])])  # all scores equal, in other words
 def test_moments_are_exact(first, second) -> None:
@@ -61,7 +61,6 @@ def test_moments_are_exact(first, second) -> None:
     assert moments(from_table(statistics(rows))["cost-sums"]) == oracle.moments(rows)
 
 
-@settings(max_examples=100, deadline=None)
 @given(examples=EXAMPLES)
 def test_normalised_scores_are_numpys(examples) -> None:
     rows = candidates("q", examples)
@@ -74,7 +73,7 @@ def test_normalised_scores_are_numpys(examples) -> None:
         assert np.allclose(found, (scores - scores.mean()) / deviation, rtol=0, atol=1e-12)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(examples=EXAMPLES, seed=st.randoms(use_true_random=False))
 def test_the_order_of_rows_does_not_matter(examples, seed) -> None:
     rows = candidates("q", examples) + candidates("r", [(5, [1, 2, 3])])

@@ -73,7 +73,7 @@ def reduce(files: list[pa.Table], overlap: float = 0.5, nbest: int = 1000, syste
 OVERLAP = st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0])
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(rows=lists(), overlap=OVERLAP, nbest=st.integers(1, 20))
 def test_reduce_is_the_oracle(rows: list[Row], overlap: float, nbest: int) -> None:
     found = reduce([table(rows)], overlap, nbest)
@@ -82,7 +82,7 @@ def test_reduce_is_the_oracle(rows: list[Row], overlap: float, nbest: int) -> No
     assert found.statistics.to_pylist() == oracle.statistics(rows)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(rows=lists(), data=st.data(), overlap=OVERLAP, nbest=st.integers(1, 8))
 def test_any_split_by_document_gives_the_same_bytes(tmp_path_factory, rows, data, overlap, nbest) -> None:
     """A document lies whole in one file; files may be any number, empty, and in any order."""
@@ -104,7 +104,7 @@ def test_any_split_by_document_gives_the_same_bytes(tmp_path_factory, rows, data
         assert written[0] == written[1]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(rows=lists())
 def test_examples_are_best_of(rows: list[Row]) -> None:
     """With every overlap forbidden, what stays at a place is the best score of any example."""
@@ -146,10 +146,7 @@ def test_a_detection_in_full() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("overlap", "ends"),
-    [(0.0, [9]), (0.49, [9]), (0.5, [9, 14]), (1.0, [9, 11, 14])],
-)
+@pytest.mark.parametrize(("overlap", "ends"), [(0.0, [9]), (0.49, [9]), (0.5, [9, 14]), (1.0, [9, 11, 14])])
 def test_overlap_of_the_shorter(overlap: float, ends: list[int]) -> None:
     """10 frames; 8 of which 6 are inside; 10 of which 5 are inside: exactly half is not more than half."""
     rows = [
@@ -207,7 +204,7 @@ def test_statistics_of_large_costs_are_exact() -> None:
     assert found["q", 1, 2**20 * UNIT][2] > 2**88
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(rows=lists(), cuts=st.integers(0, 59), wanted=st.sampled_from(["cost-sums", "posterior-sums"]))
 def test_statistics_add(rows: list[Row], cuts: int, wanted: str) -> None:
     rows = [{**row, "cost": -row["cost"], "scale": 2**32 + row["cost"] % 2} for row in rows]
@@ -246,7 +243,7 @@ def posteriors(rows: list[Row]) -> list[Row]:
     return made_rows
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(rows=lists(), data=st.data(), overlap=OVERLAP, nbest=st.integers(1, 20))
 def test_sums_of_posteriors_are_the_oracle_however_cut(rows, data, overlap, nbest) -> None:
     rows = posteriors(rows)
@@ -271,7 +268,7 @@ def test_what_is_no_posterior_is_not_summed() -> None:
             load_statistics(["posterior-sums"])["posterior-sums"].of(table(rows))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(rows=lists(), nbest=st.integers(1, 8), least=st.integers(0, 9))
 def test_when_the_best_are_chosen_does_not_matter(rows: list[Row], nbest: int, least: int) -> None:
     files = [table([row for row in rows if row["doc_id"] == doc]) for doc in ("a", "b", "é", "aa")]

@@ -62,7 +62,7 @@ def aligned(detections: pa.Table, references: pa.Table, conventions: str) -> pa.
     return align(detections, references, tolerance=0.5, low=low, high=high, conventions=conventions)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(
     detections=st.lists(_detection, max_size=40),
     references=st.lists(_reference, min_size=1, max_size=15),
@@ -107,7 +107,7 @@ def test_points_are_those_of_the_direct_way(
         assert query_values(whole.ntrue, *kept, beta=beta, trials=TRIALS_N).tolist() == [row["twv"] for row in rows]
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(detections=st.lists(_detection, max_size=30), references=st.lists(_reference, min_size=1, max_size=12))
 def test_what_is_not_contested_is_paired_alike_by_any_scores(detections: list[Any], references: list[Any]) -> None:
     found, true = tables(detections, references)

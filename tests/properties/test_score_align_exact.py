@@ -49,7 +49,7 @@ ONE = ("q", "d", 1)
 
 
 @given(st.lists(found_rows, max_size=5), st.lists(spans, max_size=4), tolerances)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_the_best_of_all_matchings(found: list[Any], true: list[Any], tolerance: float) -> None:
     low, high = score_limits([score for _, score, _ in found])
     limits = {"tolerance": tolerance, "low": low, "high": high}
@@ -78,7 +78,7 @@ def test_the_best_of_all_matchings(found: list[Any], true: list[Any], tolerance:
     tolerances,
     st.randoms(use_true_random=False),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_order_and_parts_do_not_show(found: list[Any], true: list[Any], tolerance: float, random: Any) -> None:
     low, high = score_limits([score for _, (_, score, _) in found])
     limits = {"tolerance": tolerance, "low": low, "high": high}

@@ -40,7 +40,7 @@ terms = st.lists(
 @given(
     spoken=st.lists(words, max_size=25), texts=terms, gap=st.sampled_from([0.0, 0.25, 0.5, 3.0]), ordered=st.booleans()
 )
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 def test_every_occurrence(
     conventions: Any, spoken: list[Any], texts: list[list[str]], gap: float, ordered: bool
 ) -> None:
@@ -72,7 +72,7 @@ scores = st.sampled_from([-3.0, 0.0, 0.5, 0.500001, 2.0])
 
 
 @given(st.lists(st.tuples(spans, scores), max_size=5), st.lists(spans, max_size=4), st.sampled_from([0.0, 0.5, 3.0]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_kwseval_takes_the_best_of_all_matchings(found: list[Any], true: list[Any], tolerance: float) -> None:
     key = {"query_id": "q", "doc_id": "d", "channel": 1}
     dets = [key | {"start": span[0], "end": span[1], "score": score} for span, score in found]

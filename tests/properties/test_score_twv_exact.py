@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from swsdist.core.types import TRIALS
@@ -46,7 +46,6 @@ def terms(lists: dict[str, Any]) -> dict[str, Term]:
     }
 
 
-@settings(deadline=None)
 @given(queries, trials, betas)
 def test_curve_and_maximum_are_the_definitions(lists: dict[str, Any], trials: int, beta: float) -> None:
     exact = terms(lists)
@@ -70,7 +69,6 @@ def test_curve_and_maximum_are_the_definitions(lists: dict[str, Any], trials: in
         assert at.twv == expected.twv
 
 
-@settings(deadline=None)
 @given(queries, trials, betas)
 def test_actual_and_per_term_are_the_definitions(lists: dict[str, Any], trials: int, beta: float) -> None:
     exact = terms(lists)
@@ -100,7 +98,6 @@ def test_actual_and_per_term_are_the_definitions(lists: dict[str, Any], trials: 
         assert (row["best_threshold"], row["best_twv"]) == (best.threshold, pytest.approx(float(best.twv), abs=1e-12))
 
 
-@settings(deadline=None)
 @given(queries, trials, betas, st.randoms(use_true_random=False))
 def test_parts_add_up_to_the_same_bytes(lists: dict[str, Any], trials: int, beta: float, random: Any) -> None:
     whole = table(lists)

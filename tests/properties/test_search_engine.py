@@ -34,7 +34,7 @@ def as_rows(found):
 COSINE = create("cosine", 3)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     length=st.integers(1, 200),
     block=st.integers(1, 50),

@@ -29,7 +29,6 @@ def merged(parts: list[np.ndarray]) -> Statistics:
     return total
 
 
-@settings(max_examples=100, deadline=None)
 @given(lengths=PARTS, seed=st.integers(0, 2**20))
 def test_merged_blocks_are_numpys_whole(lengths: list[int], seed: int) -> None:
     whole = noise(seed, sum(lengths))
@@ -41,7 +40,7 @@ def test_merged_blocks_are_numpys_whole(lengths: list[int], seed: int) -> None:
     assert np.allclose(found.variance, exact.var(axis=0), rtol=1e-9, atol=1e-18)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(lengths=PARTS, seed=st.integers(0, 2**20), data=st.data())
 def test_canonical_order_makes_the_cut_irrelevant(lengths, seed, data) -> None:
     """As a store merges: documents in the order of their keys, whatever the shards, so the bytes are equal."""
@@ -58,7 +57,7 @@ def test_canonical_order_makes_the_cut_irrelevant(lengths, seed, data) -> None:
     assert totals[0].variance.tobytes() == totals[1].variance.tobytes()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(lengths=st.lists(st.integers(1, 50), min_size=3, max_size=3), seed=st.integers(0, 2**20))
 def test_addition_is_nearly_associative_and_commutative(lengths, seed) -> None:
     one, two, three = (Statistics.of(noise(seed + k, n)) for k, n in enumerate(lengths))
@@ -100,7 +99,7 @@ def test_what_prepare_is_given() -> None:
     assert [part.tolist() for part in two.offset_and_scale("mean-variance")] == [[3, 5], [2, 1]]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(lengths=st.lists(st.integers(0, 30), min_size=1, max_size=8), seed=st.integers(0, 2**20), data=st.data())
 def test_a_store_adds_to_the_last_bit_as_statistics_do(lengths, seed, data) -> None:
     """Of the collection and of each speaker, in the order of the documents' keys; some have no frames, or no speaker."""

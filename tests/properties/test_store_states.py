@@ -177,6 +177,6 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 StoreMachine.TestCase.settings = settings(
-    max_examples=12, stateful_step_count=14, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=12, stateful_step_count=14, suppress_health_check=[HealthCheck.too_slow]
 )
 test_store_is_a_dict = StoreMachine.TestCase

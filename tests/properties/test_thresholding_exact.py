@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from swsdist.calibrate.rescoring import Rescoring, query_values
@@ -146,7 +146,6 @@ def test_thresholds_and_normalised_scores_decide_alike(
     assert (np.diff(score) >= 0).all()
 
 
-@settings(deadline=None)
 @given(terms, methods, trials, betas, alphas)
 def test_decisions_are_those_of_fractions(
     lists: dict[str, Any], method: Any, trials: int, beta: float, alpha: float
@@ -163,7 +162,6 @@ def test_decisions_are_those_of_fractions(
         assert [row["decision"] for row in decided] == kept
 
 
-@settings(deadline=None)
 @given(terms, methods, trials, st.lists(st.tuples(alphas, betas), min_size=1, max_size=4))
 def test_sweep_is_deciding_and_counting(lists: dict[str, Any], method: Any, trials: int, points: Any) -> None:
     """The very doubles of the direct way, and the exact value to 1e-12."""

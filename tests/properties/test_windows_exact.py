@@ -64,7 +64,7 @@ def found(case: dict[str, Any], order: list[int]) -> list[tuple[int, ...]]:
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(case=cases())
 def test_is_its_definition(case: dict[str, Any]) -> None:
     wanted = [
@@ -120,7 +120,7 @@ def test_states_of_64_bits_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None
     assert [found({**case, "free": free}, [0, 1]) for free in (False, True)] == wanted
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 2**32 - 1), query=st.integers(1, 9), span=st.integers(1, 40), free=st.booleans())
 def test_the_best_in_a_span_is_that_of_its_windows(seed: int, query: int, span: int, free: bool) -> None:
     rng = np.random.default_rng(seed)

@@ -250,13 +250,7 @@ def _kwseval_curve(case: Case, folder: Path, ours: Evaluation, theirs: Kwseval) 
             stated = about["optimum"]["twv"]
             if term in place_of and stated is not None:
                 k = place_of[term]
-                case.close(
-                    "K: optimum of a term",
-                    float(best.twv[k]),
-                    stated,
-                    _SAME,
-                    what=f"K: optimum of {term}",
-                )
+                case.close("K: optimum of a term", float(best.twv[k]), stated, _SAME, what=f"K: optimum of {term}")
                 case.close(
                     "K: supremum of a term",
                     float(best.stwv[k]),

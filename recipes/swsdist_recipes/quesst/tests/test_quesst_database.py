@@ -99,11 +99,7 @@ LISTED = "language_key_utterances.lst"
             families.MALFORMED_LINE,
             "quesst14_dev.rttm, line 1",
         ),
-        (
-            _rename("Audio/quesst14_1.wav", "Audio/new.wav"),
-            codes.QUESST_RECORDING_MISSING,
-            f"{LISTED}, line 1",
-        ),
+        (_rename("Audio/quesst14_1.wav", "Audio/new.wav"), codes.QUESST_RECORDING_MISSING, f"{LISTED}, line 1"),
     ],
 )
 def test_what_is_missing_or_odd(
