@@ -16,7 +16,7 @@ from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
 from swsdist.registry.registries import RECURRENCES
 from tests.oracles import patterns as oracle
-from tests.oracles.row_range import row_range
+from tests.oracles.patterns import row_range
 from tests.oracles.search import bounded_slope, candidates, keep_best
 from tests.support.coded import raises
 
