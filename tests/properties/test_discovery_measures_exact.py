@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +20,7 @@ from tests.oracles import discovery as oracle
 from tests.support.discovered import evaluation as of_lines
 
 MS = 1000
+TALKERS = st.sampled_from(["all", "within", "across"])
 MEASURES = {name: DISCOVERY_MEASURES[name].load()() for name in DISCOVERY_MEASURES}
 
 
@@ -60,18 +61,13 @@ def columns(rows) -> list[np.ndarray]:
 
 
 def by_oracle(corpus: Corpus, classes: Fragments, talkers: str = "all") -> oracle.Scores:
-    phones = [
-        (int(d), int(a), int(b), corpus.phones.names[s])
-        for d, a, b, s in zip(
-            corpus.phones.document, corpus.phones.onset, corpus.phones.offset, corpus.phones.symbol, strict=True
-        )
-        if corpus.phones.names[s] != "SIL"
-    ]
-    stretched = list(zip(classes.document.tolist(), classes.onset.tolist(), classes.offset.tolist(), strict=True))
+    def stretches(of: Any) -> list[tuple[int, int, int]]:
+        return list(zip(of.document.tolist(), of.onset.tolist(), of.offset.tolist(), strict=True))
+
+    names = [corpus.phones.names[s] for s in corpus.phones.symbol]
+    phones = [(*one, name) for one, name in zip(stretches(corpus.phones), names, strict=True) if name != "SIL"]
+    stretched, words = stretches(classes), stretches(corpus.words)
     groups = [[stretched[k] for k in np.flatnonzero(classes.group == g)] for g in range(len(classes.names))]
-    words = list(
-        zip(corpus.words.document.tolist(), corpus.words.onset.tolist(), corpus.words.offset.tolist(), strict=True)
-    )
     of = corpus.talker
     counts = {
         "all": lambda left, right: True,
@@ -82,7 +78,7 @@ def by_oracle(corpus: Corpus, classes: Fragments, talkers: str = "all") -> oracl
 
 
 @settings(max_examples=150)
-@given(evaluations(), st.sampled_from(["all", "within", "across"]))
+@given(evaluations(), TALKERS)
 def test_values_are_those_of_the_definitions(evaluation, talkers) -> None:
     corpus, classes = evaluation
     scene = Scene.of(corpus, classes)
@@ -92,24 +88,19 @@ def test_values_are_those_of_the_definitions(evaluation, talkers) -> None:
     assert scene.empty == expected.empty
 
 
+def pairs_in(some) -> list[tuple[int, int]]:
+    return [pair for cell in some for pair in zip(cell.first.tolist(), cell.second.tolist(), strict=True)]
+
+
 @settings(max_examples=60)
-@given(evaluations(), st.lists(st.integers(0, 2), min_size=3, max_size=3), st.sampled_from(["all", "within", "across"]))
-def test_any_partition_gives_the_same(evaluation, part, talkers) -> None:
+@given(evaluations(), st.lists(st.integers(0, 2), min_size=3, max_size=3), TALKERS, st.integers(1, 4))
+def test_any_partition_and_any_cells_give_the_same(evaluation, part, talkers, most) -> None:
     scene = Scene.of(*evaluation)
     blocks = [np.array(part) == k for k in range(3)]
     assert evaluated(MEASURES, scene, talkers, blocks) == evaluated(MEASURES, scene, talkers)
-
-
-@settings(max_examples=60)
-@given(evaluations(), st.integers(1, 4))
-def test_any_cells_give_the_same(evaluation, most) -> None:
-    scene = Scene.of(*evaluation)
     block = Block(scene, "all", np.ones(3, bool))
-    small = [
-        pair for cell in cells(block, most) for pair in zip(cell.first.tolist(), cell.second.tolist(), strict=True)
-    ]
-    large = [pair for cell in cells(block) for pair in zip(cell.first.tolist(), cell.second.tolist(), strict=True)]
-    assert sorted(small) == sorted(large)
+    small = pairs_in(cells(block, most))
+    assert sorted(small) == sorted(pairs_in(cells(block)))
     assert len({*small}) == len(small)
     countings = {name: measure.count(block) for name, measure in MEASURES.items()}
     for cell in cells(block, most):
@@ -136,9 +127,9 @@ def test_names_do_not_matter(evaluation, documents, groups) -> None:
     )
     renamed = replace(classes, document=order[classes.document], group=np.array(groups)[classes.group])
     here, there = score(corpus, classes, EvaluationSetup()), score(moved, renamed, EvaluationSetup())
-    assert {key: here.get(key) for key in ("all", "within", "across")} == {
-        key: there.get(key) for key in ("all", "within", "across")
-    }
+    assert [here.get(key) for key in ("all", "within", "across")] == [
+        there.get(key) for key in ("all", "within", "across")
+    ]
 
 
 @settings(max_examples=40)
@@ -176,8 +167,8 @@ def test_chance_stays_in_the_speech_of_documents(evaluation) -> None:
         assert (inside and offset <= here.offset.max()) if some else [document, onset] == old
 
 
-@pytest.mark.parametrize("name", ["SIL", "sp", "SPN_S", "sil_B", "NSN", "<eps>", "!SIL", "[SIL]", "pau", "h#", "<p:>"])
-def test_pauses_are_no_phones(name) -> None:
-    lines = ["d 0 0.1 a", f"d 0.1 0.4 {name}", "d 0.4 0.5 p", "d 0.5 0.6 s"]
-    corpus, *_ = of_lines(lines, lines[:1], [])
-    assert [corpus.phones.names[k] for k in corpus.speech.symbol] == ["a", "p", "s"]
+def test_pauses_are_no_phones() -> None:
+    for name in ("SIL", "sp", "SPN_S", "sil_B", "NSN", "<eps>", "!SIL", "[SIL]", "pau", "h#", "<p:>"):
+        lines = ["d 0 0.1 a", f"d 0.1 0.4 {name}", "d 0.4 0.5 p", "d 0.5 0.6 s"]
+        corpus, *_ = of_lines(lines, lines[:1], [])
+        assert [corpus.phones.names[k] for k in corpus.speech.symbol] == ["a", "p", "s"], name
