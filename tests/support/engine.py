@@ -1,7 +1,5 @@
 """Frames of several kinds, and the rows of what a search finds in them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
