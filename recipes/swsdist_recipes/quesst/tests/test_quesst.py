@@ -1,7 +1,5 @@
 """QUESST: a small evaluation by hand, and its lists."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """QUESST 2014's folder: what is read of a good one, and what is said of one that lacks something."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The measures of QUESST's program against their definitions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

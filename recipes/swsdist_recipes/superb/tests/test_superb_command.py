@@ -1,7 +1,5 @@
 """`swsdist superb`, as a user types it, on a made database and with a tiny random encoder."""
 
-from __future__ import annotations
-
 import csv
 import json
 import shutil

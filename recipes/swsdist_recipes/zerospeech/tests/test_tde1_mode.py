@@ -1,7 +1,5 @@
 """Mode tde1: what the facts of the program say, one by one; completion and pairs against literal definitions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations
 from typing import Any

@@ -1,7 +1,5 @@
 """Mode tdev2: what the facts of the program say, one by one; a literal count of pairs and tokens."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
