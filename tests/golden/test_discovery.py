@@ -1,7 +1,5 @@
 """Term discovery: the numbers of two programs, and of the formulas, for synthetic and real classes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Kaldi's keyword search, to the hit: the collections of ../shared/golden/lattices, and lists made of our hits."""
 
-from __future__ import annotations
-
 import json
 import math
 import xml.etree.ElementTree as ElementTree
@@ -43,14 +41,10 @@ def test_hits_that_the_program_loses(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [hit[4] for hit in ours] == pytest.approx([hit[4] for hit in stated], abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("kwslist.xml", {}),
-        ("kwslist.norm.xml", {"normalize": True}),
-        ("kwslist.dedup.xml", {"normalize": True, "remove_duplicates": True}),
-    ],
-)
+LISTS = {"": {}, ".norm": {"normalize": True}, ".dedup": {"normalize": True, "remove_duplicates": True}}
+
+
+@pytest.mark.parametrize(("name", "options"), LISTS.items())
 def test_lists_follow_from_the_hits(name: str, options: dict[str, bool]) -> None:
     """The same detections and decisions, with costs rounded and hits in the order of the program: of duplicates with equal
     scores and durations the first stays."""
@@ -70,7 +64,7 @@ def test_lists_follow_from_the_hits(name: str, options: dict[str, bool]) -> None
     )
     stated = sorted(
         (group.attrib["kwid"], row["file"], row["tbeg"], row["dur"], row["decision"] == "YES", float(row["score"]))
-        for group in ElementTree.parse(COLLECTION / name).getroot()
+        for group in ElementTree.parse(COLLECTION / f"kwslist{name}.xml").getroot()
         for row in (element.attrib for element in group)
     )
     assert len(ours) > 700

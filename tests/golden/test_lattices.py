@@ -1,10 +1,7 @@
 """Lattices against answers of enumeration, and of other programs on real lattices."""
 
-from __future__ import annotations
-
 import gzip
 import json
-from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -38,29 +35,14 @@ def only(lattices: Lattices) -> Lattice:
     return lattice
 
 
-def by_place(lattice: Lattice, posteriors: np.ndarray) -> dict[tuple[str, int, int], float]:
-    """Posterior of each word at each place."""
-    result: dict[tuple[str, int, int], float] = defaultdict(float)
-    for arc in np.flatnonzero(lattice.label):
-        place = int(lattice.times[lattice.source[arc]]), int(lattice.times[lattice.target[arc]])
-        result[lattice.labels[lattice.label[arc]], *place] += float(posteriors[arc])
-    return result
-
-
-def words_at(expected: dict[str, Any], per_second: float = 1.0) -> dict[tuple[str, int, int], float]:
-    return {
-        (words[0], round(start * per_second), round(end * per_second)): p
-        for words, start, end, p, *_ in expected["phrases"]
-        if len(words) == 1
-    }
-
-
-def test_every_enumerated_case() -> None:
-    cases = [run_case(found) for found in cases_below(SYNTHETIC)]
-    assert len(cases) == 24  # with the collection and the loops of phones
-    for case in cases:
-        assert case.differences == [], case.name
-        assert case.compared > 10
+def test_every_case() -> None:
+    """Enumerated ones, with the collection and the loops of phones; phrases of lattices that recognisers wrote."""
+    for folder, count in ((SYNTHETIC, 24), (REAL, 1), (SPHINX, 1)):
+        cases = [run_case(found) for found in cases_below(folder)]
+        assert len(cases) == count
+        for case in cases:
+            assert case.differences == [], case.name
+            assert case.compared > 10
 
 
 def test_a_changed_answer_is_a_difference(tmp_path: Path) -> None:
@@ -105,16 +87,10 @@ def same(left: Lattice, right: Lattice) -> bool:
 
 
 # Numbers of text have 6 digits, and the answers are of the text.
-@pytest.mark.parametrize(
-    ("name", "tolerance"),
-    [
-        ("kaldi-cvte.txt", 1e-9),
-        ("kaldi-cvte.ark", 1e-3),
-        ("kaldi-test.txt", 1e-9),
-        ("kaldi-phones.txt", 1e-9),
-        ("kaldi-phones.ark", 1e-4),
-    ],
-)
+KALDI = [(f"kaldi-{name}.txt", 1e-9) for name in ("cvte", "test", "phones")]
+
+
+@pytest.mark.parametrize(("name", "tolerance"), [*KALDI, ("kaldi-cvte.ark", 1e-3), ("kaldi-phones.ark", 1e-4)])
 def test_kaldi(name: str, tolerance: float) -> None:
     expected = answers(REAL / f"{name.partition('.')[0]}.json")
     lattices = all_read(kaldi.read(Origin(str(REAL / name))))
@@ -129,9 +105,6 @@ def test_kaldi(name: str, tolerance: float) -> None:
             assert path_words(part, path.arcs) == known["best_words"]
             assert (part.states, len(part.source), part.length) == (known["states"], known["arcs"], known["frames"])
             assert ours.arcs.sum() == pytest.approx(known["arc_posterior_sum"], abs=tolerance)
-            places = by_place(part, ours.arcs)
-            for place, p in words_at(known).items():
-                assert places[place] == pytest.approx(p, abs=max(1e-6, tolerance))
 
 
 @pytest.mark.parametrize("name", ["htk-ami-1.slf.gz", "htk-ami-2.slf.gz", "htk-small.slf"])
@@ -145,9 +118,6 @@ def test_htk(name: str) -> None:
     assert (lattice.states, len(lattice.source)) == (known["states"], known["arcs"])
     assert ours.arcs.sum() == pytest.approx(known["arc_posterior_sum"], abs=1e-9)
     assert ours.arcs.max() == pytest.approx(known["arc_posterior_max"], abs=1e-9)
-    places = by_place(lattice, ours.arcs)
-    for place, p in words_at(known, 100).items():  # of chains, of which the answers leave the least out
-        assert 0 <= places[place] - p + 1e-8 < 1e-4
 
 
 @pytest.mark.parametrize("name", ["goforward", "something", "librivox-0880-phones", "librivox-0930"])
@@ -158,18 +128,11 @@ def test_pocketsphinx(name: str) -> None:
     assert flow.key == plain.key == name
     assert (flow.probabilities, plain.probabilities) == (True, False)
     for lattice in (flow, plain):  # a state and an arc more, for the word of the end
-        assert (lattice.states, len(lattice.source), lattice.start) == (
-            known["nodes"] + 1,
-            known["links"] + 1,
-            known["start"],
-        )
+        size = known["nodes"] + 1, known["links"] + 1, known["start"]
+        assert (lattice.states, len(lattice.source), lattice.start) == size
         assert np.array_equal(lattice.source, flow.source)
     assert plain.length == known["frames"] - 1
-    ours = forward_backward(flow)
-    assert ours.total == pytest.approx(0.0, abs=1e-12)
-    places = by_place(flow, ours.arcs)
-    for place, p in words_at(known).items():
-        assert places[place] == pytest.approx(p, abs=1e-8)
+    assert forward_backward(flow).total == pytest.approx(0.0, abs=1e-12)
     slf = htk.parse(Origin(str(SPHINX / f"{name}.slf")))
     assert plain.acoustic[:-1] == pytest.approx(-slf.column("a", 0.0), rel=1e-5)
 

@@ -3,8 +3,6 @@
 The constants were recorded at commit bff4165, and that of the features when MFCC had the same bytes on any type of CPU.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import pyarrow as pa

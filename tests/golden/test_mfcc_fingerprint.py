@@ -1,7 +1,5 @@
 """Eq. 2 of Tejedor et al. 2016 by hand, and the distance between fingerprints, which is the Euclidean one."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from swsdist.core.codes import families

@@ -3,15 +3,9 @@
 The input is of integers alone (`swsdist.testing.scenes`), and what is held are integers or files, so the constants are the same
 on every machine. Options are those by default.
 
-When this test fails
-- and you meant to change the numbers: raise the version in swsdist/registry/registries.py, so that what was made with the
-thing is made
-  again, and put what the message prints into GOLDEN;
-- and you did not: you have found a bug before it was one;
-- and the thing is new: put what the message prints into GOLDEN.
+When this test fails and you meant to change the numbers, raise the version in swsdist/registry/registries.py, so that what was
+made with the thing is made again, and put what the message prints into GOLDEN, as for what is new; else you have found a bug.
 """
-
-from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
@@ -45,17 +39,8 @@ from swsdist.methods.lattice.places import QUERY_LATTICES, query_row
 from swsdist.methods.method import create
 from swsdist.methods.windows.search import Limits
 from swsdist.methods.windows.search import search as search_windows
-from swsdist.registry.registries import (
-    DISTANCES,
-    EXPORTS,
-    FIRST_PASSES,
-    LATTICE_FORMATS,
-    METHODS,
-    READERS,
-    RECURRENCES,
-    TRANSFORMS,
-    WRITERS,
-)
+from swsdist.registry import registries
+from swsdist.registry.registries import DISTANCES, TRANSFORMS
 from swsdist.registry.registry import Registry
 from swsdist.testing import scenes
 from swsdist.testing.conformance import export as exports
@@ -287,54 +272,49 @@ def of_writer(name: str) -> list[bytes]:
     return [repr(read).encode() if read else content]
 
 
-def fitted(place: Path) -> str:
-    """A model of principal components, of a covariance that is diagonal: its axes are exact on every machine."""
-    moments = Moments(50, np.arange(DIMENSION) / 8, np.diag(4.0 ** -np.arange(DIMENSION)))
-    Pca(columns=4).solve(moments).save(Folder(str(place)), "model.npz")
-    return f"{place}/model.npz"
+#: Of transforms, beside the model.
+OPTIONS: dict[str, dict[str, Any]] = {
+    "columns": {"keep": ["c4", 0, 1]},
+    "log": {"floor": 0.001},
+    "warp": {"frames": 21},
+    **{name: {"columns": 3} for name in ("project", "pca", "lda", "hlda")},
+    **{name: {"components": 3} for name in ("gmm", "phones")},
+    "correspondence": {"columns": 3, "frames": 1},
+}
+
+
+def models() -> dict[str, Model]:
+    """Of transforms that have one."""
+    eighths, quarters = np.arange(DIMENSION) / 8, np.full(DIMENSION, 0.25)
+
+    def projected(seed: int, rows: int = DIMENSION) -> Model:
+        return projection(np.arange(rows) / 8, scenes.features(seed, rows, 4), np.full(rows, 0.25))
+
+    means = scenes.posteriors(4, 3, DIMENSION)
+    mixture = mixture_model(np.arange(1.0, 4), means, np.full(means.shape, 0.01))
+    conditional = {"conditional": np.array([[0.5, 0.5], [0.25, 0.75], [1.0, 0.0]])}
+    powers = 2.0 ** -np.arange(DIMENSION)
+    return {
+        "project": projected(3),
+        "pca": Pca(columns=4).solve(Moments(50, eighths, np.diag(powers**2))),  # diagonal: axes are exact everywhere
+        "gmm": mixture,
+        "correspondence": projected(7, 3 * DIMENSION),
+        "lda": projected(5),
+        "hlda": projected(6),
+        "phones": Model("phones", 1, {**mixture.arrays, **conditional}, {"labels": ["a", "b"]}),
+        "mean-variance": Model("moments", 1, {"mean": quarters, "deviation": 2 * quarters}),
+        "warp": Model("warp", 1, {"mean": eighths, "deviation": powers}),
+    }
 
 
 def of_transform(name: str) -> list[bytes]:
     """Frames; of logarithms, exponentials and normal deviates, whose last places differ from machine to machine, 10000ths."""
     with TemporaryDirectory() as place:
-        shape = Shape(tuple(f"c{k}" for k in range(DIMENSION)), "posteriors")
-        options: dict[str, Any] = {"columns": {"keep": ["c4", 0, 1]}, "log": {"floor": 0.001}}.get(name, {})
-        if name == "project":
-            matrix = scenes.features(3, DIMENSION, 4)
-            projection(np.arange(DIMENSION) / 8, matrix, np.full(DIMENSION, 0.25)).save(Folder(place), "model.npz")
-            options = {"model": f"{place}/model.npz", "columns": 3}
-        if name == "pca":
-            options = {"model": fitted(Path(place)), "columns": 3}
-        if name == "gmm":
-            means = scenes.posteriors(4, 3, DIMENSION)
-            mixture_model(np.arange(1.0, 4), means, np.full(means.shape, 0.01)).save(Folder(place), "model.npz")
-            options = {"model": f"{place}/model.npz", "components": 3}
-        if name == "correspondence":
-            matrix = scenes.features(7, 3 * DIMENSION, 4)
-            projection(np.arange(3 * DIMENSION) / 8, matrix, np.full(3 * DIMENSION, 0.25)).save(
-                Folder(place), "model.npz"
-            )
-            options = {"model": f"{place}/model.npz", "columns": 3, "frames": 1}
-        if name in ("lda", "hlda"):
-            matrix = scenes.features(5 if name == "lda" else 6, DIMENSION, 4)
-            projection(np.arange(DIMENSION) / 8, matrix, np.full(DIMENSION, 0.25)).save(Folder(place), "model.npz")
-            options = {"model": f"{place}/model.npz", "columns": 3}
-        if name == "phones":
-            means = scenes.posteriors(4, 3, DIMENSION)
-            mixture = mixture_model(np.arange(1.0, 4), means, np.full(means.shape, 0.01))
-            arrays = {**mixture.arrays, "conditional": np.array([[0.5, 0.5], [0.25, 0.75], [1.0, 0.0]])}
-            Model("phones", 1, arrays, {"labels": ["a", "b"]}).save(Folder(place), "model.npz")
-            options = {"model": f"{place}/model.npz", "components": 3}
-        if name == "mean-variance":
-            known = {"mean": np.full(DIMENSION, 0.25), "deviation": np.full(DIMENSION, 0.5)}
-            Model("moments", 1, known).save(Folder(place), "model.npz")
-            options = {"model": f"{place}/model.npz"}
-        if name == "warp":
-            known = {"mean": np.arange(DIMENSION) / 8, "deviation": 2.0 ** -np.arange(DIMENSION)}
-            Model("warp", 1, known).save(Folder(place), "model.npz")
-            options = {"model": f"{place}/model.npz", "frames": 21}
-        made = TRANSFORMS[name].load()(**options)
-        becomes = made.becomes(shape)
+        if model := models().get(name):
+            model.save(Folder(place), "model.npz")
+        given = {"model": f"{place}/model.npz"} if model else {}
+        made = TRANSFORMS[name].load()(**given, **OPTIONS.get(name, {}))
+        becomes = made.becomes(Shape(tuple(f"c{k}" for k in range(DIMENSION)), "posteriors"))
         frames = made.apply(scenes.posteriors(1, 50, DIMENSION))
     rounded = name in ("log", "gmm", "phones", "warp")
     values = np.rint(frames * 10_000).astype("<i8") if rounded else frames.astype("<f4")
@@ -343,13 +323,13 @@ def of_transform(name: str) -> list[bytes]:
 
 KINDS: list[tuple[Registry[Any], Callable[[str], list[bytes]]]] = [
     (DISTANCES, of_distance),
-    (RECURRENCES, recurrence_settings),
-    (METHODS, of_method),
-    (FIRST_PASSES, of_first_pass),
-    (EXPORTS, of_export),
-    (LATTICE_FORMATS, of_lattice_format),
-    (READERS, of_reader),
-    (WRITERS, of_writer),
+    (registries.RECURRENCES, recurrence_settings),
+    (registries.METHODS, of_method),
+    (registries.FIRST_PASSES, of_first_pass),
+    (registries.EXPORTS, of_export),
+    (registries.LATTICE_FORMATS, of_lattice_format),
+    (registries.READERS, of_reader),
+    (registries.WRITERS, of_writer),
     (TRANSFORMS, of_transform),
 ]
 
@@ -364,18 +344,8 @@ def test_bytes_change_with_versions_only(
     parts = made(name)
     assert all(parts)
     digest = hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
-    found, known = (registry[name].version, digest), GOLDEN[registry.kind].get(name)
-    if found == known:
-        return
-    line = f'put this into GOLDEN["{registry.kind}"]:\n        "{name}": ({found[0]}, "{digest}"),'
-    if known is None:
-        pytest.fail(f"the {registry.kind} {name} has no digest: {line}")
-    if found[0] == known[0]:
-        pytest.fail(
-            f"the bytes of the {registry.kind} {name} changed and its version did not. If you meant it, raise the version "
-            f"in swsdist/registry/registries.py and {line}"
-        )
-    pytest.fail(f"the {registry.kind} {name} has a new version: {line}")
+    found = registry[name].version, digest
+    assert found == GOLDEN[registry.kind].get(name), f'if you meant it, raise the version; put "{name}": {found}, here'
 
 
 def test_nothing_is_held_that_is_gone() -> None:

@@ -1,7 +1,5 @@
 """Mel energies, posteriors and strings of phones are those of BUT's phnrec, on all its golden data."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -5,17 +5,13 @@ Kaldi's src/feat/test_data (the recording is free of copyright, says the README 
 8000 Hz, USEPOWER, Hamming window of 25 ms every 10 ms, COMPRESSFACT 0.33, CEPLIFTER 22, 12 cepstra and C0, which stands last).
 """
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 
 import numpy as np
-import pytest
 
-from swsdist.core.codes import Code, families
+from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
-from swsdist.core.errors import ConfigError
 from swsdist.features.extractors import create
 from swsdist.features.plp import Plp, levinson, to_cepstra, without_slow_changes
 from tests.support.coded import raises
@@ -116,18 +112,13 @@ def test_rasta_is_the_filter_and_takes_a_constant_out() -> None:
     np.testing.assert_allclose(without_slow_changes(logs + 5), found, atol=1e-10)
 
 
-@pytest.mark.parametrize(
-    ("options", "code", "values"),
-    [
+def test_options_that_do_not_go_together() -> None:
+    for options, code, values in (
         ({"order": 21}, families.INVALID_VALUE, {"order": 21, "bands": 21}),
-        ({"n_ceps": 14}, codes.TOO_MANY_CEPSTRA, {"key": "n_ceps", "count": 14, "bound": "order + 1 =", "most": 13}),
+        ({"n_ceps": 14}, codes.TOO_MANY_CEPSTRA, {"key": "n_ceps", "count": 14, "most": 13}),
         ({"bands": "mel", "n_bands": 200}, families.INVALID_VALUE, {"band": 0, "bands": 200}),
         ({"win_length": 600}, codes.WINDOW_EXCEEDS_FFT, {"win_length": 600, "n_fft": 512}),
         ({"delta_width": 8}, codes.EVEN_DELTA_WIDTH, {"width": 8}),
-    ],
-)
-def test_options_that_do_not_go_together(
-    options: dict[str, object], code: Code[ConfigError], values: dict[str, object]
-) -> None:
-    with raises(code, **values):
-        create("plp", options)
+    ):
+        with raises(code, **values):
+            create("plp", options)

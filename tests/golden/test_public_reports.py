@@ -1,7 +1,5 @@
 """Small inputs after public bug reports of other tools (`../shared/golden/public`), by the commands that a user types."""
 
-from __future__ import annotations
-
 import csv
 import re
 import shutil

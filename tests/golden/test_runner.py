@@ -1,11 +1,8 @@
 """The golden runner: every case of two groups is equal, and it can tell when one is not."""
 
-from __future__ import annotations
-
 import json
 import lzma
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,7 +10,6 @@ from typing import Any
 import pytest
 
 from swsdist.core.codes import families
-from swsdist.core.errors import UserError
 from swsdist.testing import checkout
 from tests.support.coded import says
 from tests.support.golden import Case, cases_below, run_case
@@ -39,13 +35,13 @@ def copied(name: str, folder: Path) -> Path:
     return target
 
 
-def change(case: Path, name: str, *path: str, value: Any) -> None:
-    content = json.loads((case / name).read_text())
-    part = content
+def change(case: Path, *path: str, value: Any) -> None:
+    """Of what is expected."""
+    content = part = json.loads((case / "expected.json").read_text())
     for key in path[:-1]:
         part = part[key]
     part[path[-1]] = value
-    (case / name).write_text(json.dumps(content))
+    (case / "expected.json").write_text(json.dumps(content))
 
 
 def only(folder: Path) -> Case:
@@ -53,22 +49,18 @@ def only(folder: Path) -> Case:
     return run_case(found)
 
 
-@pytest.mark.parametrize("group", ["cnxe", "scoring_gtts"])
+@pytest.mark.parametrize("group", ["cnxe", "scoring_gtts", pytest.param("superb", marks=pytest.mark.slow)])
 def test_every_case_is_equal(group: str) -> None:
     cases = [run_case(found) for found in cases_below(SHARED / group)]
-    assert {case.name for case in cases} == {folder.name for folder in (SHARED / group).iterdir()}
-    assert len(cases) >= 6
+    assert {case.name for case in cases} == {folder.name for folder in (SHARED / group).iterdir() if folder.is_dir()}
+    assert len(cases) >= 2
     for case in cases:
         assert case.differences == []
         assert case.compared > 10
         assert case.largest
-
-
-def test_the_quesst_programs_numbers_are_met_closely() -> None:
-    for found in cases_below(SHARED / "scoring_gtts"):
-        largest = run_case(found).largest
-        assert max(largest[name] for name in ("act_twv", "act_cnxe", "min_cnxe", "per-query min_cnxe")) < 1e-12
-        assert max(largest[name] for name in ("max_twv", "per-query max_twv")) < 1e-11
+        if group == "scoring_gtts":  # met closely
+            assert max(case.largest[name] for name in ("act_twv", "act_cnxe", "min_cnxe", "per-query min_cnxe")) < 1e-12
+            assert max(case.largest[name] for name in ("max_twv", "per-query max_twv")) < 1e-11
 
 
 @pytest.mark.parametrize(
@@ -76,6 +68,7 @@ def test_the_quesst_programs_numbers_are_met_closely() -> None:
     [
         (("min_cnxe",), 0.3476273),
         (("act_twv",), -3.3715053),
+        (("act_cnxe",), float("nan")),
         (("threshold",), 1.6),
         (("per_query", "max_twv"), 0.66667),
         (("printed",), ["actTWV: -3.3715053  maxTWV: 0.6666667  Threshold: 1.64595"]),
@@ -83,24 +76,20 @@ def test_the_quesst_programs_numbers_are_met_closely() -> None:
 )
 def test_a_changed_number_is_found(case: Path, key: tuple[str, ...], value: Any) -> None:
     assert only(case).differences == []
-    change(case, "expected.json", *key, value=value)
-    found = only(case)
-    assert len(found.differences) == 1
-    assert main([str(case)]) == 1
+    change(case, *key, value=value)
+    assert len(only(case).differences) == 1
+    assert main([str(case), str(case.parent)]) == 1  # the same case twice is one
 
 
-def test_a_changed_point_of_the_curve_is_found(case: Path) -> None:
+def test_a_changed_input_is_found(case: Path, tmp_path: Path) -> None:
     text = (case / "det.csv").read_text()
     (case / "det.csv").write_text(text.replace("1.64594,0.33333,0.0,", "1.64594,0.33335,0.0,"))
     assert [difference.what for difference in only(case).differences] == ["pmiss at 1.64594"]
-
-
-def test_a_changed_score_is_found(tmp_path: Path) -> None:
-    case = copied("cnxe/c1_small_complete", tmp_path)
-    lines = (case / "trials.csv").read_text().splitlines()
-    lines[1] = f"{float(lines[1].split(',')[0]) + 1e-6},{lines[1].split(',')[1]}"
-    (case / "trials.csv").write_text("\n".join(lines))
-    assert "cnxe" in {difference.what for difference in only(case).differences}
+    other = copied("cnxe/c1_small_complete", tmp_path)
+    head, first, *lines = (other / "trials.csv").read_text().splitlines()
+    score, target = first.split(",")
+    (other / "trials.csv").write_text("\n".join([head, f"{float(score) + 1e-6},{target}", *lines]))
+    assert "cnxe" in {difference.what for difference in only(other).differences}
 
 
 def test_what_is_packed_is_unpacked(case: Path) -> None:
@@ -120,37 +109,11 @@ def test_a_broken_case_is_off_and_the_others_go_on(tmp_path: Path, capsys: pytes
     (good.parent / "empty" / "expected.json").write_text("{}")
     assert main(["-v", str(tmp_path)]) == 1
     said = capsys.readouterr().out
-    assert "4 cases, 1 equal" in said
-    assert "cut: OFF" in said
-    assert "the case has no expected.json" in said
-    assert "c1_small_complete: equal, 11 values compared" in said
+    assert all(part in said for part in ("4 cases, 1 equal", "cut: OFF", "c1_small_complete: equal, 11 values"))
 
 
-def test_json(case: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    change(case, "expected.json", "act_cnxe", value=float("nan"))
-    assert main(["--json", str(case), str(case.parent)]) == 1  # the same case twice is one
-    (group,) = json.loads(capsys.readouterr().out).values()
-    assert (group["cases"], group["equal"]) == (1, 0)
-    assert group["each"][0]["differences"][0]["theirs"] == "nan"
-    assert group["largest"]["act_cnxe"] == "nan"
-
-
-def test_no_folder_and_no_case(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(tmp_path / "none")]) == 2
-    assert "there is no such folder" in capsys.readouterr().err
-    assert main([str(SHARED / "cnxe"), str(tmp_path)]) == 2
-    assert "there is no case in it" in capsys.readouterr().err
-    with pytest.raises(UserError):
-        list(cases_below(tmp_path))
-
-
-def test_as_a_command(tmp_path: Path) -> None:
-    copied("cnxe/c4_prior_half", tmp_path)
-    command = [sys.executable, "-m", "swsdist.testing.golden", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("cnxe (cross entropy): 1 cases, 1 equal; largest difference:")
-    assert done.stdout.endswith("off: none\n")
+def test_no_folder_and_no_case(tmp_path: Path) -> None:
+    assert main([str(tmp_path / "none")]) == main([str(SHARED / "cnxe"), str(tmp_path)]) == 2
 
 
 @pytest.mark.parametrize("name", ["golden", "gpu"])
@@ -161,6 +124,13 @@ def test_an_installed_package_has_no_cases(
     with pytest.raises(SystemExit) as ended:
         checkout.run(name)
     assert ended.value.code == 2
-    err = capsys.readouterr().err
-    assert says(err, families.UNSUPPORTED)
-    assert f"swsdist.testing.{name} runs from a checkout" in err
+    assert says(capsys.readouterr().err, families.UNSUPPORTED)
+
+
+def test_it_runs_by_its_name_in_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copied("cnxe/c4_prior_half", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["golden", str(tmp_path)])
+    monkeypatch.delitem(sys.modules, "tests.support.golden.__main__")
+    with pytest.raises(SystemExit) as ended:
+        checkout.run("golden")
+    assert ended.value.code == 0

@@ -1,7 +1,5 @@
 """Every case of ../shared/golden/scoring: counts, values, curves and tables as STDEval 0.7 and KWSEval (F4DE 3.5) made them."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -10,7 +8,6 @@ import pytest
 
 from swsdist.report.evaluation import stdeval_report
 from tests.support.golden import cases_below, nist, run_case, runner
-from tests.support.golden.nist_answers import Params
 
 GOLDEN = Path(__file__).resolve().parents[2].parent / "shared" / "golden" / "scoring"
 
@@ -59,7 +56,7 @@ def test_case_that_was_open(name: str) -> None:
 def test_table_of_stdeval(name: str) -> None:
     """To the blank, but where a term's text ends with one."""
     with nist.inputs(GOLDEN / name) as folder:
-        ours = stdeval_report(nist.score(folder, runner.values(GOLDEN / name, "params.json", Params), "stdeval"))
+        ours = stdeval_report(nist.score(folder, runner.values(GOLDEN / name, "params.json"), "stdeval"))
     theirs = runner.text(GOLDEN / name, "report.stdeval.txt")
     if name == "case_and_spaces":
         ours, theirs = (re.sub(" +", " ", text) for text in (ours, theirs))

@@ -9,19 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import NamedTuple
+
+from tests.oracles.score import Term
 
 
-class Term(NamedTuple):
-    """True occurrences of a term, detected or not, and its detections: probability, and whether it is right."""
-
-    ntrue: int
-    detections: Sequence[tuple[float, bool]]
-
-    @property
-    def posterior_sum(self) -> Fraction:
-        """S(w)."""
-        return sum((Fraction(p) for p, _ in self.detections), Fraction(0))
+def posterior_sum(term: Term) -> Fraction:
+    """S(w)."""
+    return sum((Fraction(p) for p, _ in term.detections), Fraction(0))
 
 
 def kst_threshold(occurrences: Fraction, trials: int, beta: Fraction) -> Fraction:
@@ -36,8 +30,8 @@ def threshold(method: str, term: Term, trials: int, beta: float, alpha: float) -
     if method == "oracle-kst":
         return kst_threshold(Fraction(term.ntrue), trials, b) if term.ntrue else None
     if method == "kst":
-        return kst_threshold(a * term.posterior_sum, trials, b)
-    return b * a * term.posterior_sum / (trials + (b - 1) * a)
+        return kst_threshold(a * posterior_sum(term), trials, b)
+    return b * a * posterior_sum(term) / (trials + (b - 1) * a)
 
 
 def decisions(method: str, term: Term, trials: int, beta: float, alpha: float) -> list[bool]:

@@ -20,19 +20,9 @@ class Occurrences(NamedTuple):
 
 
 def drawn_twv(
-    drawn: Sequence[str],
-    seconds: Mapping[str, int],
-    counts: Mapping[tuple[str, str], Occurrences],
-    *,
-    beta: float,
+    drawn: Sequence[str], seconds: Mapping[str, int], counts: Mapping[tuple[str, str], Occurrences], *, beta: float
 ) -> Fraction | None:
-    """TWV of a collection made of the documents drawn, each as often as it stands there, one trial a second.
-
-    Args:
-        drawn: documents.
-        seconds: of each document, whole.
-        counts: (query, document) -> counts.
-    """
+    """TWV of a collection made of the documents drawn, each as often as it stands there, one trial a second."""
     trials = sum(seconds[document] for document in drawn)
     values = []
     for query in sorted({query for query, _ in counts}):

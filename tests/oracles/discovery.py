@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from fractions import Fraction
-from functools import cache
 from itertools import combinations, pairwise
 from typing import NamedTuple
+
+from tests.oracles.edits import edits
 
 Phone = tuple[int, int, int, str]
 Stretch = tuple[int, int, int]
@@ -77,29 +78,13 @@ def flat(pairs: Iterable[Pair]) -> set[Span]:
     return {span for pair in pairs for span in pair}
 
 
-def levenshtein(left: Sequence[str], right: Sequence[str]) -> int:
-    """By its recursion."""
-
-    @cache
-    def distance(n: int, m: int) -> int:
-        if not n or not m:
-            return n + m
-        return min(
-            distance(n - 1, m) + 1,
-            distance(n, m - 1) + 1,
-            distance(n - 1, m - 1) + (left[n - 1] != right[m - 1]),
-        )
-
-    return distance(len(left), len(right))
-
-
 def paths(left: Sequence[str], right: Sequence[str]) -> Iterator[list[tuple[int, int]]]:
     """Every cheapest edit path, as the places it goes through."""
-    least = levenshtein(left, right)
+    least = edits(left, right)
 
     def go(path: list[tuple[int, int]], cost: int) -> Iterator[list[tuple[int, int]]]:
         n, m = path[-1]
-        if cost + levenshtein(left[n:], right[m:]) > least:
+        if cost + edits(left[n:], right[m:]) > least:
             return
         if (n, m) == (len(left), len(right)):
             yield path
@@ -165,14 +150,7 @@ def scores(
     classes: Iterable[Iterable[Stretch]],
     counts: Callable[[int, int], bool] = lambda left, right: True,
 ) -> Scores:
-    """All measures.
-
-    Args:
-        phones: without silences.
-        words: likewise.
-        classes: fragments of each.
-        counts: whether pairs of two documents count.
-    """
+    """All measures of phones and words without silences, and of the fragments of classes; pairs of two documents may count."""
     speech = Speech(phones)
     given = [[(stretch, speech.span(stretch)) for stretch in members] for members in classes]
     groups = [{span for _, span in members if span} for members in given]
@@ -196,7 +174,7 @@ def scores(
     gold = apart(pairs_of(fragments), alike=True)
     star, of_two = (set[Pair]().union(*(completed(speech, pair, least) for pair in disc)) for least in (3, 2))
     neds = [
-        Fraction(levenshtein(*strings), max(map(len, strings)))
+        Fraction(edits(*strings), max(map(len, strings)))
         for strings in ([speech.string(span) for span in pair] for pair in disc)
     ]
 

@@ -19,11 +19,9 @@ def starts(spoken: Sequence[bool], frames: int, hop: int, share: float) -> list[
 
 
 def signature(segment: Sequence[Sequence[int]], signs: Sequence[Sequence[int]], parts: int) -> list[bool]:
-    """For each direction: whether the segment's vector lies on its side.
+    """For each direction: whether the vector of a segment of frames lies on its side.
 
-    Args:
-        segment: frames of integers.
-        signs: of each number of the vector, part by part, for each direction.
+    `signs` are of each number of the vector, part by part, for each direction.
     """
     count, columns = len(segment), len(segment[0])
     edges = [part * count // parts for part in range(parts + 1)]
@@ -39,11 +37,7 @@ Pair = tuple[int, int, int]
 
 
 def all_pairs(places: Sequence[tuple[int, int, bytes]], frames: int, most: int) -> list[Pair]:
-    """All pairs of segments that do not overlap and differ in at most so many bits: numbers, and the bits.
-
-    Args:
-        places: document, first frame and signature of each segment.
-    """
+    """All pairs of segments (document, first frame, signature) that do not overlap and differ in at most so many bits."""
     result = []
     for left, right in combinations(range(len(places)), 2):
         (document, first, bits), (another, start, others) = places[left], places[right]

@@ -36,10 +36,8 @@ def path(distances: list[list[int]]) -> list[tuple[int, int]]:
 def barycentre(examples: list[Frames], local: Callable[[Frames, Frames], list[list[int]]], rounds: int) -> Frames:
     """The DTW barycentre average of sequences of frames; one of them if all are the same.
 
-    Args:
-        examples: in the order in which means are taken, and in which the first of equals is the medoid.
-        local: distances between a template and an example.
-        rounds: alignments of all with the average.
+    Means are taken in the order of the examples, in which the first of equals is the medoid; `local` gives the distances
+    between a template and an example; in each of the rounds all are aligned with the average.
     """
     if all(example == examples[0] for example in examples):
         return examples[0]
@@ -103,15 +101,5 @@ def means(
             found.append({**place[0][0], "score": totals[-1] / (fineness * len(numbers))})
         kept += sorted(found, key=oracles_reduce.order)[:nbest]
         sums = (len(places), -sum(totals), sum(total * total for total in totals))
-        for name, value in zip(("candidates", "cost_sum", "cost_square_sum"), sums, strict=True):
-            statistics.append(
-                {
-                    "statistic": "cost-sums",
-                    "query_id": query_id,
-                    "example": 0,
-                    "scale": fineness * len(numbers),
-                    "quantity": name,
-                    "value": value,
-                }
-            )
+        statistics += oracles_reduce.cost_sums(query_id, 0, fineness * len(numbers), sums)
     return kept, statistics

@@ -12,12 +12,9 @@ from tests.oracles.phrases import Path, paths
 
 
 class Sequences(NamedTuple):
-    """The chains of a sequence of clusters.
+    """The chains of a sequence of clusters: their expected number, and the earliest and latest tick.
 
-    Attributes:
-        score: expected number of them.
-        start, end: earliest and latest, ticks.
-        endings: by the state that they end in: logarithm of their share, and how much later than `start` the earliest starts.
+    `endings`, by the state that they end in: logarithm of their share, and how much later than `start` the earliest starts.
     """
 
     score: float
@@ -27,12 +24,7 @@ class Sequences(NamedTuple):
 
 
 def cluster_sequences(
-    lattice: Lattice,
-    words: Sequence[str],
-    *,
-    longest_silence: int,
-    acoustic_scale: float = 1.0,
-    lm_scale: float = 1.0,
+    lattice: Lattice, words: Sequence[str], *, longest_silence: int, acoustic_scale: float = 1.0, lm_scale: float = 1.0
 ) -> list[Sequences]:
     """Every sequence of clusters of some words, in the order of the clusters."""
     every = paths(lattice, acoustic_scale=acoustic_scale, lm_scale=lm_scale)

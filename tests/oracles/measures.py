@@ -13,6 +13,8 @@ from itertools import permutations, product
 from statistics import variance
 from typing import NamedTuple
 
+from tests.oracles.score import Term as Ranked
+
 
 def cross_entropy(targets: Sequence[float], nontargets: Sequence[float], prior: float) -> float:
     """Cnxe of a complete set of log-likelihood ratios, trial by trial."""
@@ -34,13 +36,6 @@ def rising_rates(true: Sequence[int], total: Sequence[int]) -> list[Fraction]:
         max(min(Fraction(sum(true[a : b + 1]), sum(total[a : b + 1])) for b in rows[i:]) for a in rows[: i + 1])
         for i in rows
     ]
-
-
-class Ranked(NamedTuple):
-    """A query's true occurrences, and (score, is it a hit) of each of its detections."""
-
-    ntrue: int
-    detections: Sequence[tuple[float, bool]]
 
 
 def orders(query: Ranked) -> Iterator[list[bool]]:

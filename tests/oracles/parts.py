@@ -56,7 +56,5 @@ def best_of_parts(
         detections += [{**place, "example": place["example"] // 4} for place in places[:nbest]]
         costs = [-round(place["score"] * fineness) for place in places]
         sums = (len(costs), sum(costs), sum(cost * cost for cost in costs))
-        for name, value in zip(("candidates", "cost_sum", "cost_square_sum"), sums, strict=True):
-            about = {"statistic": "cost-sums", "query_id": query_id, "example": 0, "scale": fineness}
-            statistics.append({**about, "quantity": name, "value": value})  # type: ignore[typeddict-item]
+        statistics += oracles_reduce.cost_sums(query_id, 0, fineness, sums)
     return detections, statistics

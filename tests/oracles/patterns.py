@@ -139,3 +139,14 @@ def best_segmental(distances: Table, band: int) -> list[tuple[int, int] | None]:
         ended = [(candidate_cost(*pair, n), end - start + 1) for start, pair in least.items()]
         curve.append(min(ended) if ended else None)
     return curve
+
+
+def row_range(distances: list[list[int]]) -> list[list[int]]:
+    """Distances of each query frame to a document's frames, 0..4095 from their least to their greatest."""
+    return [_spread(row) for row in distances]
+
+
+def _spread(row: list[int]) -> list[int]:
+    low, width = min(row), max(max(row) - min(row), 1)
+    scale = (4095 * 2**19 + width // 2) // width
+    return [((d - low) * scale + 2**18) // 2**19 for d in row]

@@ -11,12 +11,13 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from swsdist.lattices.lattice import Lattice
+from tests.oracles import lattices
 
 #: Start and end, ticks.
 Place = tuple[int, int]
@@ -30,12 +31,8 @@ class Path(NamedTuple):
 
 
 class Occurrences(NamedTuple):
-    """A phrase at a place.
-
-    Attributes:
-        posterior: of the paths that have it there.
-        expected: mean number of its occurrences there; words of no length can make it larger than the posterior.
-        near: posterior of the paths that have it there with no gap between words longer than the limit.
+    """Of a phrase at a place: posterior of the paths that have it there, and their mean number of it; words of no length
+    can make that larger. `near` is the posterior of those with no gap between words longer than the limit.
     """
 
     posterior: float
@@ -45,7 +42,7 @@ class Occurrences(NamedTuple):
 
 def read_compact(text: str, words: Mapping[int, str] | None = None, tick: float = 0.01) -> list[Lattice]:
     """Lattices of an archive of compact lattices as text; a label without a name in `words` is its integer."""
-    lattices, lines = [], iter(text.splitlines())
+    result, lines = [], iter(text.splitlines())
     for line in lines:
         if line.strip():
             rows = []
@@ -53,8 +50,8 @@ def read_compact(text: str, words: Mapping[int, str] | None = None, tick: float 
                 if not row.strip():
                     break
                 rows.append(row.split())
-            lattices.append(_lattice(line.strip(), rows, words or {}, tick))
-    return lattices
+            result.append(_lattice(line.strip(), rows, words or {}, tick))
+    return result
 
 
 def _lattice(key: str, rows: list[list[str]], words: Mapping[int, str], tick: float) -> Lattice:
@@ -104,36 +101,18 @@ def costs(lattice: Lattice, acoustic_scale: float, lm_scale: float) -> tuple[lis
 
 def paths(lattice: Lattice, *, acoustic_scale: float = 1.0, lm_scale: float = 1.0) -> list[Path]:
     """Every path of a cost that is not infinite."""
-    arc_costs, final_costs = costs(lattice, acoustic_scale, lm_scale)
-    leaving = defaultdict(list)
-    for arc, (source, cost) in enumerate(zip(lattice.source.tolist(), arc_costs, strict=True)):
-        if cost < math.inf:
-            leaving[source].append(arc)
-    target = lattice.target.tolist()
-
-    def walk(state: int, arcs: tuple[int, ...], cost: float) -> Iterator[tuple[tuple[int, ...], float]]:
-        if final_costs[state] < math.inf:
-            yield arcs, cost + final_costs[state]
-        for arc in leaving[state]:
-            yield from walk(target[arc], (*arcs, arc), cost + arc_costs[arc])
-
-    every = list(walk(lattice.start, (), 0.0)) if lattice.start >= 0 else []
-    best = min((cost for _, cost in every), default=0.0)
-    total = math.fsum(math.exp(best - cost) for _, cost in every)
-    return [Path(arcs, math.exp(best - cost) / total) for arcs, cost in every]
+    every = lattices.paths(lattice, acoustic_scale, lm_scale)
+    best = min((path.cost for path in every), default=0.0)
+    total = math.fsum(math.exp(best - path.cost) for path in every)
+    return [Path(path.arcs, math.exp(best - path.cost) / total) for path in every]
 
 
 def phrases(
-    lattice: Lattice,
-    phrase: Sequence[str],
-    *,
-    acoustic_scale: float = 1.0,
-    lm_scale: float = 1.0,
-    longest_gap: int = 50,
+    lattice: Lattice, phrase: Sequence[str], *, longest_gap: int = 50, **scales: float
 ) -> dict[Place, Occurrences]:
     """The places of a phrase; `longest_gap` in ticks, of all silence between two words together."""
     sums: dict[Place, list[list[float]]] = defaultdict(lambda: [[], [], []])
-    for path in paths(lattice, acoustic_scale=acoustic_scale, lm_scale=lm_scale):
+    for path in paths(lattice, **scales):
         words = [arc for arc in path.arcs if lattice.label[arc]]
         here = defaultdict(list)
         for first in range(len(words) - len(phrase) + 1):
@@ -154,11 +133,7 @@ def places(
 ) -> dict[Place, float]:
     """Sum over paths, by place, of posterior times the largest weight of the word sequences that the path has there.
 
-    Args:
-        lattice: any.
-        weight: of a sequence of words; 0: it is not searched.
-        longest: words of a sequence.
-        longest_gap: ticks, of all silence between two words together.
+    A sequence of weight 0 is not searched; none is longer than `longest`; `longest_gap`, ticks, is of silence between words.
     """
     sums: dict[Place, list[float]] = defaultdict(list)
     for path in paths(lattice):

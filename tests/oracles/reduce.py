@@ -6,59 +6,18 @@ Rows are dicts with the columns of `swsdist.core.types`; nothing is sorted by co
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import TypedDict
+from typing import Any
 
 from swsdist.core.fingerprint import stable_hash
 from swsdist.core.numbers import frames_to_seconds
 
-
-class Candidate(TypedDict):
-    """A row of CANDIDATES, frames from `first` to `last`."""
-
-    query_id: str
-    example: int
-    doc_id: str
-    channel: int
-    first: int
-    last: int
-    cost: int
-    scale: int
-
-
-class Detection(TypedDict):
-    """A row of DETECTIONS."""
-
-    query_id: str
-    doc_id: str
-    channel: int
-    start: float
-    end: float
-    score: float
-    decision: bool | None
-    cost: int
-    frames: int
-    example: int
-    system: str
-
-
-class Statistic(TypedDict):
-    """A row of STATISTICS."""
-
-    statistic: str
-    query_id: str
-    example: int
-    scale: int
-    quantity: str
-    value: int
-
-
-class Trial(TypedDict):
-    """What is looked at of a row of TRIALS."""
-
-    query_id: str
-    score: float | None
-    ref_start: float | None
+#: Rows of CANDIDATES, with frames from `first` to `last`; of DETECTIONS; of STATISTICS; of TRIALS.
+Candidate = dict[str, Any]
+Detection = dict[str, Any]
+Statistic = dict[str, Any]
+Trial = dict[str, Any]
 
 
 def detections(
@@ -104,16 +63,12 @@ def summed(candidates: list[Candidate], *, shift: float, overlap: float, nbest: 
 def scored(candidate: Candidate, shift: float, system: str) -> Detection:
     """A candidate as a detection."""
     return {
-        "query_id": candidate["query_id"],
-        "doc_id": candidate["doc_id"],
-        "channel": candidate["channel"],
+        **{name: candidate[name] for name in ("query_id", "doc_id", "channel", "cost", "example")},
         "start": frames_to_seconds(candidate["first"], shift),
         "end": frames_to_seconds(candidate["last"] + 1, shift),
         "score": -candidate["cost"] / candidate["scale"],
         "decision": None,
-        "cost": candidate["cost"],
         "frames": candidate["last"] - candidate["first"] + 1,
-        "example": candidate["example"],
         "system": system,
     }
 
@@ -139,19 +94,14 @@ def statistics(candidates: list[Candidate]) -> list[Statistic]:
         total[0] += 1
         total[1] += row["cost"]
         total[2] += row["cost"] ** 2
+    return [row for key, total in sorted(sums.items()) for row in cost_sums(*key, total)]
+
+
+def cost_sums(query_id: str, example: int, scale: int, sums: Sequence[int]) -> list[Statistic]:
+    """Rows of a count, a sum and a sum of squares."""
+    about = {"statistic": "cost-sums", "query_id": query_id, "example": example, "scale": scale}
     names = ("candidates", "cost_sum", "cost_square_sum")
-    return [
-        {
-            "statistic": "cost-sums",
-            "query_id": key[0],
-            "example": key[1],
-            "scale": key[2],
-            "quantity": name,
-            "value": value,
-        }
-        for key, total in sorted(sums.items())
-        for name, value in zip(names, total, strict=True)
-    ]
+    return [{**about, "quantity": name, "value": value} for name, value in zip(names, sums, strict=True)]
 
 
 def moments(candidates: list[Candidate]) -> dict[str, tuple[float, float]]:

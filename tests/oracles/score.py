@@ -52,21 +52,14 @@ Kernel = Callable[..., float | None]
 
 
 def matchings(
-    detections: Sequence[Detection],
-    references: Sequence[Reference],
-    *,
-    tolerance: float,
-    low: float,
-    high: float,
-    weigh: Kernel = kernel,
+    detections: Sequence[Detection], references: Sequence[Reference], *, weigh: Kernel = kernel, **limits: float
 ) -> Iterator[tuple[Fraction, dict[int, int]]]:
     """Every one-to-one pairing of one group: its sum of (kernel + 1), and detection index -> reference index."""
     if not detections:
         yield Fraction(0), {}
         return
     last = len(detections) - 1
-    limits = {"tolerance": tolerance, "low": low, "high": high}
-    for gain, pairs in matchings(detections[:last], references, **limits, weigh=weigh):
+    for gain, pairs in matchings(detections[:last], references, weigh=weigh, **limits):
         yield gain, pairs
         for index, true in enumerate(references):
             value = weigh(detections[last], true, **limits)
@@ -75,17 +68,10 @@ def matchings(
 
 
 def best_gain(
-    detections: Sequence[Detection],
-    references: Sequence[Reference],
-    *,
-    tolerance: float,
-    low: float,
-    high: float,
-    weigh: Kernel = kernel,
+    detections: Sequence[Detection], references: Sequence[Reference], *, weigh: Kernel = kernel, **limits: float
 ) -> Fraction:
     """The greatest sum of (kernel + 1) that a pairing of one group reaches."""
-    limits = {"tolerance": tolerance, "low": low, "high": high}
-    return max(gain for gain, _ in matchings(detections, references, **limits, weigh=weigh))
+    return max(gain for gain, _ in matchings(detections, references, weigh=weigh, **limits))
 
 
 class Term(NamedTuple):
@@ -124,11 +110,7 @@ def curve(terms: Mapping[str, Term], *, trials: int, beta: float) -> list[ExactP
 
 def maximum(points: Sequence[ExactPoint]) -> ExactPoint:
     """The point of greatest value, the first of equal ones."""
-    best = points[0]
-    for other in points[1:]:
-        if other.twv > best.twv:
-            best = other
-    return best
+    return max(points, key=lambda each: each.twv)
 
 
 class Word(NamedTuple):

@@ -14,12 +14,7 @@ from swsdist.score.measures.twv import twv_curve
 def fit_threshold(counts: Counts, *, trials: int, beta: float) -> float:
     """The threshold of the maximum value, to be used as `score >= threshold` on this or another list.
 
-    For folds count each fold once, and fit on sums of the others. Where rejecting everything is best, the next double
-    above the highest score is returned: it rejects all that was seen.
-
-    Raises:
-        UserError: no query has a reference, there is no detection of one that has, or N = Ntrue.
-    """
+    Where rejecting everything is best, it is the next double above the highest score."""
     if not len(counts.score):
         raise UserError(
             "a threshold cannot be fitted: no query with references has a detection",

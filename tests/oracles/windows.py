@@ -59,12 +59,7 @@ def path(distances: list[list[int]], window: Window, *, free: bool) -> Path:
 def candidates(distances: list[list[int]], most_windows: int, most: int, apart: int, *, free: bool) -> list[Path]:
     """The best paths that end `apart` frames or more from every better one that is kept, by their last frame.
 
-    Args:
-        distances: a row a frame of the query.
-        most_windows: that the fine search looks at.
-        most: candidates that are kept.
-        apart: frames.
-        free: paths begin and end anywhere in their window.
+    The fine search looks at `most_windows` and keeps `most`; `free` paths begin and end anywhere in their window.
     """
     paths = [path(distances, window, free=free) for window in coarse(distances, most_windows)]
     kept: list[Path] = []

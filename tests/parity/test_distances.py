@@ -97,7 +97,7 @@ CASE = {
 }
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(**CASE)
 def test_distances_are_the_oracles(name, kind, dimension, choice, seed) -> None:
     options, full = given_options(name, choice, dimension)
@@ -119,7 +119,7 @@ def test_distances_are_the_oracles(name, kind, dimension, choice, seed) -> None:
         assert stream.distance(int(dots[i, j])) == oracle.distance(name, q, x, full)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(**CASE)
 def test_errors_are_within_what_the_docs_say(name, kind, dimension, choice, seed) -> None:
     options, full = given_options(name, choice, dimension)
@@ -336,7 +336,6 @@ def test_saturated_frames_are_counted_and_shortened() -> None:
     assert made.frames[3, 1] == -2896
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     **CASE, lengths=st.lists(st.integers(1, 11), min_size=1, max_size=5), side=st.sampled_from(["query", "document"])
 )
@@ -387,7 +386,7 @@ def test_what_is_no_posterior_is_refused(name: str, values: list[float], problem
         create(name, 3).prepare(frames, np.zeros(3), np.ones(3), "document", "document d7")
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(st.floats(1e-11, 4.0))
 def test_logarithm(x: float) -> None:
     right = oracle.ln(x)
@@ -411,7 +410,6 @@ def test_wrong_names_and_options() -> None:
             create(name, 3, options)
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     terms=st.lists(st.tuples(NAME, st.integers(1, 16)), min_size=1, max_size=8),
     dimension=st.integers(1, 5),
@@ -507,7 +505,7 @@ def test_wrong_configs(search, complaint, tmp_path) -> None:
         config_from_dict({"run": "run", "corpus": {"documents": "docs"}, "search": search}, tmp_path)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(name=NAME, seed=st.integers(0, 2**20), lengths=st.lists(st.integers(1, 30), min_size=1, max_size=4))
 def test_the_engine_finds_what_the_oracle_finds(name, seed, lengths) -> None:
     dimension = 5

@@ -216,7 +216,7 @@ def chunks(samples: np.ndarray, lengths: list[int]) -> list[np.ndarray]:
     return cut
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     block=st.integers(1, 7),
     blocks=st.integers(0, 4),

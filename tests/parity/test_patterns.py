@@ -31,7 +31,7 @@ def table_of(kind: str, n: int, frames: int, seed: int) -> np.ndarray:
 # -- oracles ----------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(**TABLE, band=st.integers(1, 4))
 def test_optimal_recurrences_find_the_best_of_all_paths(kind, n, frames, seed, band) -> None:
     table = table_of(kind, n, frames, seed).tolist()
@@ -46,7 +46,7 @@ def lengths_of(name: str, path: oracle.Path) -> int:
     return 2 + sum(2 if after[1] - before[1] == 1 else 1 for before, after in pairwise(path))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(**TABLE, name=st.sampled_from(["averages", "non-segmental"]))
 def test_greedy_recurrences_keep_one_of_all_paths(kind, n, frames, seed, name) -> None:
     """They choose at each cell, so theirs is not always the best path; but it is one, and of one step it is the best."""
@@ -122,7 +122,7 @@ def by_oracle(name: str, table: np.ndarray, band: int) -> list:
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     name=st.sampled_from(sorted(RUN)),
     kind=KINDS,
@@ -170,7 +170,7 @@ def _quotients(totals, frames, lengths, out, singles):
         singles[WIDTH + lane] = interface.single(totals[lane])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(data=st.data(), frames=st.integers(1, 2**15))
 def test_shares_and_singles_are_exact(data, frames) -> None:
     """Of large numbers, and of those next to a whole or a half."""

@@ -50,7 +50,6 @@ def _all_operations(left, right, out):
     return below(a, b)
 
 
-@settings(max_examples=100, deadline=None)
 @given(left=LANES, right=LANES)
 def test_lanes_wrap_as_int32_does(left: list[int], right: list[int]) -> None:
     out = np.zeros(176, np.int32)
@@ -85,7 +84,7 @@ def _floats(left, right, out):
     store(out, 32, arithmetic.least(a, b))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(values=st.lists(st.floats(-(2**20), 2**20, width=32), min_size=2 * WIDTH, max_size=2 * WIDTH))
 def test_float_lanes_round_as_numpy_does(values: list[float]) -> None:
     left, right = np.array(values, np.float32).reshape(2, WIDTH)
@@ -134,7 +133,7 @@ def filled(name: str, query: np.ndarray, documents: list[np.ndarray], source: pr
     return out.reshape(longest, rows, WIDTH)[:, : len(query), : len(right)]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     name=st.sampled_from(["cosine", "cosine-squared", "inner-product", "euclidean"]),
     n=st.integers(1, 31),
@@ -203,7 +202,7 @@ def run_kernel(tables: list[np.ndarray], block: int) -> tuple[np.ndarray, int]:
     return curve.reshape(longest, WIDTH), packed.frame_bits
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     kind=KINDS,
     n=st.integers(1, 12),
@@ -222,7 +221,7 @@ def test_recurrence_is_the_oracle(kind: str, n: int, lengths: list[int], block: 
             assert (None if got >= infinity else (got >> bits, got & ((1 << bits) - 1))) == want
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(kind=KINDS, n=st.integers(1, 5), frames=st.integers(1, 9), seed=st.integers(0, 2**20))
 def test_oracle_is_the_best_of_all_paths(kind: str, n: int, frames: int, seed: int) -> None:
     table = distance_table(kind, n, frames, seed).tolist()
@@ -247,7 +246,7 @@ def _pick(curve, rows, row_zero, bits, infinity, window, lanes, minima, found):
     return pick(curve, rows, row_zero, bits, infinity, window, lanes, 7, minima, found, 0)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     costs=st.lists(st.lists(st.integers(0, 6), min_size=1, max_size=40), min_size=1, max_size=5),
     window=st.integers(1, 12),

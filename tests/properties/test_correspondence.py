@@ -91,23 +91,16 @@ def test_where_nothing_recurs_axes_are_principal_components() -> None:
     assert axes.T @ axes == pytest.approx(np.eye(5) * (axes.T @ axes)[0, 0], abs=1e-6)
 
 
-def test_more_columns_than_there_are() -> None:
-    with raises(codes.TOO_MANY_COMPONENTS, wanted=7, available=6):
-        Correspondence(columns=7, frames=1).becomes(Shape(("a", "b"), "features"))
-
-
-def test_a_model_with_fewer_columns_than_wanted(model_place: str) -> None:
+def test_what_cannot_be_is_refused_before_the_fit(model_place: str) -> None:
     given = Shape(tuple(f"c{k}" for k in range(WORDS + NOISE)), "features")
     with raises(codes.TOO_MANY_COMPONENTS, wanted=7, available=6):
+        Correspondence(columns=7, frames=1).becomes(Shape(("a", "b"), "features"))
+    with raises(codes.TOO_MANY_COMPONENTS, wanted=7, available=6):
         Correspondence(columns=7, frames=0, model=model_place).becomes(given)
+    with raises(codes.PROJECTION_TOO_LARGE, columns=41 * 60, highest=2048):
+        Correspondence(frames=20).becomes(Shape(tuple(f"c{k}" for k in range(60)), "features"))
 
 
 def test_frames_that_never_change_are_no_fault() -> None:
-    assert np.isfinite(
-        fit(CorrespondenceRounds(2, 0, 10), [Document([np.ones((90, 3), np.float32)])]).arrays["projection"]
-    ).all()
-
-
-def test_too_many_frames_around_each_are_refused_before_the_fit() -> None:
-    with raises(codes.PROJECTION_TOO_LARGE, columns=41 * 60, highest=2048):
-        Correspondence(frames=20).becomes(Shape(tuple(f"c{k}" for k in range(60)), "features"))
+    made = fit(CorrespondenceRounds(2, 0, 10), [Document([np.ones((90, 3), np.float32)])])
+    assert np.isfinite(made.arrays["projection"]).all()

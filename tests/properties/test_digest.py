@@ -1,7 +1,5 @@
 """The digest of a run: equal however the work was cut, different where the results are."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -63,16 +61,16 @@ def known(place: Path, tmp_path_factory) -> dict[str, str]:
     return run(place, tmp_path_factory.mktemp("known"))
 
 
-def test_every_table_is_in_it(known: dict[str, str]) -> None:
+def test_every_table_is_in_it(known: dict[str, str], tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="not a run folder"):
+        swsdist.digest(str(tmp_path))
     assert set(known) == TABLES | {"all"}
     assert known["all"] == combined({name: value for name, value in known.items() if name != "all"})
     assert len(set(known.values())) == len(known)
 
 
 @pytest.mark.slow
-@settings(
-    max_examples=3, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=3, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(
     shards=st.sampled_from([1, 2, 7, 64]),
     lanes=st.sampled_from([1, 3, 64]),
@@ -82,13 +80,9 @@ def test_every_table_is_in_it(known: dict[str, str]) -> None:
 @example(shards=64, lanes=3, seconds=0.01, buckets=1)
 @example(shards=2, lanes=1, seconds=100.0, buckets=1000)
 def test_the_cut_does_not_matter(place, known, tmp_path_factory, shards, lanes, seconds, buckets) -> None:
-    found = run(
-        place,
-        tmp_path_factory.mktemp("cut"),
-        index={"shards": shards},
-        search={"lanes": lanes, "piece_seconds": seconds},
-        reduce={"buckets": buckets},
-    )
+    search = {"lanes": lanes, "piece_seconds": seconds}
+    folder = tmp_path_factory.mktemp("cut")
+    found = run(place, folder, index={"shards": shards}, search=search, reduce={"buckets": buckets})
     assert found == known
 
 
@@ -111,13 +105,7 @@ def test_only_what_depends_on_a_setting_changes(place, known, tmp_path_factory) 
     assert changed(fit, known) <= {"scored", "trials", "terms", "measures", "all"}
     normalised = run(place, folder, calibrate={"steps": []})
     assert {"normalised", "statistics"} <= changed(normalised, known)  # nobody wants statistics then
-    assert not changed(normalised, known) & {
-        "documents",
-        "features",
-        "queries",
-        "candidates",
-        "detections",
-    }
+    assert not changed(normalised, known) & {"documents", "features", "queries", "candidates", "detections"}
     searched = run(place, folder, search={"distance": "cosine-squared"})
     assert not changed(searched, known) & {"documents", "features", "queries"}
     assert {"candidates", "all"} <= changed(searched, known)
@@ -127,8 +115,3 @@ def test_only_what_depends_on_a_setting_changes(place, known, tmp_path_factory) 
 
 def changed(one: dict[str, str], other: dict[str, str]) -> set[str]:
     return {name for name in one.keys() | other.keys() if one.get(name) != other.get(name)}
-
-
-def test_what_is_no_run(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="not a run folder"):
-        swsdist.digest(str(tmp_path))

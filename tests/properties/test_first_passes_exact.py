@@ -18,27 +18,11 @@ from swsdist.methods.first_pass.search import run
 from swsdist.methods.query.example import Example, averaged
 from swsdist.registry.registries import FIRST_PASSES as REGISTERED
 from tests.oracles import search as oracle
+from tests.support.engine import as_rows, frames
 
 DIMENSION = 3
 DISTANCES = ("cosine", "cosine-squared", "euclidean")
 KIND = st.sampled_from(["random", "few", "constant", "zeros"])
-
-
-def frames(rng: np.random.Generator, kind: str, length: int, distance: str, side: str) -> np.ndarray:
-    if kind == "zeros":
-        data = np.zeros((length, DIMENSION))
-    elif kind == "constant":
-        data = np.ones((length, DIMENSION))
-    elif kind == "few":
-        data = rng.integers(-1, 2, (length, DIMENSION)).astype(float)
-    else:
-        data = rng.normal(size=(length, DIMENSION))
-    made = create(distance, DIMENSION)
-    return made.prepare(data.astype(np.float32), np.zeros(DIMENSION), np.ones(DIMENSION), side).frames
-
-
-def as_rows(found) -> list[tuple[int, ...]]:
-    return list(zip(*(column.tolist() for column in tuple(found)[:5]), strict=True))
 
 
 def as_windows(rows: list[tuple[int, ...]]) -> Windows:
@@ -50,7 +34,7 @@ def inside(row: tuple[int, ...], windows: list[tuple[int, ...]]) -> bool:
     return any(w[:2] == row[:2] and w[2] <= row[2] < w[3] for w in windows)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     queries=st.lists(st.tuples(KIND, st.integers(1, 40)), min_size=1, max_size=3),
     documents=st.lists(st.tuples(KIND, st.integers(1, 150)), min_size=1, max_size=5),
@@ -99,80 +83,58 @@ def local_distances(name: str, query: np.ndarray, document: np.ndarray) -> list[
     return [[stream.distance(int(dot)) for dot in row] for row in (query @ document.T).tolist()]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 2**20), most=st.integers(1, 20))
 def test_windows_everywhere_are_the_full_search(seed: int, most: int) -> None:
     rng = np.random.default_rng(seed)
     data = [frames(rng, "few", int(n), "cosine", "document") for n in rng.integers(1, 3000, 4)]
     examples = [Example(f"q{k}", 1, frames(rng, "random", n, "cosine", "query")) for k, n in enumerate((1, 5, 60, 300))]
-    full = search(
-        examples,
-        ((k, [d]) for k, d in enumerate(data)),
-        np.full(len(data), most),
-        Settings(create("cosine", DIMENSION), 4, 16, 500),
-    )
-    everywhere = [(q, k, 0, len(d), 0) for q in range(len(examples)) for k, d in enumerate(data)]
-    visited = rescoring.visit(
-        examples,
-        ((k, [d]) for k, d in enumerate(data)),
-        np.array([len(d) for d in data]),
-        as_windows(everywhere),
-        np.full(len(data), most),
-        create("cosine", DIMENSION),
-        4,
-    )
+    distance, kept = create("cosine", DIMENSION), np.full(len(data), most)
+    stream = [(k, [d]) for k, d in enumerate(data)]
+    full = search(examples, stream, kept, Settings(distance, 4, 16, 500))
+    everywhere = as_windows([(q, k, 0, len(d), 0) for q in range(len(examples)) for k, d in enumerate(data)])
+    lengths = np.array([len(d) for d in data])
+    visited = rescoring.visit(examples, stream, lengths, everywhere, kept, distance, 4)
     assert as_rows(visited.matches) == as_rows(full)
     assert len(full.cost) > 0
 
 
-def material(features: list[np.ndarray], queries: list[np.ndarray], names: list[int], shift: float = 0.01) -> Material:
-    """Of raw features; `names` are the documents' keys, in this order."""
+def material(features: list[np.ndarray], queries: list[np.ndarray]) -> Material:
+    """Of raw features."""
     distance = create("cosine", DIMENSION)
     zero, one = np.zeros(DIMENSION), np.ones(DIMENSION)
 
     def examples(factor: int) -> list[Example]:
-        return [
-            Example(
-                f"q{k}", 1, distance.prepare(np.concatenate(list(averaged([q], factor))), zero, one, "query").frames
-            )
-            for k, q in enumerate(queries)
-        ]
+        shorter = [np.concatenate(list(averaged([q], factor))) for q in queries]
+        return [Example(f"q{k}", 1, distance.prepare(q, zero, one, "query").frames) for k, q in enumerate(shorter)]
 
     def documents(factor: int, chosen: np.ndarray | None):
         for k, one_document in enumerate(features):
             if chosen is None or chosen[k]:
                 blocks = np.array_split(one_document, 1 + len(one_document) // 13)
-                yield (
-                    k,
-                    [distance.prepare(b, zero, one, "document").frames for b in averaged(blocks, factor)],
-                )
+                yield (k, [distance.prepare(b, zero, one, "document").frames for b in averaged(blocks, factor)])
 
     def codebook(factor: int, size: int) -> Codebook:
-        known = np.random.default_rng(5).normal(size=(500, DIMENSION)).astype(np.float32)
-        frames = distance.prepare(known, zero, one, "document").frames
-        return fit(Landmarks(frames, frames), distance, size)
+        known = frames(np.random.default_rng(5), "random", 500, "cosine", "document")
+        return fit(Landmarks(known, known), distance, size)
 
     lengths = np.array([len(f) for f in features], np.int64)
     most = np.full(len(features), 3)
-    return Material(examples, documents, lengths, most, shift, distance, 4, lengths < 0, lambda: (), codebook)
+    return Material(examples, documents, lengths, most, 0.01, distance, 4, lengths < 0, lambda: (), codebook)
 
 
 def by_name(found, names: list[int]) -> set[tuple[int, ...]]:
     return {(row[0], names[row[1]], *row[2:]) for row in as_rows(found)}
 
 
-FIRST_PASSES = [
-    ("coarse", {"factor": 1}),
-    ("coarse", {"factor": 2}),
-    ("quantised", {"factor": 2, "bytes": 3}),
-]
+FIRST_PASSES = [("coarse", {"factor": 1}), ("coarse", {"factor": 2}), ("quantised", {"factor": 2, "bytes": 3})]
 
 
 @pytest.mark.parametrize(("name", "options"), FIRST_PASSES)
 @pytest.mark.parametrize("over", ["collection", "document"])
 @example(seed=162)
 @example(seed=247)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(seed=st.integers(0, 2**20))
 def test_order_and_shards_change_nothing(name: str, options: dict, over: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -180,26 +142,26 @@ def test_order_and_shards_change_nothing(name: str, options: dict, over: str, se
     queries = [rng.normal(size=(n, DIMENSION)).astype(np.float32) for n in (1, 7, 30)]
     budget = Budget(2, 0.3, over)
     first_pass = create_first_pass(name, **options)
-    whole, work, _ = run(first_pass, material(features, queries, list(range(6))), budget)
+    whole, work, _ = run(first_pass, material(features, queries), budget)
     expected = by_name(whole, list(range(6)))
     order = rng.permutation(6).tolist()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(buffering, "_BUFFER_FRAMES", 50)
         patch.setattr(rescoring, "_COLUMNS", 64)
-        other, *_ = run(first_pass, material([features[k] for k in order], queries, order), budget)
+        other, *_ = run(first_pass, material([features[k] for k in order], queries), budget)
     assert by_name(other, order) == expected
     assert sum(work) > 0
     if over == "document":
         parts = set()
         for some in (order[:2], order[2:]):
-            part, *_ = run(first_pass, material([features[k] for k in some], queries, some), budget)
+            part, *_ = run(first_pass, material([features[k] for k in some], queries), budget)
             parts |= by_name(part, some)
         assert parts == expected
 
 
 @pytest.mark.parametrize("name", list(REGISTERED))
 @pytest.mark.parametrize("over", ["collection", "document"])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     word=st.integers(1, 60),
     distances=st.lists(st.integers(0, 150), min_size=2, max_size=8),
@@ -209,18 +171,18 @@ def test_order_and_shards_change_nothing(name: str, options: dict, over: str, se
     seed=st.integers(0, 2**20),
 )
 def test_with_a_budget_for_everything_each_candidate_is_found(
-    name: str, over: str, word: int, distances: list[int], factor: int, others: list[int], kind: str, seed: int
+    name, over, word, distances, factor, others, kind, seed
 ) -> None:
     """A word that recurs, documents about half as long, and what resembles nothing."""
     rng = np.random.default_rng(seed)
 
-    def sound(frames: int) -> np.ndarray:
-        return np.repeat(rng.normal(size=(frames // 6 + 1, DIMENSION)), 6, axis=0)[:frames].astype(np.float32)
+    def sound(count: int) -> np.ndarray:
+        return np.repeat(rng.normal(size=(count // 6 + 1, DIMENSION)), 6, axis=0)[:count].astype(np.float32)
 
     said = sound(word)
     again = [np.concatenate([said + rng.normal(size=said.shape) * 0.3, sound(apart)]) for apart in distances]
     features = [np.concatenate(again).astype(np.float32), *(sound(max(1, word // 2 + more)) for more in others)]
-    scene = material(features, [said, sound(7)], list(range(len(features))))
+    scene = material(features, [said, sound(7)])
     if kind != "random":
         odd = frames(rng, kind, 41, "cosine", "query")
         scene = scene._replace(examples=lambda factor: [Example("odd", 1, odd[::factor])])
@@ -242,14 +204,14 @@ def test_a_budget_of_as_many_windows_as_a_word_is_said_finds_it_each_time(name: 
     said = sound(word)
     again = [np.concatenate([said + rng.normal(size=said.shape) * 0.1, sound(apart - word)]) for _ in range(20)]
     features = [np.concatenate(again).astype(np.float32), *(sound(600) for _ in range(5))]
-    scene = material(features, [said], list(range(6)))._replace(most=np.full(6, 200))
+    scene = material(features, [said])._replace(most=np.full(6, 200))
     enough = 2 if name == "coarse" else 1  # its windows overlap by half
     found, *_ = run(create_first_pass(name), scene, Budget(20 * enough, 0, "collection"))
     ends = found.end_frame[found.document == 0]
     assert all((np.abs(ends - (k * apart + word - 1)) <= 5).any() for k in range(20))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     n=st.integers(1, 12),
     length=st.integers(1, 60),

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from swsdist.core.types import TRIALS
 from swsdist.score.compare.paired import decided_at
 from swsdist.score.measures.cnxe import Trials, cnxe, cnxe_min, measure, pool_adjacent_violators
 from swsdist.score.measures.curve import Counts, pooled
@@ -20,6 +19,7 @@ from swsdist.score.measures.retrieval import equal_error_of, per_query
 from swsdist.score.measures.twv import twv_curve
 from swsdist.score.trials import document_trials
 from tests.oracles import measures as oracle
+from tests.support.aligned import aligned_list
 
 priors = st.sampled_from([0.0001, 0.0148, 0.3, 0.5, 0.9])
 llrs = st.lists(st.one_of(st.integers(-3, 3).map(float), st.floats(-20, 20)), min_size=1, max_size=12)
@@ -32,18 +32,6 @@ queries = st.dictionaries(
 TRIALS_OF_A_QUERY = st.integers(10, 40)  # no fewer than a query's references and detections, and one more
 
 
-def table(lists: dict[str, Any]) -> pa.Table:
-    """An aligned list; the number of a query is that of its references without detection."""
-    rows = []
-    for query, (missed, detections) in lists.items():
-        rows += [{"query_id": query, "ref_start": 1.0} for _ in range(missed)]
-        rows += [
-            {"query_id": query, "start": 1.0, "score": score, "ref_start": 1.0 if hit else None}
-            for score, hit in detections
-        ]
-    return pa.Table.from_pylist([row | {"doc_id": "d", "channel": 1} for row in rows], TRIALS)
-
-
 def ranked(lists: dict[str, Any]) -> dict[str, oracle.Ranked]:
     """The queries with references."""
     found = {
@@ -53,22 +41,16 @@ def ranked(lists: dict[str, Any]) -> dict[str, oracle.Ranked]:
     return {query: each for query, each in found.items() if each.ntrue}
 
 
-@settings(deadline=None)
 @given(llrs, llrs, st.integers(0, 5), st.integers(0, 50), priors)
-def test_actual_cross_entropy_is_the_definition(
-    true: list[float], false: list[float], missing: int, rest: int, prior: float
-) -> None:
+def test_actual_cross_entropy_is_the_definition(true, false, missing, rest, prior) -> None:
     smallest = min(true + false)
     trials = Trials.of(true, false, n_true=len(true) + missing, n_false=len(false) + rest)
     expected = oracle.cross_entropy(true + [smallest] * missing, false + [smallest] * rest, prior)
     assert cnxe(trials, prior) == pytest.approx(expected, rel=1e-12)
 
 
-@settings(deadline=None)
 @given(llrs, llrs, st.integers(0, 5), st.integers(0, 50), priors, st.floats(-2, 2), st.floats(-5, 5))
-def test_minima_are_below_every_map(
-    true: list[float], false: list[float], missing: int, rest: int, prior: float, gamma: float, delta: float
-) -> None:
+def test_minima_are_below_every_map(true, false, missing, rest, prior, gamma, delta) -> None:
     trials = Trials.of(true, false, n_true=len(true) + missing, n_false=len(false) + rest)
     found = measure(trials, prior)
     assert found.cnxe_min <= found.cnxe + 1e-12
@@ -84,7 +66,7 @@ def test_minima_are_below_every_map(
             assert found.cnxe_min <= cnxe(near, prior) + 1e-11
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(llrs, llrs, priors)
 def test_affine_minimum_is_what_a_general_minimiser_finds(true: list[float], false: list[float], prior: float) -> None:
     from scipy.optimize import minimize
@@ -99,11 +81,8 @@ def test_affine_minimum_is_what_a_general_minimiser_finds(true: list[float], fal
     assert found.cnxe == pytest.approx(theirs.fun, abs=1e-7)
 
 
-@settings(deadline=None)
 @given(llrs, llrs, st.integers(0, 5), priors, st.randoms(use_true_random=False))
-def test_trials_of_parts_add_up_to_the_same_bytes(
-    true: list[float], false: list[float], missing: int, prior: float, random: Any
-) -> None:
+def test_trials_of_parts_add_up_to_the_same_bytes(true, false, missing, prior, random) -> None:
     whole = Trials.of(true, false, n_true=len(true) + missing)
     random.shuffle(true)
     cut, other = random.randrange(len(true) + 1), random.randrange(len(false) + 1)
@@ -125,11 +104,10 @@ def test_pooling_is_isotonic_regression(rows: list[tuple[int, int]]) -> None:
     assert (np.diff(blocks.true / blocks.total) > 0).all()
 
 
-@settings(deadline=None)
 @given(queries, TRIALS_OF_A_QUERY, st.integers(1, 7))
 def test_rank_measures_are_means_over_the_orders_of_ties(lists: dict[str, Any], trials: int, n: int) -> None:
     expected = ranked(lists)
-    found = per_query(decided_at(table(lists), 0.0), n=n, trials=trials).to_pylist()
+    found = per_query(decided_at(aligned_list(lists), 0.0), n=n, trials=trials).to_pylist()
     assert [row["query_id"] for row in found] == list(expected)
     for row, query in zip(found, expected.values(), strict=True):
         assert row["average_precision"] == pytest.approx(float(oracle.average_precision(query)), abs=1e-12)
@@ -140,12 +118,11 @@ def test_rank_measures_are_means_over_the_orders_of_ties(lists: dict[str, Any], 
         assert (row["accepted"], row["recall"]) == (len(accepted), accepted.count(True) / query.ntrue)
 
 
-@settings(deadline=None)
 @given(queries, TRIALS_OF_A_QUERY, st.sampled_from([0.5, 66.66]))
 def test_bands_are_the_spread_over_queries(lists: dict[str, Any], trials: int, beta: float) -> None:
     expected = list(ranked(lists).values())
     assume(len(expected) > 1)
-    aligned = table(lists)
+    aligned = aligned_list(lists)
     found = bands(Counts.of(aligned), Squares.of(aligned), trials=trials, beta=beta)
     thresholds = [*found.curve.threshold[:-1].tolist(), None]
     for k, threshold in enumerate(thresholds):
@@ -154,10 +131,9 @@ def test_bands_are_the_spread_over_queries(lists: dict[str, Any], trials: int, b
         assert found.pfa_error[k] == pytest.approx(math.sqrt(errors.pfa), abs=1e-7)
 
 
-@settings(deadline=None)
 @given(queries, TRIALS_OF_A_QUERY, st.randoms(use_true_random=False))
 def test_tables_of_parts_add_up_to_the_same_bytes(lists: dict[str, Any], trials: int, random: Any) -> None:
-    whole = table(lists)
+    whole = aligned_list(lists)
     bucket = {query: random.randrange(3) for query in lists}
     shuffled = whole.take(pa.array(random.sample(range(len(whole)), len(whole)), pa.int64()))
     which = np.array([bucket[query] for query in shuffled["query_id"].to_pylist()], dtype=int)
@@ -166,12 +142,11 @@ def test_tables_of_parts_add_up_to_the_same_bytes(lists: dict[str, Any], trials:
     assert by_query.sort_by("query_id").equals(per_query(decided_at(whole, 0.0), trials=trials))
 
 
-@settings(deadline=None)
 @given(queries, TRIALS_OF_A_QUERY)
 def test_equal_error_rate_is_where_the_lines_cross(lists: dict[str, Any], trials: int) -> None:
     expected = list(ranked(lists).values())
     assume(expected)
-    counts = Counts.of(table(lists))
+    counts = Counts.of(aligned_list(lists))
     together = twv_curve(pooled(counts), trials=int(counts.terms.sum()) * trials, beta=1.0)
     for curve in (twv_curve(counts, trials=trials, beta=1.0), together):
         points = [
@@ -180,15 +155,12 @@ def test_equal_error_rate_is_where_the_lines_cross(lists: dict[str, Any], trials
         assert equal_error_of([curve]) == pytest.approx(float(oracle.crossing(points)), abs=1e-12)
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from("pq"), st.sampled_from("de"), scores), max_size=8),
     st.lists(st.tuples(st.sampled_from("pq"), st.sampled_from("de")), max_size=5),
     st.randoms(use_true_random=False),
 )
-def test_document_trials_are_the_definition(
-    detections: list[tuple[str, str, float]], references: list[tuple[str, str]], random: Any
-) -> None:
+def test_document_trials_are_the_definition(detections, references, random) -> None:
     def rows(keys: list[Any], **more: Any) -> pa.Table:
         spans = [(key, random.randrange(9)) for key in keys]
         values = {

@@ -2,8 +2,6 @@
 What is scored is refused instead.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable
@@ -114,9 +112,18 @@ def nemo(word: str, at: int) -> dict[str, Any]:
     return {"audio_filepath": "a.wav", "offset": at, "pred_text": word, "word": [entry(word, 0)]}
 
 
+def cpp(text: str, begin: int, end: int) -> dict[str, Any]:
+    return {"offsets": {"from": begin, "to": end}, "text": f" {text}"}
+
+
 BAD_SEGMENTS = (
     *({"start": 1, "end": 2, "text": text, "words": []} for text in ("\ud800", "a\0")),
     *({"text": "bad", "words": []}, {"text": "bad", "words": [{"word": "bad"}]}, "bad", None, {"bad": 1}),
+)
+BAD_PAIRS = [2, 1], [-1, 1], [NAN, 1], [1, INF], ["x", 1]
+WRONG_NEMO: tuple[dict[str, Any], ...] = (
+    *({"offset": -1}, {"word": [{"word": "bad"}]}, {"word": 5}, {"audio_filepath": "\ud800.wav"}),
+    *({"word": [entry("\ud800", 0)]}, {"word_confidence": []}),
 )
 LINES = "\n".join
 JSON = json.dumps
@@ -172,36 +179,22 @@ LAYOUTS = {
         "json",
         lambda word, at: JSON(nemo(word, at)),
         LINES,
-        (
-            *(
-                JSON({**nemo("bad", 1), **wrong})
-                for wrong in (
-                    *({"offset": -1}, {"word": [{"word": "bad"}]}, {"word": 5}, {"audio_filepath": "\ud800.wav"}),
-                    {"word": [entry("\ud800", 0)]},
-                )
-            ),
-            *(JSON({**nemo("bad", 1), "word_confidence": []}), JSON(nemo("bad", 1))[:-9], "{}"),
-        ),
+        (*(JSON({**nemo("bad", 1), **wrong}) for wrong in WRONG_NEMO), JSON(nemo("bad", 1))[:-9], "{}"),
     ),
     "transformers": Layout(
         "json",
         lambda word, at: {"text": f" {word}", "timestamp": [at, at + 1]},
         lambda chunks: JSON({"text": "", "chunks": chunks}),
-        (
-            *({"text": "bad", "timestamp": pair} for pair in ([2, 1], [-1, 1], [NAN, 1], [1, INF], ["x", 1])),
-            {"text": "\ud800", "timestamp": [1, 2]},
+        tuple(
+            {"text": text, "timestamp": pair}
+            for text, pair in (*(("bad", pair) for pair in BAD_PAIRS), ("\ud800", [1, 2]))
         ),
     ),
     "whisper.cpp": Layout(
         "json",
-        lambda word, at: {"offsets": {"from": 1000 * at, "to": 1000 * (at + 1)}, "text": f" {word}"},
+        lambda word, at: cpp(word, 1000 * at, 1000 * (at + 1)),
         lambda rows: JSON({"result": {"language": "en"}, "transcription": rows}),
-        (
-            {"offsets": {"from": 9, "to": 1}, "text": "bad"},
-            {"offsets": {"from": -9, "to": 1}, "text": "bad"},
-            {"offsets": {"from": 1, "to": 9}, "text": "\ud800"},
-            {},
-        ),
+        (cpp("bad", 9, 1), cpp("bad", -9, 1), cpp("\ud800", 1, 9), {}),
     ),
 }
 
@@ -253,10 +246,7 @@ def test_numbers_of_items_and_tiers(tmp_path: Path, write: Callable[[list[str]],
 
 #: Lattices of an archive, and its bad ones.
 ARCHIVES = {
-    "kaldi": (
-        "{key} \n" + COMPACT_TEXT + "\n",
-        ("bad \n0 1\n0 x\n\n", "bad \n0 1 3 nan,0,1\n1\n\n"),
-    ),
+    "kaldi": ("{key} \n" + COMPACT_TEXT + "\n", ("bad \n0 1\n0 x\n\n", "bad \n0 1 3 nan,0,1\n1\n\n")),
     "confusion": (
         "{key} [ 5 1 ]\n",
         ("bad [ 5 2 ]\n", "bad [ 5\n", "bad [ 5 x ]\n", "bad 5 1\n", "bad [ 5 1 ] [ 6 1 ]\n", "bad [ 5 nan ]\n"),
@@ -281,98 +271,57 @@ def test_lattices_of_an_archive(tmp_path: Path, form: str) -> None:
             assert str(path) in str(broken.error.where) or "x.times" in str(broken.error.where)
 
 
-# -- what is scored ----------------------------------------------------------------------------------------------------
-
 _STD = '<term file="F1" channel="1" tbeg="{0}" dur="1" score="1" decision="YES"/>'
 _KWS = _STD.replace("<term", "<kw")
-_WRONG = (
-    ("{0}", "-1"),
-    ("{0}", "nan"),
-    ("{0}", "2e9"),
-    ('dur="1"', 'dur="-1"'),
-    ('score="1"', 'score="inf"'),
-    (' file="F1"', ""),
-)
+_ECF = '<excerpt audio_filename="F{0}" channel="1" tbeg="{0}" dur="1" source_type="cts"/>'
+_WRONG = {"{0}": ("-1", "nan", "2e9"), 'dur="1"': ('dur="-1"',), 'score="1"': ('score="inf"',), ' file="F1"': ("",)}
+_STD_HEAD = """<stdlist termlist_filename="t" indexing_time="1" language="x" index_size="1" system_id="s">
+<detected_termlist termid="T1" term_search_time="1" oov_term_count="0">"""
+_KWS_HEAD = """<kwslist kwlist_filename="k" language="x" system_id="s">
+<detected_kwlist kwid="T1" search_time="1" oov_count="0">"""
 
 
-def _listed(row: str, head: str, tail: str) -> tuple[Callable[[list[str]], str], str, tuple[str, ...]]:
-    bad = tuple(row.replace(old, new).format(1) for old, new in _WRONG if old in row)
-    return lambda rows: LINES([head, *rows, tail]), row, bad
+class Scored(NamedTuple):
+    """A list or a reference: how it is read, its head and tail, a row with the place of its start, and bad rows."""
+
+    read: Callable[[str], Any]
+    head: str
+    tail: str
+    row: str
+    bad: list[str]
 
 
-#: Of a list or a reference: how it is read, its file of rows, a row with the place of its start, and bad rows.
-SCORED: dict[str, tuple[Callable[[str], Any], tuple[Callable[[list[str]], str], str, tuple[str, ...]]]] = {
-    "stdlist": (
-        lambda path: read_system(path, notices=Notices()).detections,
-        _listed(
-            _STD,
-            '<stdlist termlist_filename="t" indexing_time="1" language="x" index_size="1" system_id="s">\n'
-            '<detected_termlist termid="T1" term_search_time="1" oov_term_count="0">',
-            "</detected_termlist></stdlist>",
-        ),
-    ),
-    "kwslist": (
-        lambda path: read_system(path, conventions="kwseval", notices=Notices()).detections,
-        _listed(
-            _KWS,
-            '<kwslist kwlist_filename="k" language="x" system_id="s">\n'
-            '<detected_kwlist kwid="T1" search_time="1" oov_count="0">',
-            "</detected_kwlist></kwslist>",
-        ),
-    ),
-    "ecf": (
-        read_ecf,
-        _listed(
-            '<excerpt audio_filename="F{0}" channel="1" tbeg="{0}" dur="1" source_type="cts"/>',
-            '<ecf source_signal_duration="10" version="v1">',
-            "</ecf>",
-        ),
-    ),
-    "rttm": (
+def _listed(read: Callable[[str], Any], head: str, tail: str, row: str) -> Scored:
+    pairs = [(old, new) for old, several in _WRONG.items() for new in several if old in row]
+    return Scored(read, head, tail, row, [row.replace(old, new).format(1) for old, new in pairs])
+
+
+def _system(path: str, conventions: Any = "stdeval") -> Any:
+    return read_system(path, conventions=conventions, notices=Notices()).detections
+
+
+SCORED = {
+    "stdlist": _listed(_system, _STD_HEAD, "</detected_termlist></stdlist>", _STD),
+    "kwslist": _listed(lambda path: _system(path, "kwseval"), _KWS_HEAD, "</detected_kwlist></kwslist>", _KWS),
+    "ecf": _listed(read_ecf, '<ecf source_signal_duration="10" version="v1">', "</ecf>", _ECF),
+    "rttm": Scored(
         lambda path: read_rttm(path, notices=Notices())[0],
-        (
-            LINES,
-            "LEXEME F1 1 {0} 0.5 word lex s 0.5",
-            (
-                "LEXEME F1 1 -1 0.5 word lex s 0.5",
-                "LEXEME F1 1 nan 0.5 w lex s 0.5",
-                "LEXEME F1 1 1 -1 w lex s 0.5",
-                "LEXEME F1",
-            ),
-        ),
+        "",
+        "",
+        "LEXEME F1 1 {0} 0.5 word lex s 0.5",
+        [*(f"LEXEME F1 1 {wrong} w lex s 0.5" for wrong in ("-1 0.5", "nan 0.5", "1 -1")), "LEXEME F1"],
     ),
-    "ctm": (
-        read_ctm,
-        (
-            LINES,
-            "F1 1 {0} 0.5 word",
-            ("F1 1 -1 0.5 word", "F1 1 nan 0.5 word", "F1 1 1 -1 word", "F1 1 1 inf word", "F1 1 1"),
-        ),
+    "ctm": Scored(
+        *(read_ctm, "", "", "F1 1 {0} 0.5 word"),
+        [*(f"F1 1 {wrong} word" for wrong in ("-1 0.5", "nan 0.5", "1 -1", "1 inf")), "F1 1 1"],
     ),
-    "detections": (
-        lambda path: read_system(path).detections,
-        (
-            lambda rows: LINES(["query_id,doc_id,start,end,score", *rows]),
-            "q,F1,{0},9,1",
-            (
-                "q,F1,-1,9,1",
-                "q,F1,nan,9,1",
-                "q,F1,5,4,1",
-                "q,F1,5,9,inf",
-                "q,F1,5,9,",
-                ",F1,5,9,1",
-                "q,F1,5",
-                "q,F1,x,9,1",
-            ),
-        ),
+    "detections": Scored(
+        *(lambda path: read_system(path).detections, "query_id,doc_id,start,end,score", "", "q,F1,{0},9,1"),
+        ["q,F1,-1,9,1", "q,F1,nan,9,1", "q,F1,5,4,1", "q,F1,5,9,inf", "q,F1,5,9,", ",F1,5,9,1", "q,F1,5", "q,F1,x,9,1"],
     ),
-    "references": (
-        lambda path: read_table(path, REFERENCES),
-        (
-            lambda rows: LINES(["query_id,doc_id,start,end", *rows]),
-            "q,F1,{0},9",
-            ("q,F1,-1,9", "q,F1,nan,9", "q,F1,5,4", "q,F1,5,inf", "q,,5,9", "q,F1,5", "q,F1,,9"),
-        ),
+    "references": Scored(
+        *(lambda path: read_table(path, REFERENCES), "query_id,doc_id,start,end", "", "q,F1,{0},9"),
+        ["q,F1,-1,9", "q,F1,nan,9", "q,F1,5,4", "q,F1,5,inf", "q,,5,9", "q,F1,5", "q,F1,,9"],
     ),
 }
 
@@ -380,23 +329,23 @@ SCORED: dict[str, tuple[Callable[[str], Any], tuple[Callable[[list[str]], str], 
 @pytest.mark.parametrize("name", SCORED)
 def test_a_wrong_row_of_what_is_scored_is_an_error(tmp_path: Path, name: str) -> None:
     """A row less would be another score."""
-    read, (file, row, bad_ones) = SCORED[name]
-    path = tmp_path / "x.csv"
-    path.write_text(file([row.format(k) for k in range(4)]))
-    assert read(str(path)).num_rows == 4
-    for bad in bad_ones:
+    kind, path = SCORED[name], tmp_path / "x.csv"
+    good = [kind.row.format(k) for k in range(4)]
+
+    def write(rows: list[str]) -> None:
+        path.write_text("\n".join(filter(None, [kind.head, *rows, kind.tail])))
+
+    write(good)
+    assert kind.read(str(path)).num_rows == 4
+    for bad in kind.bad:
         for place in range(5):
-            rows = [row.format(k) for k in range(4)]
-            rows.insert(place, bad)
-            path.write_text(file(rows))
+            write([*good[:place], bad, *good[place:]])
             with pytest.raises(DataError) as caught:
-                read(str(path))
+                kind.read(str(path))
             line = next(k for k, text in enumerate(path.read_text().splitlines(), 1) if text == bad)
-            assert str(path) in str(caught.value.where), (bad, caught.value)
-            assert re.search(rf"(line |row |:){line}\b", f"{caught.value.where} {caught.value.message}"), (
-                bad,
-                caught.value,
-            )
+            told = f"{caught.value.where} {caught.value.message}"
+            assert str(path) in str(caught.value.where), (bad, told)
+            assert re.search(rf"(line |row |:){line}\b", told), (bad, told)
 
 
 def test_each_format_is_tried() -> None:

@@ -1,13 +1,10 @@
 """Parts of queries: cuts, joins and scores are the oracle's, however the work is cut; what they do not work with is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdist.config import config_from_dict
@@ -58,7 +55,6 @@ def found(draw: st.DrawFn) -> dict[tuple[int, int], list[oracle.Match]]:
     return result
 
 
-@settings(max_examples=100, deadline=None)
 @given(matches=found(), gap=st.integers(0, 20), most=st.lists(st.integers(1, 4), min_size=3, max_size=3))
 def test_joins_are_the_oracles(matches: dict[Any, list[oracle.Match]], gap: int, most: list[int]) -> None:
     parts = in_parts([example("a", 10), example("b", 20)], 5, gap)
@@ -85,14 +81,8 @@ def test_joins_are_the_oracles(matches: dict[Any, list[oracle.Match]], gap: int,
 @st.composite
 def candidates(draw: st.DrawFn) -> list[dict[str, Any]]:
     """Candidates of parts of several examples; no two of a part end at the same frame of a document."""
-    keys = st.tuples(
-        *(
-            st.sampled_from(["q1", "ɔ"]),
-            st.sampled_from([4, 5, 6, 7, 12, 14]),
-            st.sampled_from("abc"),
-            st.integers(0, 30),
-        )
-    )
+    part = st.sampled_from([4, 5, 6, 7, 12, 14])
+    keys = st.tuples(st.sampled_from(["q1", "ɔ"]), part, st.sampled_from("abc"), st.integers(0, 30))
     rows = []
     for query, part, doc, last in draw(st.sets(keys, max_size=60)):
         first = max(0, last - draw(st.integers(0, 12)))
@@ -112,11 +102,8 @@ def reduced(files: list[list[dict[str, Any]]], overlap: float, nbest: int) -> Re
     return reduce_examples("parts", lambda: tables, statistics=["cost-sums"], **rules)
 
 
-@settings(max_examples=100, deadline=None)
 @given(rows=candidates(), overlap=st.sampled_from([0.0, 0.5, 1.0]), nbest=st.integers(1, 20), data=st.data())
-def test_scores_are_the_oracles_however_documents_are_split(
-    rows: list[dict[str, Any]], overlap: float, nbest: int, data: st.DataObject
-) -> None:
+def test_scores_are_the_oracles_however_documents_are_split(rows, overlap, nbest, data) -> None:
     once = reduced([rows], overlap, nbest)
     rules = {"shift": 0.01, "overlap": overlap, "nbest": nbest, "system": "s", "fineness": FINENESS}
     detections, statistics = oracle.best_of_parts(rows, **rules)
@@ -128,26 +115,16 @@ def test_scores_are_the_oracles_however_documents_are_split(
     assert cut.statistics.equals(once.statistics)
 
 
-@pytest.mark.parametrize(
-    ("search", "setting", "remedy"),
-    [
+def test_what_parts_do_not_work_with() -> None:
+    least = {"run": "r", "corpus": {"documents": "d.csv", "queries": "q.csv", "examples": "all"}}
+    for search, setting, remedy in (
         ({"examples": "mean"}, "examples: mean", "examples: best, or template"),
         ({"first_pass": {"name": "coarse"}}, "first_pass: coarse", "first_pass: {name: none}"),
-    ],
-)
-def test_what_parts_do_not_work_with(search: dict[str, Any], setting: str, remedy: str) -> None:
-    corpus = {"documents": "d.csv", "queries": "q.csv", "examples": "all"}
-    with raises(codes.PARTS_CONFLICT, setting=setting, remedy=remedy):
-        config_from_dict({"run": "r", "corpus": corpus, "search": {**search, "parts": True}}, ".")
-
-
-def test_options_without_parts() -> None:
-    corpus = {"documents": "d.csv", "queries": "q.csv"}
+    ):
+        with raises(codes.PARTS_CONFLICT, setting=setting, remedy=remedy):
+            config_from_dict({**least, "search": {**search, "parts": True}}, ".")
     with raises(families.UNUSED_OPTION, key="parts_gap"):
-        config_from_dict({"run": "r", "corpus": corpus, "search": {"parts_gap": 2}}, ".")
-
-
-@pytest.mark.parametrize("method", ["windows", "lattice", "lattice-edits"])
-def test_methods_without_parts(method: str) -> None:
-    with raises(methods_codes.UNUSED_SEARCH_KEY, method=method, key="parts"):
-        create(Search(method=method, parts=True))
+        config_from_dict({**least, "search": {"parts_gap": 2}}, ".")
+    for method in ("windows", "lattice", "lattice-edits"):
+        with raises(methods_codes.UNUSED_SEARCH_KEY, method=method, key="parts"):
+            create(Search(method=method, parts=True))

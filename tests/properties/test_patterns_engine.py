@@ -1,4 +1,4 @@
-"""With every recurrence the engine finds what its oracle finds, however documents are cut, laid out, streamed and ordered."""
+"""With every recurrence the engine finds what its oracle finds; how it cuts documents, lays them out and keeps the best."""
 
 import numpy as np
 import pytest
@@ -8,39 +8,31 @@ from hypothesis import strategies as st
 from swsdist.core.codes import families
 from swsdist.core.errors import UserError
 from swsdist.kernels.distances.interface import create
+from swsdist.kernels.products import layout
 from swsdist.kernels.recurrences import interface as recurrences
 from swsdist.methods.dtw import search as search_module
 from swsdist.methods.dtw.backends import cpu
+from swsdist.methods.dtw.backends.cpu import batches
+from swsdist.methods.dtw.backends.interface import Room, cut
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
 from swsdist.registry.registries import RECURRENCES
 from tests.oracles import patterns as oracle
-from tests.oracles.row_range import row_range
+from tests.oracles.patterns import row_range
 from tests.oracles.search import bounded_slope, candidates, keep_best
 from tests.support.coded import raises
+from tests.support.engine import as_rows, frames
 
 COSINE = create("cosine", 3)
-SQUARED = create("cosine-squared", 3)
-EUCLIDEAN = create("euclidean", 3)
 
 PATTERN = st.sampled_from(list(RECURRENCES))
 KIND = st.sampled_from(["random", "few", "constant", "zeros", "opposite"])
 
 
-def frames(rng: np.random.Generator, kind: str, length: int, distance=COSINE, side: str = "query") -> np.ndarray:
-    if kind == "random":
-        data = rng.normal(size=(length, 3))
-    elif kind == "few":
-        data = rng.integers(-1, 2, (length, 3)).astype(float)
-    else:
-        data = np.full((length, 3), {"zeros": 0.0, "constant": 1.0, "opposite": -1.0}[kind])
-    return distance.prepare(data.astype(np.float32), np.zeros(3), np.ones(3), side).frames
-
-
-def local(distance, query: np.ndarray, document: np.ndarray, ranged: bool = False) -> list[list[int]]:
+def local(name: str, query: np.ndarray, document: np.ndarray, ranged: bool = False) -> list[list[int]]:
     dots = query.astype(int) @ document.astype(int).T
-    (from_dot,) = distance.maps(ranged)
+    (from_dot,) = create(name, 3).maps(ranged)
     table = [[int(from_dot(dot)) for dot in row] for row in dots.tolist()]
     return row_range(table) if ranged else table
 
@@ -53,17 +45,7 @@ def curve(name: str, table: list[list[int]], band: int) -> list[tuple[int, int] 
     """By the oracle of that name."""
     if name == "segmental":
         return oracle.segmental(table, band)
-    by_name = {
-        "bounded-slope": bounded_slope,
-        "asymmetric": oracle.asymmetric,
-        "averages": oracle.averages,
-        "non-segmental": oracle.non_segmental,
-    }
-    return list(by_name[name](table))
-
-
-def as_rows(found):
-    return list(zip(*(column.tolist() for column in found[:5]), strict=True))
+    return list(bounded_slope(table) if name == "bounded-slope" else getattr(oracle, name.replace("-", "_"))(table))
 
 
 def expected(name, band, examples, data, distance, window, most, ranged=False):
@@ -75,12 +57,12 @@ def expected(name, band, examples, data, distance, window, most, ranged=False):
     return rows
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(
     name=PATTERN,
     queries=st.lists(st.tuples(KIND, st.integers(1, 9)), min_size=1, max_size=3),
     documents=st.lists(st.tuples(KIND, st.integers(1, 60)), min_size=1, max_size=5),
-    distance=st.sampled_from([COSINE, SQUARED, EUCLIDEAN]),
+    distance=st.sampled_from(["cosine", "cosine-squared", "euclidean"]),
     window=st.integers(1, 5),
     most=st.integers(1, 6),
     lanes=st.integers(1, 20),
@@ -96,7 +78,7 @@ def expected(name, band, examples, data, distance, window, most, ranged=False):
     name="averages",
     queries=[("random", 9)],
     documents=[("few", 2)],
-    distance=COSINE,
+    distance="cosine",
     window=1,
     most=1,
     lanes=3,
@@ -120,13 +102,13 @@ def test_engine_is_the_oracle(
             examples,
             ((k, np.array_split(d, 1 + len(d) // 7)) for k, d in enumerate(data)),
             np.full(len(data), most),
-            Settings(distance, window, lanes, piece, name, backend, threads, options(name, band), ranged),
+            Settings(create(distance, 3), window, lanes, piece, name, backend, threads, options(name, band), ranged),
         )
     assert as_rows(found) == expected(name, band, examples, data, distance, window, most, ranged)
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     name=PATTERN,
     lengths=st.lists(st.integers(1, 900), min_size=1, max_size=6),
@@ -168,7 +150,7 @@ def test_a_thousand_documents(name: str) -> None:
     query = Example("q", 1, frames(rng, "random", 3))
     chosen = Settings(COSINE, 2, 64, 99, name, options=options(name, 2))
     found = search([query], ((k, [d]) for k, d in enumerate(data)), np.full(len(data), 3), chosen)
-    assert as_rows(found) == expected(name, 2, [query], data, COSINE, 2, 3)
+    assert as_rows(found) == expected(name, 2, [query], data, "cosine", 2, 3)
 
 
 def test_long_documents_have_wider_sums(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,7 +181,7 @@ def test_a_path_longer_than_int32_holds() -> None:
     chosen = Settings(COSINE, 10, 64, 99, "averages")
     found = search([Example("q", 1, query)], [(0, [document])], np.array([1000]), chosen)
 
-    first, last = local(COSINE, query, prepare)
+    first, last = local("cosine", query, prepare)
     sums = first[0] + np.cumsum(np.repeat([*last, last[0]], each))
     assert sums[-1] > 2**31
     costs = [oracle.candidate_cost(total, t + 2, 2) for t, total in enumerate(sums.tolist()) if t >= steps * each]
@@ -208,14 +190,12 @@ def test_a_path_longer_than_int32_holds() -> None:
     assert as_rows(found)[-1] == (0, 0, end, end + 1, costs[-1])
 
 
-@pytest.mark.parametrize(
-    ("name", "longest"), [("averages", 1 << 15), ("non-segmental", 1 << 14), ("segmental", (1 << 18) - 10)]
-)
-def test_queries_that_are_too_long(name: str, longest: int) -> None:
-    recurrence = recurrences.create(name)
-    assert recurrence.packing(longest).infinity > 0
-    with pytest.raises(UserError, match=f"too long for the recurrence {name}"):
-        recurrence.packing(longest + 1)
+def test_queries_that_are_too_long() -> None:
+    for name, longest in (("averages", 1 << 15), ("non-segmental", 1 << 14), ("segmental", (1 << 18) - 10)):
+        recurrence = recurrences.create(name)
+        assert recurrence.packing(longest).infinity > 0
+        with pytest.raises(UserError, match=f"too long for the recurrence {name}"):
+            recurrence.packing(longest + 1)
 
 
 def test_a_document_too_long_for_its_row_range_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,3 +206,80 @@ def test_a_document_too_long_for_its_row_range_is_refused(monkeypatch: pytest.Mo
     made = Settings(COSINE, 3, 16, 100, row_range=True)
     with raises(families.TOO_LARGE, where="search.row_range"):
         search([query], [(0, [document])], np.array([2]), made)
+
+
+# How documents are cut, laid out and kept
+
+
+@settings(max_examples=60)
+@given(
+    length=st.integers(1, 200),
+    block=st.integers(1, 50),
+    piece=st.integers(1, 60),
+    before=st.integers(0, 40),
+    after=st.integers(0, 20),
+)
+def test_pieces_cover_a_document_once(length, block, piece, before, after) -> None:
+    document = np.arange(length, dtype=np.float32)[:, None]
+    reported = []
+    for part in cut(0, (document[k : k + block] for k in range(0, length, block)), piece, before, after):
+        assert (part.frames[:, 0] == np.arange(part.offset, part.offset + len(part.frames))).all()
+        reported += range(part.offset + part.first, part.offset + part.stop)
+        assert part.offset == 0 or part.first >= before
+        assert part.offset + len(part.frames) >= min(length, part.offset + part.stop + after)
+        assert part.stop - part.first <= piece
+    assert reported == list(range(length))
+
+
+def test_lanes_hold_all_frames() -> None:
+    rng = np.random.default_rng(0)
+    parts = [p for k, n in enumerate((5, 40, 33)) for p in cut(k, [frames(rng, "random", n)], 100, 4, 2)]
+    order = layout(COSINE).order
+    made = list(batches(parts, 2, order))
+    assert [batch.numbers[:, 0].sum() for batch in made] == [73, 5]
+    for batch in made:
+        laid = batch.segment(0, batch.frames, Room()).reshape(batch.frames, len(order) // 2, 16, 2)
+        for lane, piece in enumerate(batch.pieces):
+            mine = laid[:, :, lane].reshape(batch.frames, -1)
+            assert np.array_equal(mine[: len(piece.frames), :3], piece.frames)
+            assert not mine[len(piece.frames) :].any()
+            assert not mine[:, 3:].any()
+        assert not laid[:, :, len(batch.pieces) :].any()
+
+
+def test_fill_tells_the_padding() -> None:
+    rng = np.random.default_rng(0)
+    data = [frames(rng, "random", n) for n in (100, 100, 50)]
+    found = search(
+        [Example("q", 1, data[2][:9])],
+        ((k, [d]) for k, d in enumerate(data)),
+        np.ones(3, np.int64),
+        Settings(COSINE, 2, 16, 999),
+    )
+    assert found.fill == 250 / 1600
+
+
+def test_all_hold_the_worst_and_the_best() -> None:
+    """Every lane has more candidates than may be kept: those of least cost stay, earlier ends first among equals."""
+    rng = np.random.default_rng(1)
+    data = [frames(rng, "few", 700) for _ in range(33)]
+    examples = [Example("q", 1, frames(rng, "few", n)) for n in (2, 7)]
+    stream = [(k, [d]) for k, d in enumerate(data)]
+    every = search(examples, stream, np.full(33, 10_000), Settings(COSINE, 3, 16, 100))
+    few = search(examples, stream, np.full(33, 4), Settings(COSINE, 3, 16, 10_000))
+    expected = []
+    for q in range(2):
+        for k in range(33):
+            rows = [row for row in as_rows(every) if row[:2] == (q, k)]
+            expected += sorted(sorted(rows, key=lambda row: (row[4], row[2]))[:4])
+    assert as_rows(few) == expected
+
+
+def test_documents_without_frames_hold_nothing() -> None:
+    rng = np.random.default_rng(0)
+    data = frames(rng, "random", 40)
+    stream = [(0, []), (1, [data]), (2, [data[:0]])]
+    for pattern in ("bounded-slope", "averages"):
+        chosen = Settings(COSINE, 3, 16, 100, pattern)
+        found = search([Example("q", 1, data[5:9])], stream, np.ones(3, np.int64), chosen)
+        assert found.document.tolist() == [1]

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.core.types import DETECTIONS, REFERENCES
 from swsdist.score.align import align, score_limits
-from tests.oracles.score import Detection, Reference, best_gain, kernel, matchings
+from tests.oracles.score import Detection, Reference, best_gain, kernel, kwseval_kernel, matchings
 
 # A coarse grid of times and few scores: overlaps, borders, duplicates and ties are the rule.
 times = st.integers(0, 24).map(lambda n: n / 4) | st.integers(0, 600).map(lambda n: n / 100)
@@ -24,49 +24,43 @@ spans = st.builds(lambda start, length: (start, round(start + length, 4)), times
 found_rows = st.tuples(spans, scores, st.sampled_from([True, False, None]))
 
 
+def of_keys(rows: list[Any]) -> list[dict[str, Any]]:
+    return [dict(zip(("query_id", "doc_id", "channel"), key, strict=True)) for key, *_ in rows]
+
+
 def detections(rows: list[tuple[Any, Any]]) -> pa.Table:
-    return pa.Table.from_pylist(
-        [
-            dict(zip(("query_id", "doc_id", "channel"), key, strict=True))
-            | {"start": span[0], "end": span[1], "score": score, "decision": decision}
-            for key, (span, score, decision) in rows
-        ],
-        DETECTIONS,
-    )
+    values = [{"start": span[0], "end": span[1], "score": score, "decision": d} for _, (span, score, d) in rows]
+    return pa.Table.from_pylist([key | row for key, row in zip(of_keys(rows), values, strict=True)], DETECTIONS)
 
 
 def references(rows: list[tuple[Any, Any]]) -> pa.Table:
-    return pa.Table.from_pylist(
-        [
-            dict(zip(("query_id", "doc_id", "channel"), key, strict=True)) | {"start": span[0], "end": span[1]}
-            for key, span in rows
-        ],
-        REFERENCES,
-    )
+    values = [{"start": start, "end": end} for _, (start, end) in rows]
+    return pa.Table.from_pylist([key | row for key, row in zip(of_keys(rows), values, strict=True)], REFERENCES)
 
 
 ONE = ("q", "d", 1)
 
 
+@pytest.mark.parametrize("conventions", ["stdeval", "kwseval"])
 @given(st.lists(found_rows, max_size=5), st.lists(spans, max_size=4), tolerances)
-@settings(max_examples=300, deadline=None)
-def test_the_best_of_all_matchings(found: list[Any], true: list[Any], tolerance: float) -> None:
+@settings(max_examples=300)
+def test_the_best_of_all_matchings(conventions, found, true, tolerance) -> None:
     low, high = score_limits([score for _, score, _ in found])
     limits = {"tolerance": tolerance, "low": low, "high": high}
-    table = align(detections([(ONE, row) for row in found]), references([(ONE, row) for row in true]), **limits)
-    rows = table.to_pylist()
+    weigh = {"stdeval": kernel, "kwseval": kwseval_kernel}[conventions]
+    given_limits = limits if conventions == "stdeval" else {"tolerance": tolerance, "low": None, "high": None}
+    pair = detections([(ONE, row) for row in found]), references([(ONE, row) for row in true])
+    rows = align(*pair, **given_limits, conventions=conventions).to_pylist()
     pairs = [row for row in rows if row["start"] is not None and row["ref_start"] is not None]
     gain = Fraction(0)
     for row in pairs:
-        value = kernel(
-            Detection(row["start"], row["end"], row["score"]), Reference(row["ref_start"], row["ref_end"]), **limits
-        )
+        detection = Detection(row["start"], row["end"], row["score"])
+        value = weigh(detection, Reference(row["ref_start"], row["ref_end"]), **limits)
         assert value is not None
         gain += Fraction(value) + 1
     plain = [Detection(*span, score) for span, score, _ in found], [Reference(*span) for span in true]
-    best = best_gain(*plain, **limits)
-    assert abs(gain - best) < 1e-14
-    assert len(pairs) == max(len(chosen) for _, chosen in matchings(*plain, **limits))
+    assert abs(gain - best_gain(*plain, **limits, weigh=weigh)) < 1e-14
+    assert len(pairs) == max(len(chosen) for _, chosen in matchings(*plain, **limits, weigh=weigh))
     # Every row of either side is there once.
     assert sorted(r["start"] for r in rows if r["start"] is not None) == sorted(span[0] for span, _, _ in found)
     assert sorted(r["ref_start"] for r in rows if r["ref_start"] is not None) == sorted(span[0] for span in true)
@@ -78,7 +72,7 @@ def test_the_best_of_all_matchings(found: list[Any], true: list[Any], tolerance:
     tolerances,
     st.randoms(use_true_random=False),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_order_and_parts_do_not_show(found: list[Any], true: list[Any], tolerance: float, random: Any) -> None:
     low, high = score_limits([score for _, (_, score, _) in found])
     limits = {"tolerance": tolerance, "low": low, "high": high}
@@ -93,10 +87,9 @@ def test_order_and_parts_do_not_show(found: list[Any], true: list[Any], toleranc
     shuffled = random.sample(found, len(found)), random.sample(true, len(true))
     assert align(detections(shuffled[0]), references(shuffled[1]), **limits).equals(whole)
 
-    parts = [
-        align(
-            detections([row for row in found if row[0] == key]), references([r for r in true if r[0] == key]), **limits
-        )
-        for key, _ in groupby(sorted(key for key, _ in [*found, *true]))
-    ]
+    def part(key: Any) -> pa.Table:
+        mine = ([row for row in rows if row[0] == key] for rows in (found, true))
+        return align(*(make(rows) for make, rows in zip((detections, references), mine, strict=True)), **limits)
+
+    parts = [part(key) for key in sorted({key for key, _ in [*found, *true]})]
     assert not parts or pa.concat_tables(parts).combine_chunks().equals(whole.combine_chunks())

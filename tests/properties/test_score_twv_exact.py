@@ -8,14 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from swsdist.core.types import TRIALS
 from swsdist.score.measures.curve import Counts, total
 from swsdist.score.measures.twv import atwv, mtwv, per_term, twv_curve
 from tests.oracles.score import Term, curve, maximum, point
 from tests.oracles.thresholds import fit_threshold
+from tests.support.aligned import aligned_list
 
 scores = st.sampled_from([-2.0, -0.5, 0.0, 0.25, 0.5, 0.75, 7.0])
 found = st.tuples(scores, st.booleans(), st.booleans())  # score, hit, YES
@@ -27,18 +27,6 @@ betas = st.sampled_from([0.5, 4.0, 66.66, 999.9])
 trials = st.integers(13, 60)
 
 
-def table(lists: dict[str, Any]) -> pa.Table:
-    """An aligned list; the number of a query is that of its references without detection."""
-    rows = []
-    for query, (missed, detections) in lists.items():
-        rows += [{"query_id": query, "ref_start": 1.0} for _ in range(missed)]
-        rows += [
-            {"query_id": query, "start": 1.0, "score": score, "decision": yes, "ref_start": 1.0 if hit else None}
-            for score, hit, yes in detections
-        ]
-    return pa.Table.from_pylist([row | {"doc_id": "d", "channel": 1} for row in rows], TRIALS)
-
-
 def terms(lists: dict[str, Any]) -> dict[str, Term]:
     return {
         query: Term(missed + sum(hit for _, hit, _ in detections), [(score, hit) for score, hit, _ in detections])
@@ -46,12 +34,11 @@ def terms(lists: dict[str, Any]) -> dict[str, Term]:
     }
 
 
-@settings(deadline=None)
 @given(queries, trials, betas)
 def test_curve_and_maximum_are_the_definitions(lists: dict[str, Any], trials: int, beta: float) -> None:
     exact = terms(lists)
     assume(any(term.ntrue for term in exact.values()))
-    counts = Counts.of(table(lists))
+    counts = Counts.of(aligned_list(lists))
     ours = twv_curve(counts, trials=trials, beta=beta)
     points = curve(exact, trials=trials, beta=beta)
     for name in ("pmiss", "pfa", "twv"):
@@ -70,7 +57,6 @@ def test_curve_and_maximum_are_the_definitions(lists: dict[str, Any], trials: in
         assert at.twv == expected.twv
 
 
-@settings(deadline=None)
 @given(queries, trials, betas)
 def test_actual_and_per_term_are_the_definitions(lists: dict[str, Any], trials: int, beta: float) -> None:
     exact = terms(lists)
@@ -80,7 +66,7 @@ def test_actual_and_per_term_are_the_definitions(lists: dict[str, Any], trials: 
         query: Term(exact[query].ntrue, [(float(yes), hit) for _, hit, yes in detections])
         for query, (_, detections) in lists.items()
     }
-    aligned = table(lists)
+    aligned = aligned_list(lists)
     expected = point(decided, 1.0, trials=trials, beta=beta)
     actual = atwv(Counts.of(aligned), trials=trials, beta=beta)
     assert actual[:3] == pytest.approx((float(expected.twv), float(expected.pmiss), float(expected.pfa)), abs=1e-12)
@@ -100,10 +86,9 @@ def test_actual_and_per_term_are_the_definitions(lists: dict[str, Any], trials: 
         assert (row["best_threshold"], row["best_twv"]) == (best.threshold, pytest.approx(float(best.twv), abs=1e-12))
 
 
-@settings(deadline=None)
 @given(queries, trials, betas, st.randoms(use_true_random=False))
 def test_parts_add_up_to_the_same_bytes(lists: dict[str, Any], trials: int, beta: float, random: Any) -> None:
-    whole = table(lists)
+    whole = aligned_list(lists)
     rows = random.sample(range(len(whole)), len(whole))
     shuffled = whole.take(pa.array(rows, pa.int64()))
     bucket = {query: random.randrange(3) for query in lists}

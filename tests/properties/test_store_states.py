@@ -3,8 +3,6 @@
 Each rule changes the folder of recordings; `index` brings the store up to date, through the same stage that a run uses.
 """
 
-from __future__ import annotations
-
 import csv
 import os
 import tempfile
@@ -57,8 +55,6 @@ class StoreMachine(RuleBasedStateMachine):
     def folder(self) -> Folder:
         return Folder(str(self.root / "run" / "store"))
 
-    # -- the recordings -----------------------------------------------------------------------------------------------
-
     def write(self, name: str, frames: int, speaker: str, seed: int) -> None:
         samples = np.random.default_rng(seed).normal(scale=0.1, size=32 + (frames - 1) * 10).astype(np.float32)
         path = self.root / f"{name}.wav"
@@ -92,8 +88,6 @@ class StoreMachine(RuleBasedStateMachine):
         self.rejected.add(name)
         self.tried.discard(name)  # written anew, it is tried again
 
-    # -- the store ----------------------------------------------------------------------------------------------------
-
     @rule(shards=st.sampled_from([None, 1, 2, 3]))
     def index(self, shards: int | None) -> None:
         with (self.root / "docs.csv").open("w", newline="") as file:
@@ -101,17 +95,14 @@ class StoreMachine(RuleBasedStateMachine):
             table.writerow(("doc_id", "path", "speaker"))
             table.writerows((name, f"{name}.wav", speaker) for name, (_, speaker) in sorted(self.audio.items()))
             table.writerows((name, f"{name}.wav", "") for name in sorted(self.rejected))
-        values = {
-            "run": str(self.root / "run"),
-            "corpus": {"documents": str(self.root / "docs.csv")},
-            "features": {"name": "mfcc", "options": OPTIONS},
-            "index": {"shards": shards},
-            "executor": {"kind": "serial"},
-        }
+        values = {"run": str(self.root / "run"), "corpus": {"documents": str(self.root / "docs.csv")}}
+        values |= {"features": {"name": "mfcc", "options": OPTIONS}, "index": {"shards": shards}}
         changed = self.indexed.keys() != self.audio.keys() or any(
             self.indexed[name] is not value for name, value in self.audio.items()
         )
-        outcome = run_stages(config_from_dict(values, "."), StepSelection(until="index"), Progress())
+        outcome = run_stages(
+            config_from_dict({**values, "executor": {"kind": "serial"}}, "."), StepSelection(until="index"), Progress()
+        )
         assert outcome.failures == []
         # Nothing new, nothing done: what was rejected is not tried again.
         assert changed or outcome.tasks_done <= len(self.rejected - self.tried)
@@ -132,12 +123,8 @@ class StoreMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.indexed)
     @rule(hours=st.sampled_from([1.0, 0.2 / 3600]))
     def compact(self, hours: float) -> None:
-        live = len(self.indexed)
-        done = compact(self.folder, hours)
-        assert 1 <= done.shards <= live
+        assert 1 <= compact(self.folder, hours).shards <= len(self.indexed)
         clean(self.folder, 0.0, dry=False)
-
-    # -- what must hold -----------------------------------------------------------------------------------------------
 
     @invariant()
     def is_the_model(self) -> None:
@@ -177,6 +164,6 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 StoreMachine.TestCase.settings = settings(
-    max_examples=12, stateful_step_count=14, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=12, stateful_step_count=14, suppress_health_check=[HealthCheck.too_slow]
 )
 test_store_is_a_dict = StoreMachine.TestCase

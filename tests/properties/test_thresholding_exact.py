@@ -7,17 +7,16 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from swsdist.calibrate.rescoring import Rescoring, query_values
+from swsdist.calibrate.rescoring import Rescoring
 from swsdist.calibrate.steps.by_term import METHODS, UNIT, PosteriorSums, Thresholding, kst_threshold, sums
-from swsdist.core.types import TRIALS
 from swsdist.score.measures.curve import Counts
-from swsdist.score.measures.twv import atwv, per_term
+from swsdist.score.measures.twv import atwv
 from tests.oracles import calibrate as oracle
+from tests.support.aligned import aligned_list
 
 probabilities = st.one_of(
     st.sampled_from([0.0, 1e-9, 1e-3, 0.25, 0.5, 0.75, 1.0]), st.floats(0, 1, allow_subnormal=False)
@@ -32,17 +31,6 @@ methods = st.sampled_from(METHODS)
 trials = st.integers(13, 40_000)
 betas = st.sampled_from([0.5, 1.0, 4.0, 66.66, 999.9])
 alphas = st.floats(0.1, 5)
-
-
-def table(lists: dict[str, Any]) -> pa.Table:
-    """An aligned list; the number of a term is that of its occurrences without detection."""
-    rows: list[dict[str, Any]] = []
-    for query, (missed, detections) in lists.items():
-        rows += [{"query_id": query, "ref_start": 1.0} for _ in range(missed)]
-        rows += [
-            {"query_id": query, "start": 1.0, "score": p, "ref_start": 1.0 if hit else None} for p, hit in detections
-        ]
-    return pa.Table.from_pylist([row | {"doc_id": "d", "channel": 1} for row in rows], TRIALS)
 
 
 def exact(lists: dict[str, Any]) -> dict[str, oracle.Term]:
@@ -62,7 +50,7 @@ def borderline(lists: dict[str, Any], method: str, trials: int, beta: float, alp
         limit = oracle.threshold(method, term, trials, beta, alpha)
         if limit is not None and any(abs(Fraction(p) - limit) <= limit / 10**12 for p, _ in term.detections):
             return True
-        if 0 < term.posterior_sum < Fraction(1, 10**6):  # rounded to 2^-62
+        if 0 < oracle.posterior_sum(term) < Fraction(1, 10**6):  # rounded to 2^-62
             return True
     return False
 
@@ -91,8 +79,8 @@ def test_eq_6_is_eq_5_times_the_posterior_sum(total: float, trials: int, beta: f
     )
 
 
-@given(trials, betas, alphas)
-def test_sto_never_detects_frequent_terms(trials: int, beta: float, alpha: float) -> None:
+@given(trials, betas, alphas, st.lists(st.floats(0, 1e5), min_size=2, max_size=20))
+def test_sto_never_detects_frequent_terms_and_thresholds_rise(trials, beta, alpha, values) -> None:
     """From S(w) = 1 / eq. 5 on the threshold is above 1, where no probability lies; KST's stays within [0, 1]."""
     sto, kst = (Thresholding(m, trials, beta, alpha) for m in ("sto", "kst"))
     frequent = np.array([1.001, 2.0, 100.0]) / sto.threshold
@@ -100,12 +88,10 @@ def test_sto_never_detects_frequent_terms(trials: int, beta: float, alpha: float
     assert (sto.normalised(np.ones(3), frequent) < sto.threshold).all()
     assert (kst.thresholds(frequent) <= 1).all()
     assert (kst.normalised(np.ones(3), frequent) >= kst.threshold).all()
-
-
-@given(trials, betas)
-def test_oracle_has_a_least_threshold(trials: int, beta: float) -> None:
-    """beta / (T + beta - 1), of a term that occurs once; S(w), and so estimated KST's threshold, comes as low as it likes."""
+    assert all((np.diff(how.thresholds(np.sort(values))) >= 0).all() for how in (sto, kst))
+    # That of the true numbers has a least one, of a term that occurs once; S(w), and so KST's, comes as low as it likes.
     found = Thresholding("oracle-kst", trials, beta).thresholds(0.0, np.arange(1, trials + 1))
+    assert (np.diff(found[:13]) > 0).all()
     assert found[0] == found.min() == pytest.approx(beta / (trials + beta - 1), rel=1e-14)
     assert Thresholding("kst", trials, beta).thresholds(1e-6) < found[0]
 
@@ -113,25 +99,14 @@ def test_oracle_has_a_least_threshold(trials: int, beta: float) -> None:
 def test_the_seeds_numbers() -> None:
     """T = 36,000 and beta = 999.9: the least threshold is about 0.027, and STO's passes 1 at S(w) of about 25."""
     assert float(Thresholding("oracle-kst", 36_000, 999.9).thresholds(0, 1)) == pytest.approx(0.027, abs=2e-4)
-    sto = Thresholding("sto", 36_000, 999.9)
-    assert float(sto.thresholds(25.0)) == pytest.approx(1.0, abs=2e-4)
-
-
-@given(st.lists(st.floats(0, 1e5), min_size=2, max_size=20), trials, betas, alphas, st.sampled_from(["kst", "sto"]))
-def test_thresholds_rise(values: list[float], trials: int, beta: float, alpha: float, method: Any) -> None:
-    found = Thresholding(method, trials, beta, alpha).thresholds(np.sort(values))
-    assert (np.diff(found) >= 0).all()
-    ntrue = np.arange(1, 14)
-    assert (np.diff(Thresholding("oracle-kst", trials, beta).thresholds(0, ntrue)) > 0).all()
+    assert float(Thresholding("sto", 36_000, 999.9).thresholds(25.0)) == pytest.approx(1.0, abs=2e-4)
 
 
 # -- decisions ------------------------------------------------------------------------------------------------------
 
 
 @given(methods, probabilities, st.floats(0, 50), st.integers(0, 13), trials, betas, alphas)
-def test_thresholds_and_normalised_scores_decide_alike(
-    method: Any, p: float, more: float, ntrue: int, trials: int, beta: float, alpha: float
-) -> None:
+def test_thresholds_and_normalised_scores_decide_alike(method, p, more, ntrue, trials, beta, alpha) -> None:
     """For the probability itself and its neighbours, and for the threshold and its neighbours."""
     how = Thresholding(method, trials, beta, alpha)
     total = p + more
@@ -146,14 +121,11 @@ def test_thresholds_and_normalised_scores_decide_alike(
     assert (np.diff(score) >= 0).all()
 
 
-@settings(deadline=None)
 @given(terms, methods, trials, betas, alphas)
-def test_decisions_are_those_of_fractions(
-    lists: dict[str, Any], method: Any, trials: int, beta: float, alpha: float
-) -> None:
+def test_decisions_are_those_of_fractions(lists, method, trials, beta, alpha) -> None:
     assume(not borderline(lists, method, trials, beta, alpha))
     how = Thresholding(method, trials, beta, alpha)
-    found = how.apply(table(lists), true=true(lists))
+    found = how.apply(aligned_list(lists), true=true(lists))
     rows = iter(found.to_pylist())
     for query, term in exact(lists).items():
         kept = oracle.decisions(method, term, trials, beta, alpha)
@@ -163,26 +135,18 @@ def test_decisions_are_those_of_fractions(
         assert [row["decision"] for row in decided] == kept
 
 
-@settings(deadline=None)
 @given(terms, methods, trials, st.lists(st.tuples(alphas, betas), min_size=1, max_size=4))
 def test_sweep_is_deciding_and_counting(lists: dict[str, Any], method: Any, trials: int, points: Any) -> None:
     """The very doubles of the direct way, and the exact value to 1e-12."""
     assume(any(true(lists).values()))
-    aligned = table(lists)
+    aligned = aligned_list(lists)
     sweep = Rescoring.of_list(aligned, tolerance=None, conventions="stdeval")
-    scored = sweep.at(method, [a for a, _ in points], [b for _, b in points], trials=trials)
-    found = scored.points
+    found = sweep.at(method, [a for a, _ in points], [b for _, b in points], trials=trials).points
     for k, (alpha, beta) in enumerate(points):
         how = Thresholding(method, trials, beta, alpha)
         decided = how.apply(aligned, true=true(lists))
         direct = atwv(Counts.of(decided), trials=trials, beta=beta)
         assert (found.twv[k], found.pmiss[k], found.pfa[k]) == (direct.twv, direct.pmiss, direct.pfa)
-        rows = [row for row in per_term(decided, trials=trials, beta=beta).to_pylist() if row["ntrue"]]
-        assert sweep.names.to_pylist() == [row["query_id"] for row in rows]
-        kept = scored.hits[:, k], scored.false_alarms[:, k]
-        assert query_values(sweep.ntrue, *kept, beta=beta, trials=trials).tolist() == [row["twv"] for row in rows]
-        assert kept[0].tolist() == [row["ncorr"] for row in rows]
-        assert kept[1].tolist() == [row["nfa"] for row in rows]
         if not borderline(lists, method, trials, beta, alpha):
             value = oracle.value(method, exact(lists), trials, beta, alpha)
             assert found.twv[k] == pytest.approx(float(value), abs=1e-9)
@@ -199,7 +163,7 @@ def test_posterior_sums_are_a_monoid(rows: list[tuple[str, float]], cut: int, ra
 
     def found(part: list[tuple[str, float]]) -> PosteriorSums:
         lists = {name: (0, [(p, False) for q, p in part if q == name]) for name, _ in part}
-        return PosteriorSums.of(table(lists))
+        return PosteriorSums.of(aligned_list(lists))
 
     whole = found(rows)
     parts = found(shuffled[:cut]) + found(shuffled[cut:])

@@ -1,7 +1,5 @@
 """The method windows against its definition, on any documents, however they are cut and held."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -64,7 +62,7 @@ def found(case: dict[str, Any], order: list[int]) -> list[tuple[int, ...]]:
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(case=cases())
 def test_is_its_definition(case: dict[str, Any]) -> None:
     wanted = [
@@ -84,43 +82,33 @@ def test_is_its_definition(case: dict[str, Any]) -> None:
     assert found(case, order[::-1]) == wanted
 
 
-@pytest.mark.parametrize("held", [1, 16, 50])
-def test_a_document_that_is_not_held_at_once(held: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(held)
-    case = {
-        "queries": [rng.integers(0, 4, (count, 3)) for count in (7, 1, 12)],
-        "documents": [rng.integers(0, 4, (count, 3)) for count in (300, 3, 200)],
-        "windows": 9,
-        "candidates": 5,
-        "apart": 4,
-        "free": True,
-        "block": 11,
-    }
-    wanted = found(case, [0, 1, 2])
-    assert len(wanted) > 20
-    monkeypatch.setattr(buffering, "_BUFFER_FRAMES", held)
-    assert found(case, [0, 1, 2]) == wanted
-    assert found(case, [2, 0, 1]) == wanted
+def scene(seed: int, queries: tuple[int, ...], documents: tuple[int, ...], **more: Any) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    sides = {"queries": queries, "documents": documents}
+    return {name: [rng.integers(0, 4, (count, 3)) for count in counts] for name, counts in sides.items()} | more
+
+
+def test_a_document_that_is_not_held_at_once() -> None:
+    more = {"windows": 9, "candidates": 5, "apart": 4, "free": True, "block": 11}
+    for held in (1, 16, 50):
+        case = scene(held, (7, 1, 12), (300, 3, 200), **more)
+        wanted = found(case, [0, 1, 2])
+        assert len(wanted) > 20
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(buffering, "_BUFFER_FRAMES", held)
+            assert found(case, [0, 1, 2]) == found(case, [2, 0, 1]) == wanted
 
 
 def test_states_of_64_bits_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """Queries of more than 300 frames have them."""
     assert (packed(45, 45).dtype, packed(300, 300).dtype, packed(600, 600).dtype) == (np.int32, np.int32, np.int64)
-    rng = np.random.default_rng(5)
-    case = {
-        "queries": [rng.integers(0, 4, (count, 3)) for count in (30, 9)],
-        "documents": [rng.integers(0, 4, (count, 3)) for count in (400, 20)],
-        "windows": 30,
-        "candidates": 9,
-        "apart": 3,
-        "block": 100,
-    }
+    case = scene(5, (30, 9), (400, 20), windows=30, candidates=9, apart=3, block=100)
     wanted = [found({**case, "free": free}, [0, 1]) for free in (False, True)]
     monkeypatch.setattr("swsdist.methods.windows.search.packed", lambda n, columns: Packed(np.int64, 21))
     assert [found({**case, "free": free}, [0, 1]) for free in (False, True)] == wanted
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 2**32 - 1), query=st.integers(1, 9), span=st.integers(1, 40), free=st.booleans())
 def test_the_best_in_a_span_is_that_of_its_windows(seed: int, query: int, span: int, free: bool) -> None:
     rng = np.random.default_rng(seed)

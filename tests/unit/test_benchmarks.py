@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import runpy
 import sys
 from pathlib import Path

@@ -27,15 +27,8 @@ the digest of an undisturbed serial run.
 
 @dataclass(frozen=True)
 class Fault:
-    """A row of the table.
-
-    Attributes:
-        fault: what was done.
-        when: at what point of the run.
-        seconds: from the fault to `until`.
-        until: what ended the wait.
-        outcome: of the run.
-        same: whether the digest is the serial run's; None where nothing was computed.
+    """A row of the table: what was done, when, the seconds from there to `until`, and the run's outcome; whether the digest is
+    the serial run's, None where nothing was computed.
     """
 
     fault: str

@@ -38,17 +38,7 @@ _QUICK = {
 
 
 class Cluster:
-    """A head (the first host) and workers.
-
-    Args:
-        network: its hosts.
-        env: environment of all its processes.
-
-    Attributes:
-        env: the same, with the cluster's token and without what belongs to another cluster.
-        storage: options that reach the S3 server.
-        bucket: `s3://...`, empty at first.
-    """
+    """A head (the first host) and workers; `env` is their environment, with a token, without what is of another cluster."""
 
     def __init__(self, network: Network, env: Mapping[str, str]) -> None:
         self.network = network
@@ -96,13 +86,7 @@ class Cluster:
         self._start(self.head, ["--head", f"--port={_RAY_PORT}", "--num-cpus=0", "--include-dashboard=false"], {})
 
     def start_workers(self, *hosts: Host, cpus: int = 1, env: Mapping[str, str] | None = None) -> None:
-        """Start Ray on workers, side by side.
-
-        Args:
-            hosts: of the cluster.
-            cpus: of each.
-            env: variables of these hosts only.
-        """
+        """Start Ray on workers, side by side; `env` are variables of these hosts only."""
         with ThreadPoolExecutor(len(hosts)) as pool:
             begun = [
                 pool.submit(self._start, host, [f"--address={self.address}", f"--num-cpus={cpus}"], env or {})
@@ -154,16 +138,7 @@ class Cluster:
 
 @contextmanager
 def cluster(workers: int, folder: Path, env: Mapping[str, str] | None = None) -> Iterator[Cluster]:
-    """A cluster that runs: its head and its workers, a CPU each.
-
-    Args:
-        workers: hosts beside the head.
-        folder: short, and empty.
-        env: environment of its processes; this one's by default.
-
-    Raises:
-        UserError: it cannot be had here.
-    """
+    """A cluster that runs: its head and its workers, a CPU each. The folder's path is short, since sockets lie below it."""
     network = Network(workers + 1, folder)
     try:
         made = Cluster(network, os.environ if env is None else env)

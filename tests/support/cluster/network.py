@@ -33,14 +33,10 @@ _GUARD = (
 
 @dataclass
 class Host:
-    """A host.
+    """A host: its name is also that of its namespace; its processes work in its folder, with `tmp` there as temporary folder.
 
-    Attributes:
-        name: host name, in the end also that of its namespace.
-        address: of IPv4.
-        folder: working folder of its processes; their temporary folder is `tmp` there.
-        cable: the end of its network's cable at the bridge.
-        disk: size of its temporary folder, `4m` say, for processes that start from now on; the machine's disk by default.
+    `cable` is the end of its network's cable at the bridge; `disk` is the size of `tmp`, `4m` say, for processes that start
+    from now on; the machine's disk by default.
     """
 
     name: str
@@ -83,19 +79,7 @@ class Host:
 
 
 class Network:
-    """Hosts on a bridge; this machine is on it too.
-
-    Args:
-        count: of hosts.
-        folder: for the folders of the hosts; a short path, since Unix sockets lie below it.
-
-    Attributes:
-        hosts: the hosts.
-        gateway: this machine's address on the bridge.
-
-    Raises:
-        UserError: namespaces cannot be made here.
-    """
+    """Hosts on a bridge, on which this machine is, too, at `gateway`; a UserError says that namespaces cannot be made here."""
 
     def __init__(self, count: int, folder: Path) -> None:
         if os.geteuid() != 0 or not all(shutil.which(tool) for tool in ("ip", "unshare", "hostname")):
@@ -156,11 +140,7 @@ def ip(*words: str, check: bool = True) -> str:
 
 
 def run(host: Host, words: Sequence[str], env: dict[str, str], seconds: float = 120.0) -> None:
-    """Run a command on a host to its end.
-
-    Raises:
-        UserError: it failed.
-    """
+    """Run a command on a host to its end, which is a UserError if it failed."""
     # Files, not pipes: what the command leaves running would hold a pipe open.
     with (host.folder / "log").open("a+") as log:
         begun = log.seek(0, os.SEEK_END)

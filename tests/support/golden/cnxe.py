@@ -1,12 +1,9 @@
 """Cross entropy by formula: `trials.csv` holds submitted scores, `params.json` the prior and the size of the whole set."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math
 from pathlib import Path
-from typing import TypedDict
 
 from swsdist.score.measures.cnxe import Trials, cnxe, cnxe_min, measure
 from tests.support.golden.runner import Case, place, text, values
@@ -14,25 +11,15 @@ from tests.support.golden.runner import Case, place, text, values
 NAME = "cross entropy"
 
 
-class _Params(TypedDict, total=False):
-    ptar: float
-    n_true: int
-    n_false: int
-    n_trials: int
-    n_queries: int
-    trials_per_second: float
-    audio_seconds: float
-
-
 def handles(folder: Path) -> bool:
     """Do its parameters have the effective prior of trials?"""
-    return place(folder, "params.json") is not None and "ptar" in values(folder, "params.json", _Params)
+    return place(folder, "params.json") is not None and "ptar" in values(folder, "params.json")
 
 
 def run(folder: Path) -> Case:
     """Compare actual and least values, where the least is reached, and what is taken on the way."""
     case = Case.of(folder)
-    params, expected = values(folder, "params.json", _Params), values(folder, "expected.json", dict[str, float])
+    params, expected = values(folder, "params.json"), values(folder, "expected.json")
     rows = list(csv.DictReader(io.StringIO(text(folder, "trials.csv"))))
     scores = {flag: [float(row["llr"]) for row in rows if row["is_target"] == flag] for flag in ("1", "0")}
     trials = Trials.of(scores["1"], scores["0"], n_true=params["n_true"], n_false=params["n_false"])

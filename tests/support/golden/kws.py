@@ -3,12 +3,10 @@
 Where `expected.json` is beside them, it holds every sequence of clusters by enumeration, and which of them the program reports.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple
 
 from swsdist.lattices.formats import kaldi
 from swsdist.lattices.lattice import Broken, Lattice, Origin
@@ -26,14 +24,7 @@ _ROUNDED = 0.0015
 
 
 class Hit(NamedTuple):
-    """A keyword in a lattice.
-
-    Attributes:
-        keyword: its name.
-        key: of the lattice.
-        start, end: frames.
-        cost: -ln of the score, at least 0.
-    """
+    """A keyword in the lattice of a key, from frame to frame; the cost is -ln of the score, at least 0."""
 
     keyword: str
     key: str
@@ -57,13 +48,8 @@ def kws_search(
 ) -> Iterator[Hit]:
     """The hits of keywords in lattices: lattice by lattice, keywords in their order, by start.
 
-    Args:
-        lattices: of Kaldi; ticks are the frames of its decoder.
-        keywords: by name; a word that a lattice does not know has no hits there.
-        acoustic_scale: of acoustic costs.
-        lm_scale: of graph costs.
-        subsampling: frames of the features per frame of the decoder (`--frame-subsampling-factor` of both programs).
-        max_silence_frames: of a silence arc within a keyword, in frames of the features.
+    Ticks of the lattices are the frames of Kaldi's decoder, each of `subsampling` frames of the features; the longest silence
+    within a keyword is in those.
     """
     alternatives = {name: list(_alternatives(keyword)) for name, keyword in keywords.items()}
     longest = int(max_silence_frames / subsampling + 0.5)
@@ -96,10 +82,6 @@ def _factors(lattice: Lattice, acoustic_scale: float, lm_scale: float, longest_s
     )
 
 
-class _Expected(TypedDict):
-    hits: list[tuple[str, int, int, int, float, int]]
-
-
 def handles(folder: Path) -> bool:
     """Has it the program's hits?"""
     return all(place(folder, name) for name in ("kws-search.txt", "keywords.int", "utter_id"))
@@ -128,7 +110,7 @@ def run(folder: Path) -> Case:
     kaldi = [(row[0], names[row[1]], int(row[2]), int(row[3]), float(row[4])) for row in reported]
     _compare(case, "cost", ours, kaldi, _ROUNDED)
     if place(folder, "expected.json"):
-        expected = values(folder, "expected.json", _Expected)["hits"]
+        expected = values(folder, "expected.json")["hits"]
         kept = [(*row[:1], names[str(row[1])], *row[2:4], max(0.0, row[4])) for row in expected if row[5]]
         _compare(case, "cost by enumeration", ours, kept, 1e-9)
     return case

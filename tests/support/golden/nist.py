@@ -1,7 +1,5 @@
 """NIST scorers: a case's inputs in both programs' formats, and what STDEval 0.7 and KWSEval (F4DE 3.5) made of them."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math
@@ -27,7 +25,6 @@ from swsdist.score.measures.curve import Curve, CurvePoint, Ranking
 from swsdist.score.measures.det import pooled_maximum
 from swsdist.score.measures.protocol import protocol
 from swsdist.score.measures.twv import optimum, optimum_rows
-from tests.support.golden.nist_answers import Best, Expected, Kwseval, Params, Stdeval, Term
 from tests.support.golden.runner import Case, needed, place, text, values
 
 NAME = "NIST scorers"
@@ -36,6 +33,8 @@ _SAME = 1e-9
 _FILES = {"stdeval": ("ecf.xml", "tlist.xml", "stdlist.xml"), "kwseval": ("ecf_kws.xml", "kwlist.xml", "kwslist.xml")}
 
 Program = Literal["stdeval", "kwseval"]
+#: What a case says: a program's options, or its numbers.
+Answers = Mapping[str, Any]
 
 
 def handles(folder: Path) -> bool:
@@ -48,7 +47,7 @@ def handles(folder: Path) -> bool:
 def run(folder: Path) -> Case:
     """Score with both programs' rules."""
     case = Case.of(folder)
-    params, expected = values(folder, "params.json", Params), values(folder, "expected.json", Expected)
+    params, expected = values(folder, "params.json"), values(folder, "expected.json")
     with inputs(folder) as unpacked, warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*negative-false-alarm-rates")
         if "stdeval" in expected:
@@ -58,7 +57,7 @@ def run(folder: Path) -> Case:
     return case
 
 
-def score(folder: Path, params: Params, program: Program) -> Evaluation:
+def score(folder: Path, params: Answers, program: Program) -> Evaluation:
     """Our evaluation of a case's inputs."""
     rules = protocol(
         program,
@@ -71,15 +70,9 @@ def score(folder: Path, params: Params, program: Program) -> Evaluation:
         trials="segment" if params["segment"] and program == "kwseval" else "time",
     )
     ecf, terms, system = (needed(folder, name) for name in _FILES[program])
+    given = {"ecf": ecf, "rttm": needed(folder, "ref.rttm"), "terms": terms}
     notices = Notices()
-    task = read_task(
-        ecf=ecf,
-        rttm=needed(folder, "ref.rttm"),
-        terms=terms,
-        protocol=rules,
-        ecf_filter=params["ecf_filter"],
-        notices=notices,
-    )
+    task = read_task(**given, protocol=rules, ecf_filter=params["ecf_filter"], notices=notices)
     return evaluate(
         task,
         read_system(system, conventions=program, notices=notices),
@@ -101,7 +94,7 @@ def inputs(folder: Path) -> Iterator[Path]:
         yield Path(temporary)
 
 
-def _stdeval(case: Case, folder: Path, ours: Evaluation, theirs: Stdeval, params: Params) -> None:
+def _stdeval(case: Case, folder: Path, ours: Evaluation, theirs: Answers, params: Answers) -> None:
     if theirs.get("status") == "died":
         case.treated.append("STDEval died of the list; it is scored as one that found nothing")
         case.equal("S: detections", ours.overall.totals.detections, 0)
@@ -142,7 +135,7 @@ def _stdeval(case: Case, folder: Path, ours: Evaluation, theirs: Stdeval, params
     _stdeval_curves(case, folder, ours, theirs)
 
 
-def _stdeval_curves(case: Case, folder: Path, ours: Evaluation, theirs: Stdeval) -> None:
+def _stdeval_curves(case: Case, folder: Path, ours: Evaluation, theirs: Answers) -> None:
     det, whole = theirs["det"], ours.overall
     if det["status"] != "ok":
         case.treated.append("STDEval gives no curve of fewer than two terms or of no score; ours is defined")
@@ -171,7 +164,7 @@ def _pooled_maximum(ours: Evaluation) -> CurvePoint | None:
     )
 
 
-def _kwseval(case: Case, folder: Path, ours: Evaluation, theirs: Kwseval, params: Params) -> None:
+def _kwseval(case: Case, folder: Path, ours: Evaluation, theirs: Answers, params: Answers) -> None:
     if theirs["status"] != "ok":
         case.treated.append("KWSEval stops at inconsistent decisions; its numbers up to there are compared")
     task, whole = ours.task, ours.overall
@@ -197,12 +190,8 @@ def _kwseval(case: Case, folder: Path, ours: Evaluation, theirs: Kwseval, params
         case.equal(f"K: counts of {term}", _counts(row), _counts(want))
         if row["ntrue"] == 0:
             continue
-        for name, mine, stated in (
-            ("pmiss", row["pmiss"], want["pmiss"]),
-            ("pfa", row["pfa"], want["pfa"]),
-            ("twv", row["twv"], want["twv"]),
-        ):
-            case.close(f"K: {name}", _given(mine), _given(stated), _SAME, what=f"K: {name} of {term}")
+        for name in ("pmiss", "pfa", "twv"):
+            case.close(f"K: {name}", _given(row[name]), _given(want[name]), _SAME, what=f"K: {name} of {term}")
     if border:
         case.treated.append(
             f"{border} detection(s) lie on the border of two segments, which KWSEval counts by the order of a hash: "
@@ -221,7 +210,7 @@ def _kwseval(case: Case, folder: Path, ours: Evaluation, theirs: Kwseval, params
     _kwseval_curve(case, folder, ours, theirs)
 
 
-def _kwseval_curve(case: Case, folder: Path, ours: Evaluation, theirs: Kwseval) -> None:
+def _kwseval_curve(case: Case, folder: Path, ours: Evaluation, theirs: Answers) -> None:
     whole, want = ours.overall, theirs["max"]
     if _defined(case, "K: MTWV", whole.maximum, want["twv"]) and whole.maximum and whole.curve:
         case.close("K: MTWV", whole.maximum.twv, _given(want["twv"]), _SAME)
@@ -240,27 +229,21 @@ def _kwseval_curve(case: Case, folder: Path, ours: Evaluation, theirs: Kwseval) 
             )
             pmiss, pfa = (math.fsum(values[rated]) / len(rated) for values in (best.pmiss, best.pfa))
             otwv = CurvePoint(1 - (pmiss + ours.task.beta * pfa), pmiss, pfa, None)
-        for measure, mine, place_ in (
-            ("K: OTWV", otwv, theirs["optimum"]),
-            ("K: STWV", best.supremum, theirs["supremum"]),
-        ):
-            _point(case, measure, mine, place_["twv"], place_["pmiss"], place_["pfa"])
+        for measure, mine, key in (("K: OTWV", otwv, "optimum"), ("K: STWV", best.supremum, "supremum")):
+            _point(case, measure, mine, *(theirs[key][name] for name in ("twv", "pmiss", "pfa")))
         place_of = {name: k for k, name in enumerate(ids)}
         for term, about in theirs["terms"].items():
             stated = about["optimum"]["twv"]
             if term in place_of and stated is not None:
                 k = place_of[term]
-                case.close("K: optimum of a term", float(best.twv[k]), stated, _SAME, what=f"K: optimum of {term}")
-                case.close(
-                    "K: supremum of a term",
-                    float(best.stwv[k]),
-                    about["supremum_twv"],
-                    _SAME,
-                    what=f"K: supremum of {term}",
-                )
+                for name, mine, wanted in (
+                    ("optimum", best.twv[k], stated),
+                    ("supremum", best.stwv[k], about["supremum_twv"]),
+                ):
+                    case.close(f"K: {name} of a term", float(mine), wanted, _SAME, what=f"K: {name} of {term}")
 
 
-def _kwseval_pooled(case: Case, folder: Path, ours: Evaluation, theirs: Kwseval) -> None:
+def _kwseval_pooled(case: Case, folder: Path, ours: Evaluation, theirs: Answers) -> None:
     item = next(iter(theirs["terms"].values()))
     counted = [_counts(row) for row in ours.overall.per_term.to_pylist()]
     totals = [sum(int(_given(item)) for item in column) for column in zip(*counted, strict=True)]
@@ -274,7 +257,7 @@ def _kwseval_pooled(case: Case, folder: Path, ours: Evaluation, theirs: Kwseval)
         _curve(case, folder, "kwseval_points", ours.pooled)
 
 
-def _rates(case: Case, program: str, term: str, row: Mapping[str, Any], want: Term) -> None:
+def _rates(case: Case, program: str, term: str, row: Mapping[str, Any], want: Answers) -> None:
     case.equal(f"{program}: counts of {term}", _counts(row), _counts(want))
     for name, mine, stated in (("pmiss", row["pmiss"], want["pmiss"]), ("pfa", row["pfa"], want["pfa"])):
         if stated is None or mine is None:
@@ -283,7 +266,7 @@ def _rates(case: Case, program: str, term: str, row: Mapping[str, Any], want: Te
             case.close(f"{program}: {name}", mine, stated, 1e-12, what=f"{program}: {name} of {term}")
 
 
-def _counts(row: Mapping[str, Any] | Term) -> tuple[int | None, ...]:
+def _counts(row: Answers) -> tuple[int | None, ...]:
     return row["ntrue"], row["ncorr"], row["nfa"], row["nmiss"]
 
 
@@ -294,7 +277,7 @@ def _given(value: float | None) -> float:
     return value
 
 
-def _pairs(case: Case, ours: Evaluation, terms: dict[str, Term]) -> None:
+def _pairs(case: Case, ours: Evaluation, terms: dict[str, Answers]) -> None:
     """Which detection went to which reference."""
     if not all(isinstance(want.get("pairs"), list) for want in terms.values()):
         return
@@ -318,16 +301,15 @@ def _pairs(case: Case, ours: Evaluation, terms: dict[str, Term]) -> None:
         )
 
 
-def _point(
-    case: Case, measure: str, ours: CurvePoint, twv: float | None, pmiss: float | None, pfa: float | None
-) -> None:
-    twv, pmiss, pfa = _given(twv), _given(pmiss), _given(pfa)
+def _point(case: Case, measure: str, ours: CurvePoint, *theirs: float | None) -> None:
+    """Value, Pmiss and Pfa."""
+    twv, pmiss, pfa = map(_given, theirs)
     case.close(measure, ours.twv, twv, _SAME * max(1.0, abs(twv)))
     case.close(f"{measure}, Pmiss", ours.pmiss, pmiss, _SAME)
     case.close(f"{measure}, Pfa", ours.pfa, pfa, _SAME)
 
 
-def _unique(case: Case, program: str, curve: Curve, ours: CurvePoint, want: Best) -> None:
+def _unique(case: Case, program: str, curve: Curve, ours: CurvePoint, want: Answers) -> None:
     """Threshold and rates of a maximum, if no other point comes as near to it as the order of a sum may bring it."""
     if np.count_nonzero(curve.twv > ours.twv - _SAME) != 1:
         case.treated.append(
@@ -342,7 +324,7 @@ def _unique(case: Case, program: str, curve: Curve, ours: CurvePoint, want: Best
 
 def _curve(case: Case, folder: Path, name: str, curve: Curve) -> None:
     """The curve's file has every n-th point and the last, with 12 digits."""
-    kept = values(folder, "expected.json", Expected)["det_files"].get(name)
+    kept = values(folder, "expected.json")["det_files"].get(name)
     if kept is None or place(folder, f"det.{name}.csv") is None:
         return
     columns = np.stack([curve.threshold, curve.pmiss, curve.pfa, curve.twv], axis=1)

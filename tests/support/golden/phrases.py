@@ -4,8 +4,6 @@ A folder has `X.json` with `phrases`, rows (words, start, end, posterior, ...), 
 `X.txt`, a lattice or several by key; or `X.json` with `log_posterior`, of a loop of phones.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -99,8 +97,7 @@ def _phone_loop(case: Case, name: str, answers: dict[str, Any]) -> None:
     columns = (column.tolist() for column in (arcs.starts, arcs.ends, arcs.phones, arcs.posteriors))
     ours = {(start, end, phone): posterior for start, end, phone, posterior in zip(*columns, strict=True)}
     for start, end, phone, posterior in answers["arcs"]:
-        case.close(
-            "arc", ours.get((start, end, phone), 0.0), posterior, TOLERANCE, what=f"{name}: {start} {end} {phone}"
-        )
+        mine = ours.get((start, end, phone), 0.0)
+        case.close("arc", mine, posterior, TOLERANCE, what=f"{name}: {start} {end} {phone}")
     phones = [str(phone) for phone in range(log_posterior.shape[1])]
     phrases(case, name, packed_arcs(arcs, phones, 0.01), answers["phrases"], 0.01, TOLERANCE)

@@ -1,14 +1,12 @@
 """The QUESST program: its lists, what it computed, what it printed, and its curve (`det.csv`, which may be thinned)."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math
 import re
 from pathlib import Path
 from types import EllipsisType
-from typing import TypedDict
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,35 +29,15 @@ _NUMBER = re.compile(r"-?(?:\d+\.?\d*(?:E-?\d+)?|Infinity)|NaN|null")
 _TOLERANCE = 1e-9  # the program's sums are off by some 1e-13, its lists have five decimals
 
 
-class _Params(TypedDict):
-    effective_prior: float
-    default_score: float | None
-
-
-class _Values(TypedDict):
-    """Both kinds of values."""
-
-    act_twv: float
-    max_twv: float
-    act_cnxe: float
-    min_cnxe: float
-    threshold: float
-
-
-class _Expected(_Values):
-    per_query: _Values
-    printed: list[str]
-
-
 def handles(folder: Path) -> bool:
     """Do its parameters have the program's effective prior?"""
-    return place(folder, "params.json") is not None and "effective_prior" in values(folder, "params.json", _Params)
+    return place(folder, "params.json") is not None and "effective_prior" in values(folder, "params.json")
 
 
 def run(folder: Path) -> Case:
     """Compare both sets of values, the curve, and each number that the program printed."""
     case = Case.of(folder)
-    params, expected = values(folder, "params.json", _Params), values(folder, "expected.json", _Expected)
+    params, expected = values(folder, "params.json"), values(folder, "expected.json")
     prior, default = params["effective_prior"], params["default_score"]
     rules = protocol("quesst", beta=(1 - prior) / prior, default_score=default)
     rttm = needed(folder, "ref.rttm")
@@ -95,14 +73,9 @@ def _unique(curve: Curve) -> bool:
     return bool(np.count_nonzero(curve.twv > curve.twv.max() - _TOLERANCE) == 1)
 
 
-def _compare_values(case: Case, prefix: str, ours: Values, theirs: _Values, unique: bool) -> None:
-    for name, mine, stated in (
-        ("act_twv", ours.act_twv, theirs["act_twv"]),
-        ("max_twv", ours.max_twv, theirs["max_twv"]),
-        ("act_cnxe", ours.act_cnxe, theirs["act_cnxe"]),
-        ("min_cnxe", ours.min_cnxe, theirs["min_cnxe"]),
-    ):
-        case.close(prefix + name, mine, stated, _TOLERANCE)
+def _compare_values(case: Case, prefix: str, ours: Values, theirs: dict[str, Any], unique: bool) -> None:
+    for name in ("act_twv", "max_twv", "act_cnxe", "min_cnxe"):
+        case.close(prefix + name, getattr(ours, name), theirs[name], _TOLERANCE)
     if unique:
         case.close(f"{prefix}threshold", ours.threshold, theirs["threshold"], _TOLERANCE)
 
@@ -135,16 +108,7 @@ def _printed(
         "Loading ecf": [documents],
         "Loading rttm": [references],
         "Removing": [terms - queries],
-        "Scores": [
-            queries * documents,
-            queries,
-            documents,
-            len(scores),
-            default,
-            left_out,
-            limits["min"],
-            limits["max"],
-        ],
+        "Scores": [queries * documents, queries, documents, len(scores), default, left_out, *limits.values()],
         "actTWV": [pooled.act_twv, pooled.max_twv, pooled.threshold if unique[0] else ...],
         "actCnxe": [pooled.act_cnxe, pooled.min_cnxe],
         "Upper-bound TWV": [own.act_twv, own.max_twv, own.threshold if unique[1] else ...],

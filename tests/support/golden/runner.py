@@ -11,32 +11,19 @@ go on. What a case's files mark as depending on an order, or as the original's d
 `treated` what was done instead.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, Self
 
 from swsdist.core.errors import SwsdistError, UserError
 from swsdist.io.compressed import opened
 
-T = TypeVar("T")
-
 #: Modules of the groups, asked in this order: the lists of QUESST have the form of NIST's.
-GROUPS = [
-    "tests.support.golden.cnxe",
-    "tests.support.golden.quesst",
-    "tests.support.golden.nist",
-    "tests.support.golden.lattices",
-    "tests.support.golden.kws",
-    "tests.support.golden.phrases",
-    "tests.support.golden.zerospeech",
-    "tests.support.golden.superb",
-]
+GROUPS = ["cnxe", "quesst", "nist", "lattices", "kws", "phrases", "zerospeech", "superb"]
 
 
 class Difference(NamedTuple):
@@ -52,15 +39,8 @@ class Difference(NamedTuple):
 
 @dataclass
 class Case:
-    """What came of a case.
-
-    Attributes:
-        name: of its folder.
-        folder: where it is.
-        differences: values that are off.
-        largest: measure -> largest absolute difference among those compared.
-        compared: how many values were.
-        treated: how what the case marks as undefined was treated, a sentence each.
+    """What came of a case: values that are off, the largest difference of each measure, how many values were compared, and
+    how what the case marks as undefined was treated, a sentence each.
     """
 
     name: str
@@ -71,7 +51,7 @@ class Case:
     treated: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, folder: Path) -> Case:
+    def of(cls, folder: Path) -> Self:
         """A case of which nothing was compared yet."""
         return cls(folder.name, folder)
 
@@ -93,59 +73,39 @@ class Case:
     ) -> None:
         """Compare two numbers; two that are not numbers, or the same infinity, are the same.
 
-        Args:
-            measure: what the difference counts for in `largest`.
-            ours: our number.
-            theirs: the case's.
-            tolerance: greatest absolute difference.
-            what: name in `differences`, if it is not the measure's.
-            rounding: of the case's number as it is written; only what goes beyond it is a difference.
+        The difference counts for `measure` in `largest`; only what goes beyond the rounding of the case's number as it is
+        written is one.
         """
         self.compared += 1
         same = ours == theirs or (math.isnan(ours) and math.isnan(theirs))
         apart = abs(float(ours) - theirs) - rounding
         if same or apart < 0:
             apart = 0.0
-        self.largest[measure] = _larger(self.largest.get(measure, 0.0), apart)
+        known = self.largest.get(measure, 0.0)
+        self.largest[measure] = apart if math.isnan(apart) or apart > known else known  # not a number is the largest
         if not apart <= tolerance:
             self.differences.append(Difference(what or measure, float(ours), theirs))
-
-
-class Group(Protocol):
-    """What `GROUPS` names."""
-
-    NAME: str
-
-    def handles(self, folder: Path) -> bool: ...
-
-    def run(self, folder: Path) -> Case: ...
 
 
 class Found(NamedTuple):
     """A folder that is a case, and the group that knows it."""
 
     folder: Path
-    group: Group
+    group: Any
 
 
-def groups() -> list[Group]:
+def groups() -> list[Any]:
     """The modules of `GROUPS`."""
-    return [cast(Group, importlib.import_module(name)) for name in GROUPS]
+    return [importlib.import_module(f"tests.support.golden.{name}") for name in GROUPS]
 
 
 def cases_below(folder: Path) -> Iterator[Found]:
-    """Every case in a folder, itself or at any depth, by name.
-
-    Raises:
-        UserError: there is no such folder, or no case in it.
-    """
+    """Every case in a folder, itself or at any depth, by name; it is a mistake if there is none."""
     if not folder.is_dir():
         raise UserError("there is no such folder", where=str(folder), remedy="look at the path")
-    some = False
-    for found in _walk(folder, groups()):
-        some = True
-        yield found
-    if not some:
+    found = list(_walk(folder, groups()))
+    yield from found
+    if not found:
         names = ", ".join(group.NAME for group in groups())
         raise UserError("there is no case in it", where=str(folder), remedy=f"name a folder of cases of: {names}")
 
@@ -172,11 +132,7 @@ def place(folder: Path, name: str) -> Path | None:
 
 
 def needed(folder: Path, name: str) -> str:
-    """The path of a file that the case must have.
-
-    Raises:
-        UserError: it has not.
-    """
+    """The path of a file that the case must have."""
     path = place(folder, name)
     if path is None:
         raise UserError(f"the case has no {name}", where=str(folder), remedy="fetch the case again")
@@ -189,12 +145,12 @@ def text(folder: Path, name: str) -> str:
         return stream.read().decode("utf-8")
 
 
-def values(folder: Path, name: str, kind: type[T]) -> T:
-    """A JSON object of the case; of what kind it is, who wrote the case knows."""
-    return cast(T, json.loads(text(folder, name)))
+def values(folder: Path, name: str) -> Any:
+    """A JSON object of the case."""
+    return json.loads(text(folder, name))
 
 
-def _walk(folder: Path, known: list[Group]) -> Iterator[Found]:
+def _walk(folder: Path, known: list[Any]) -> Iterator[Found]:
     for group in known:
         if _handles(group, folder):
             yield Found(folder, group)
@@ -203,13 +159,8 @@ def _walk(folder: Path, known: list[Group]) -> Iterator[Found]:
         yield from _walk(below, known)
 
 
-def _handles(group: Group, folder: Path) -> bool:
+def _handles(group: Any, folder: Path) -> bool:
     try:
         return group.handles(folder)
     except (SwsdistError, ValueError):
         return True  # a broken case is a case: running it will say what is wrong
-
-
-def _larger(left: float, right: float) -> float:
-    # Not a number is the largest difference of all.
-    return math.nan if math.isnan(left) or math.isnan(right) else max(left, right)

@@ -3,8 +3,6 @@
 Counts are compared exactly, ratios at 1e-12 (tde1: 1e-9), undefined with undefined. Where a program died, so does the case.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -41,7 +39,7 @@ def scores(folder: Path, mode: str) -> dict[str, Any]:
 def run(folder: Path) -> Case:
     """Compare all values of all modes."""
     case = Case.of(folder)
-    expected = values(folder, "expected.json", dict[str, Any])
+    expected = values(folder, "expected.json")
     for mode, tolerance in TOLERANCES.items():
         _compare(case, mode, mode, scores(folder, mode), expected[mode], tolerance)
     return case

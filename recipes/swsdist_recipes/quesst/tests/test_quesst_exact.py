@@ -1,12 +1,10 @@
 """The measures of QUESST's program against their definitions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdist.score.measures.cnxe import Trials, cnxe_pav
@@ -17,7 +15,6 @@ from tests.oracles import measures as oracle
 scores = st.sampled_from([-2.0, -0.5, 0.0, 0.25, 0.5, 7.0])
 
 
-@settings(deadline=None)
 @given(st.data(), st.integers(1, 3), st.integers(2, 4), st.sampled_from([0.0148, 0.3, 0.5]))
 def test_quesst_is_its_definition(data: Any, many: int, documents: int, prior: float) -> None:
     row = st.lists(st.booleans(), min_size=documents, max_size=documents).filter(lambda r: 0 < sum(r) < documents)

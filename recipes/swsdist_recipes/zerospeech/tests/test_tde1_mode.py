@@ -1,7 +1,5 @@
 """Mode tde1: what the facts of the program say, one by one; completion and pairs against literal definitions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
@@ -54,9 +52,8 @@ def phones_of(fragment: Line, phones: Sequence[Line] = PHONES) -> str | None:
     return "".join(names[k] for k in gold.units.symbol[members.first[0] : members.last[0]])
 
 
-@pytest.mark.parametrize(
-    ("fragment", "phones"),
-    [
+def test_phones_of_a_fragment() -> None:
+    for fragment, phones in (
         ("d1 0.2 0.5", "abc"),
         ("d1 0.24 0.5", "abc"),
         ("d1 0.28 0.5", "bc"),
@@ -68,32 +65,23 @@ def phones_of(fragment: Line, phones: Sequence[Line] = PHONES) -> str | None:
         ("d1 0.85 1.02", None),  # the only run begins after it, and it has little of that
         ("d1 0.3 0.3", None),
         ("d3 0.2 0.5", None),
-    ],
-)
-def test_phones_of_a_fragment(fragment: Line, phones: str | None) -> None:
-    assert phones_of(fragment) == phones
-
-
-def test_neighbours_less_than_10_us_apart_are_in_one_run() -> None:
+    ):
+        assert phones_of(fragment) == phones, fragment
+    # Neighbours less than 10 us apart are in one run.
     run = InRuns.of(units(["d1 0 0.1 a", "d1 0.100009 0.2 b", "d1 0.20001 0.3 c"], DOCUMENTS)).run
     assert run.tolist() == [0, 0, 1]
 
 
-@pytest.mark.parametrize(
-    ("fragment", "cut_to"),
-    [
+def test_a_fragment_is_cut_to_the_stretch_of_most() -> None:
+    for fragment, cut_to in (
         ("d1 0.3 0.5", [(300, 500)]),
         ("d1 0.6 1.1", [(600, 800)]),
         ("d1 0.7 1.4", [(1000, 1400)]),
         ("d1 0.75 1.05", [(750, 800)]),  # as much of both but for the noise: the first
-        ("d1 0.81 0.99", []),
-        ("d1 0.8 1.0", []),
-        ("d3 0.3 0.5", []),
-    ],
-)
-def test_a_fragment_is_cut_to_the_stretch_of_most(fragment: Line, cut_to: list[tuple[int, int]]) -> None:
-    kept = cut(fragments([[fragment]], DOCUMENTS), intervals(SPLIT[::-1], DOCUMENTS))
-    assert list(zip(kept.onset // 1000, kept.offset // 1000, strict=True)) == cut_to
+        *((none, []) for none in ("d1 0.81 0.99", "d1 0.8 1.0", "d3 0.3 0.5")),
+    ):
+        kept = cut(fragments([[fragment]], DOCUMENTS), intervals(SPLIT[::-1], DOCUMENTS))
+        assert list(zip(kept.onset // 1000, kept.offset // 1000, strict=True)) == cut_to, fragment
 
 
 @given(st.integers(0, 10_000), st.integers(1, 900), st.integers(1, 900), st.integers(1, 900))
@@ -113,11 +101,6 @@ def test_30_ms_overlap_by_the_noise_of_floats() -> None:
         return bool(overlap(intervals([f"d1 {float(start) - 0.1} {end}"], DOCUMENTS), stretch)[0])
 
     assert [common_30_ms("0.47"), common_30_ms("2")] == [False, True]
-
-
-def test_counts_are_of_what_is_left_and_fragments_count_once() -> None:
-    result = scored(["d1 0.2 0.5", "d1 0.2 0.5", "d1 0.1 0.5"], ["d1 0.85 0.95"], ["d3 0 1"])
-    assert (result["n_classes"], result["n_fragments"]) == (1, 1)
 
 
 def test_pairs_at_one_time_of_two_documents_are_lost() -> None:
@@ -145,25 +128,20 @@ def test_two_fragments_without_phones_kill_the_program() -> None:
 def test_coverage_is_of_time_and_may_exceed_1() -> None:
     assert cross(["d1 0.25 0.5", "d1 0.2 0.5"])["coverage"]["mean"] == pytest.approx(0.3 / 1.4)
     assert cross(["d1 0.2 0.8"], gold=[["d1 0.2 0.5"]])["coverage"]["mean"] == pytest.approx(2)
+    # Of nothing it is left out, and without gold it kills.
+    more: Any = {"folds": [["d1 0.2 0.8"], ["d1 1.0 1.4"]], "gold": [["d1 0.2 0.5"]]}
+    assert cross(["d1 0.2 0.5"], **more)["coverage"]["folds"] == [1.0]
+    assert cross(["d1 1.0 1.4"], **more)["nlp"] == {"error": "ZeroDivisionError"}
 
 
-def test_coverage_of_nothing_is_left_out_and_without_gold_kills() -> None:
-    folds = [["d1 0.2 0.8"], ["d1 1.0 1.4"]]
-    assert cross(["d1 0.2 0.5"], folds=folds, gold=[["d1 0.2 0.5"]])["coverage"]["folds"] == [1.0]
-    assert cross(["d1 1.0 1.4"], folds=folds, gold=[["d1 0.2 0.5"]])["nlp"] == {"error": "ZeroDivisionError"}
-
-
-def test_matching_counts_both_orders_of_parts_along_diagonals() -> None:
-    # abc with abcd: <abc, abc> and <abc, bcd>.
+def test_matching_counts_both_orders_of_parts_along_diagonals_to_the_tick() -> None:
+    # abc with abcd: <abc, abc> and <abc, bcd>. Pairs by second member: abc 3, of which 2 are gold; bcd 1, of which 0.
+    # Members: abc twice, bcd once.
     matching = cross(["d1 0.2 0.5", "d1 1.0 1.4"])["matching"]
-    # Pairs by second member: abc 3, of which 2 are gold; bcd 1, of which 0. Members: abc twice, bcd once.
     assert matching["precision"]["mean"] == pytest.approx(2 / 3 * 2 / 3)
-
-
-def test_gold_pairs_match_to_the_tick() -> None:
     classes = [["d1 0.2 0.5", "d1 1.0 1.3"]]
-    assert cross(*classes, gold=classes)["matching"]["recall"]["mean"] == 1
-    assert cross(*classes, gold=[["d1 0.2 0.5", "d1 1.0 1.301"]])["matching"]["recall"]["mean"] == 0
+    for end, recall in (("1.3", 1), ("1.301", 0)):
+        assert cross(*classes, gold=[["d1 0.2 0.5", f"d1 1.0 {end}"]])["matching"]["recall"]["mean"] == recall
 
 
 def test_parts_have_at_most_19_phones() -> None:
@@ -176,51 +154,41 @@ def test_parts_have_at_most_19_phones() -> None:
         assert result["cross"]["matching"]["recall"]["mean"] == recall
 
 
-def test_a_type_that_is_never_second_keeps_its_weight_in_grouping() -> None:
-    # ab is second to abc nowhere: the pair is (ab, abc), of 2 members; abc has ratio 0.
+def test_grouping_of_types_and_of_classes_left_with_one_line_in_a_fold() -> None:
+    # ab is second to abc nowhere, and keeps its weight: the pair is (ab, abc), of 2 members; abc has ratio 0.
     assert mean(cross(["d1 0.2 0.4", "d1 1.0 1.3", "d2 5.2 5.5"])["grouping"]) == [pytest.approx(2 / 3 * 1 / 3), 1]
-
-
-def test_a_class_left_with_one_line_in_a_fold_is_no_gold_of_grouping() -> None:
-    folds = [["d1 0.2 0.8", "d1 1.0 1.4"]]
-    alone = cross(["d1 0.2 0.5", "d2 5.2 5.5"], ["d1 1.0 1.3", "d1 0.5 0.8"], folds=folds)["grouping"]
-    assert alone["recall"]["folds"] == [0.0]  # undefined, so no fold is left
-    both = cross(["d1 0.2 0.5", "d1 0.2 0.5"], ["d1 1.0 1.3", "d1 0.5 0.8"], folds=folds)["grouping"]
+    folds, other = [["d1 0.2 0.8", "d1 1.0 1.4"]], ["d1 1.0 1.3", "d1 0.5 0.8"]
+    alone = cross(["d1 0.2 0.5", "d2 5.2 5.5"], other, folds=folds)["grouping"]
+    assert alone["recall"]["folds"] == [0.0]  # no gold, so undefined, so no fold is left
+    both = cross(["d1 0.2 0.5", "d1 0.2 0.5"], other, folds=folds)["grouping"]
     assert mean(both) == [0, 0]
     assert both["recall"]["folds"] == [0.0]
 
 
-def test_token_hits_count_fragments_of_exactly_one_word() -> None:
+def test_tokens_are_of_exactly_one_word_and_boundaries_less_than_30_ms_away() -> None:
     result = cross(["d1 0.2 0.5", "d1 0.21 0.5", "d1 0.2 0.8"], ["d1 0.26 0.5"])
     assert mean(result["token"]) == [2 / 4, 2 / 4]
     assert mean(result["type"]) == [1 / 2, 1 / 4]  # seen: (abc), (abc, def)
+    assert mean(cross(["d1 0.22 0.48"], ["d1 0.54 0.6"])["boundary"]) == [2 / 4, 2 / 7]
 
 
-def test_boundaries_are_of_any_direction_and_less_than_30_ms_away() -> None:
-    boundary = cross(["d1 0.22 0.48"], ["d1 0.54 0.6"])["boundary"]
-    assert mean(boundary) == [2 / 4, 2 / 7]
-
-
-def test_folds_without_a_value_are_left_out() -> None:
+def test_folds_without_a_value_are_left_out_and_std_is_of_the_population() -> None:
     folds = [["d1 0.2 0.8", "d1 1.0 1.4"], ["d2 5.2 5.7"]]
     result = cross(["d1 0.2 0.5", "d1 1.0 1.4"], ["d2 5.2 5.7"], folds=folds)
     assert result["ned"]["folds"] == [1 / 4]
     assert result["token"]["precision"]["folds"] == [1, 1]
     assert result["grouping"]["fscore"]["folds"] == [0]
-
-
-def test_std_is_of_the_population_and_f_of_each_fold() -> None:
-    folds = [["d1 0.2 0.8"], ["d1 1.0 1.4"]]
-    token = cross(["d1 0.2 0.5", "d1 1.0 1.3"], folds=folds)["token"]
+    token = cross(["d1 0.2 0.5", "d1 1.0 1.3"], folds=[["d1 0.2 0.8"], ["d1 1.0 1.4"]])["token"]
     assert token["precision"] == {"folds": [1, 0], "mean": 0.5, "std": 0.5, "min": 0, "max": 1}
     assert token["fscore"]["folds"] == [pytest.approx(2 / 3), 0]
 
 
-def test_nothing_found() -> None:
+def test_nothing_found_and_fragments_count_once() -> None:
     result = scored()
     assert (result["n_classes"], result["n_fragments"]) == (0, 0)
-    assert result["cross"]["ned"]["folds"] == [1.0]
-    assert result["cross"]["coverage"]["folds"] == [0.0]
+    assert (result["cross"]["ned"]["folds"], result["cross"]["coverage"]["folds"]) == ([1.0], [0.0])
+    result = scored(["d1 0.2 0.5", "d1 0.2 0.5", "d1 0.1 0.5"], ["d1 0.85 0.95"], ["d3 0 1"])
+    assert (result["n_classes"], result["n_fragments"]) == (1, 1)
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 6)), max_size=15))
