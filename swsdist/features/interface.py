@@ -37,7 +37,7 @@ Dtype = Literal["float32", "float16"]
 
 
 class Framed(Protocol):
-    """A source of frames. docs/how-to/add-a-feature-extractor.md lists the optional attributes, below `describe`.
+    """A source of frames. docs/how-to/add-a-feature-extractor.md lists optional attributes.
 
     Attributes:
         name: its name in configs.
