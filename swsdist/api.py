@@ -1,6 +1,7 @@
-"""The same as the commands, in Python.
+"""The commands as Python functions: `swsdist.run`, `swsdist.search`, `swsdist.sweep`, ...
 
-Everything here is reachable as `swsdist.run`, `swsdist.search`, ...; heavy libraries are loaded by the call that needs them.
+Every name in `__all__` is also an attribute of the package `swsdist`. Times are in seconds, tables are pandas data
+frames, and errors are those of `swsdist.core.errors`. Heavy libraries are imported by the call that needs them.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ __all__ = [
 
 @dataclass(frozen=True, repr=False)
 class RunResult:
-    """The result of a run. Its tables are those of its config, whatever else the folder holds.
+    """The result of a run: its tables, as pandas data frames, and its measures.
+
+    The tables are those of the run's config, whatever else the folder holds. Times are in seconds.
 
     Attributes:
         outcome: receipts and failures of every stage.
@@ -86,23 +89,29 @@ class RunResult:
         return self._read("scored", DETECTIONS, ["query_id", "score"])
 
     def terms(self) -> pd.DataFrame:
-        """Each query's counts, rates and value at the decisions, and its best value: columns of
-        `swsdist.score.measures.twv.PER_TERM`, by
-        query. Empty where nothing was scored."""
+        """Each query's counts, rates and value at the decisions, and its best value, by query.
+
+        Columns of `swsdist.score.measures.twv.PER_TERM`. Empty where nothing was scored.
+        """
         from swsdist.score.measures.twv import PER_TERM
 
         return self._read("terms", PER_TERM, ["query_id"])
 
     def trials(self) -> pd.DataFrame:
-        """The scored trials, best first within each query: hits, false alarms (no reference), and misses (no detection, score
-        missing) at the end; columns of `swsdist.core.types.TRIALS`. Empty where nothing was scored."""
+        """The scored trials, best first within each query: hits, false alarms (no reference), and at the end misses.
+
+        Columns of `swsdist.core.types.TRIALS`; a miss has no detection and no score. Empty where nothing was scored.
+        """
         from swsdist.core.types import TRIALS
 
         return self._read("trials", TRIALS, ["query_id", "score"])
 
     def det(self) -> pd.DataFrame:
-        """The DET curve that the report draws, thinned: threshold, and mean Pmiss and Pfa there; infinite where nothing is
-        accepted. Empty where nothing was scored."""
+        """The DET curve that the report draws: columns `threshold`, and mean `pmiss` and `pfa` there.
+
+        It is thinned to what a drawing needs. The threshold that accepts nothing is infinite. Empty where nothing was
+        scored.
+        """
         from swsdist.score.measures.det import DET, accepted_from
 
         results = self._read("det", DET, [])
@@ -121,11 +130,14 @@ class RunResult:
         return frame.sort_values(by, ascending=[name != "score" for name in by], kind="stable", ignore_index=True)
 
     def classes(self) -> pd.DataFrame:
-        """Members of the classes of a discovery: class, doc_id, channel, start, end (s), sure. Empty for other chains."""
+        """Members of the classes of a discovery: columns of `swsdist.chains.discover.chain.MEMBERS`.
+
+        Empty for other chains.
+        """
         return self._members("classes")
 
     def parse(self) -> pd.DataFrame:
-        """Tokens of all speech, likewise; the class is missing for a token of none. Empty for other chains."""
+        """Tokens of all speech: the columns of `classes`; the class can be missing. Empty for other chains."""
         return self._members("parse")
 
     def _members(self, table: str) -> pd.DataFrame:
@@ -134,7 +146,7 @@ class RunResult:
         return self._read(table, MEMBERS, [])
 
     def rejected(self) -> list[Rejection]:
-        """Rejected inputs: kind, reason, count, the first with its message, and a remedy."""
+        """Rejected inputs by kind and reason: count, the first with its message, and a remedy."""
         from swsdist.report.data import RejectedRow
         from swsdist.report.summary import rejections
 
@@ -160,7 +172,7 @@ def run(
     """Run the unfinished stages of a config, from audio to report.
 
     Args:
-        config: a YAML file, the same as a mapping (paths relative to the working directory), or a `Config`.
+        config: path of a YAML file, its content as a mapping (paths relative to the working directory), or a `Config`.
         sets: overrides as `a.b=c`.
         selection: which stages; all by default.
         progress: receives events.
@@ -191,9 +203,9 @@ def discover(
     progress: Progress | None = None,
     allow_commands: bool = False,
 ) -> RunResult:
-    """Find stretches that recur, without queries: `run`, of a config with `chain: discover`.
+    """Find stretches that recur, without queries: `run` for a config with `chain: discover`.
 
-    `classes` and `parse` of the result have the tables; the run folder has classes.html, and exports.
+    The tables are `classes` and `parse` of the result; the run folder has classes.html and exports.
 
     Args:
         config: as of `run`.
@@ -348,10 +360,14 @@ def _demand_list(sets: object) -> None:
 
 
 def open_store(path: str, storage: Mapping[str, object] | None = None) -> Store:
-    """A feature store, for reading.
+    """Open a feature store for reading.
+
+    Args:
+        path: its folder; local, or `s3://`.
+        storage: options for s3fs.
 
     Raises:
-        StoreError: no store there.
+        StoreError: there is no store.
     """
     from swsdist.io.filesystem import Folder
     from swsdist.store.reading import Store
@@ -363,7 +379,7 @@ def words(store: str | Store) -> pd.DataFrame:
     """The words of recordings in a store of transcripts or lattices, as they are written.
 
     Args:
-        store: a store, or its folder, or a run's.
+        store: a store, its folder, or the folder of a run.
 
     Returns:
         doc_id, channel (of the recording), start, end (s), word, confidence; by recording, channel and start.
@@ -430,7 +446,7 @@ def search(
     texts: bool = False,
     speak: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Search spoken examples, or texts, in a store, in this process, without a run folder.
+    """Search spoken examples or texts in a store, in this process and without a run folder.
 
     Args:
         store: a store, or its folder; or a run's folder, to search its store with its settings (`search`, `reduce`,
@@ -442,9 +458,10 @@ def search(
         options: keys of the config's section `search`, for example `{"distance": "cosine-squared"}`; they override a run's.
         top: detections kept per query.
         trim: trim recorded queries to their speech; a query or a place without speech is an error.
-        texts: `queries` are texts, or tables of them, and words are searched: of a store of frames those in it, if it has some.
-        speak: voices, such as `espeak-ng:en-us` or `flite:slt`; `queries` are then texts, or tables of them, and each voice
-            makes an example of each.
+        texts: `queries` are texts, or tables of them, and words are searched; in a store of frames, the words kept
+            beside the frames.
+        speak: voices, such as `espeak-ng:en-us` or `flite:slt`; `queries` are then texts, or tables of them, and each
+            voice speaks an example of each.
 
     Returns:
         Best first within each query: query_id, doc_id, channel, start, end, score (after q-norm, or the
@@ -476,7 +493,7 @@ def curve(
     options: Mapping[str, object] | None = None,
     trim: bool = True,
 ) -> pd.DataFrame:
-    """Score of a spoken query at each frame of a document, for paths that end there.
+    """Score of a spoken query at each frame of a document, of the best path that ends there.
 
     Args:
         store: a store, or its folder.

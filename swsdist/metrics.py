@@ -1,33 +1,34 @@
-"""Measures of spoken term detection as plain functions: references and detections in, a number out.
+"""Measures of spoken term detection as functions: tables of references and detections in, a number out.
 
     from swsdist import metrics
 
     metrics.mtwv(references, detections, total_seconds=72440.0)
     metrics.cnxe(references, detections, total_seconds=72440.0, protocol="openkws13")
 
-All functions take the same:
+All functions take the same arguments:
 
-- **references**: true occurrences of the queries. Columns `query_id`, `doc_id`, `start`, `end` (s), and `channel` if not
-  1.
-- **detections**: detections of a system. The same columns, `score` (higher is more likely), and `decision` (bool) where the
-  measure is of decisions.
+- **references**: true occurrences of the queries. Columns `query_id`, `doc_id`, `start`, `end` (s), and `channel` if
+  not 1.
+- **detections**: detections of a system. The same columns, `score` (higher is more likely), and `decision` (bool) for
+  measures of decisions.
 - **total_seconds**: T, seconds of audio that was searched.
 - **protocol**: name of an operating point with its rules of counting (`swsdist.registry.registries.PROTOCOLS`), or a
   `Protocol`.
 - **queries**: ids of all queries, including those without references; by default the queries of the references.
   Term-weighted values omit queries without references; cross entropies include them.
-- **documents**: number of documents, for measures of query and document pairs, and for trials that are documents.
+- **documents**: number of documents, for measures and protocols whose trials are pairs of a query and a document.
 
-A table is a pandas data frame, an Arrow table, or a mapping of names to arrays, all of one length n. Detections and references
-are paired one to one by the protocol (`swsdist.score.align.align`). A value is a float, or None where it is not defined;
-`value` has every registered measure by its key. They are the numbers of `swsdist score` and of runs, made by the same code.
+A table is a pandas data frame, an Arrow table, or a mapping of names to arrays, all of one length n. Detections and
+references are paired one to one by the protocol (`swsdist.score.align.align`). A value is a float, or None where it is
+not defined. `value` gives any registered measure by its key. The numbers equal those of `swsdist score` and of runs.
 
-All raise UserError for an unknown protocol, too few seconds for trials, or a number out of bounds; and TableError for a
-missing column, a wrong type, or a duplicate row. Suspicious inputs, such as detections of unknown queries, raise a
-UserWarning.
+All raise UserError for an unknown protocol, too few seconds for the trials, or a number out of bounds; and TableError
+for a missing column, a wrong type, or a duplicate row. Suspicious inputs, such as detections of unknown queries, raise
+a UserWarning.
 
-Sources: NIST, "The spoken term detection (STD) 2006 evaluation plan" (TWV); Rodriguez-Fuentes and Penagarikano, "MediaEval 2013
-spoken web search task: system performance measures", 2013 (its numbers of equations below); docs/sources.md lists them.
+Sources: NIST, "The spoken term detection (STD) 2006 evaluation plan" (TWV); Rodriguez-Fuentes and Penagarikano,
+"MediaEval 2013 spoken web search task: system performance measures", 2013 (equation numbers below are of this paper).
+See docs/sources.md.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Options(TypedDict, total=False):
 def value(
     key: str, references: object, detections: object, total_seconds: float, **options: Unpack[Options]
 ) -> float | None:
-    """Any registered measure, including those of other packages.
+    """The value of any registered measure, including those of other packages.
 
     Args:
         key: as `swsdist.registry.registries.quantities()` lists them.
@@ -141,7 +142,7 @@ def eer(references: object, detections: object, total_seconds: float, **options:
 
 
 def det(references: object, detections: object, total_seconds: float, **options: Unpack[Options]) -> pd.DataFrame:
-    """The curve of detection errors over thresholds, thinned to what a drawing needs (section 2.5).
+    """The detection error trade-off (DET) over thresholds, thinned to what a drawing needs (section 2.5).
 
     Returns:
         By threshold ascending: `threshold` (the least score accepted), and mean `pmiss` and `pfa` over the queries there. The
@@ -161,7 +162,10 @@ def det(references: object, detections: object, total_seconds: float, **options:
 
 
 def terms(references: object, detections: object, total_seconds: float, **options: Unpack[Options]) -> pd.DataFrame:
-    """A row a query, in their order: counts, rates, value at the decisions, and best value (`score.measures.twv.PER_TERM`)."""
+    """A row per query, by query: counts, rates, value at the decisions, and best value.
+
+    Columns of `swsdist.score.measures.twv.PER_TERM`.
+    """
     frame: pd.DataFrame = _evaluated(references, detections, total_seconds, **options).overall.per_term.to_pandas()
     return frame
 

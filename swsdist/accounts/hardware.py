@@ -1,8 +1,9 @@
-"""Description of a node, as Rodriguez-Fuentes and Penagarikano (2013), section 4.3, require of every system.
+"""Hardware of a node, versions of its software, and memory in use on its GPUs.
 
-Memory in use on this node's GPUs, from NVIDIA's management library, which comes with the driver.
+GPU memory comes from NVIDIA's management library, which is part of the driver. It is the sum over all processes,
+because process ids of the library are meaningless inside a container.
 
-It is the sum over all processes: inside a container the library's process ids are meaningless.
+Source of the description: Rodriguez-Fuentes and Penagarikano (2013), section 4.3, which requires it of every system.
 """
 
 from __future__ import annotations

@@ -1,25 +1,23 @@
-"""Recordings as blocks of mono float32 samples, of any length, format and sample rate.
+"""Recordings as blocks of mono float32 samples, of any length, format and sample rate; and clips of them.
 
 libsndfile decodes files (`swsdist.audio.formats.libsndfile`), ffmpeg those that libsndfile does not
-(`swsdist.audio.formats.ffmpeg`), and soxr resamples at its quality HQ. A path names bytes as in `swsdist.audio.streams`;
-ffmpeg, which seeks, gets a temporary copy of a remote file. A recording is never completely in memory, and its pieces do not
-affect the samples: soxr's stream returns the same samples for every cut of its input (tested).
+(`swsdist.audio.formats.ffmpeg`), and soxr resamples at its quality HQ. A path names bytes as in
+`swsdist.audio.streams`. A recording is never completely in memory, and its pieces do not affect the samples: soxr's
+stream returns the same samples for every cut of its input (tested).
 
-A place (`start`, `end` in seconds) is cut at the rate of the file, at the nearest sample, and then resampled as a separate
-signal. An end up to `SLACK` seconds after the recording's is its end, since tables hold rounded times. Seeking decodes one
-second of preroll, after which lossy decoders return the samples of reading from the beginning: exact for WAV, FLAC, SPHERE,
-Vorbis and Opus (5e-3 off without), and to 1e-7 for MP3.
+A place (`start`, `end` in seconds) is cut at the rate of the file, at the nearest sample, and then resampled as a
+separate signal. An end up to `SLACK` seconds after the recording's is its end, since tables hold rounded times. Seeking
+decodes one second of preroll, after which lossy decoders return the samples of reading from the beginning: exact for
+WAV, FLAC, SPHERE, Vorbis and Opus (5e-3 off without), and to 1e-7 for MP3.
 
-Faults of a recording are `AudioError`s (`swsdist.core.codes.audio`). Faults of a disk or network are not: their OSError goes
-through (`io.failures.as_file_fault`). Truncation and samples that are not finite may only appear while reading.
+Remote files that a program seeks in, such as ffmpeg, are copied to a temporary file: completely, or for their header
+only the two ends, where containers have it.
 
-Temporary local copies of remote files for programs that seek: the complete file, or its two ends.
+Clips are WAV files of the best hits, and data URIs for the players of the report: one channel of a detection with `pad`
+seconds of context on both sides, cut at the ends of the recording.
 
-The header of a container is at its beginning or its end, so a sparse copy of both ends is enough to read it.
-
-Clips: WAV files of the best hits, and data URIs for the players of the report.
-
-A clip is one channel of a detection with `pad` seconds of context on both sides, cut at the ends of the recording.
+Faults of a recording are `AudioError`s (`swsdist.core.codes.audio`). Faults of a disk or network are not: their OSError
+goes through (`io.failures.as_file_fault`). Truncation and samples that are not finite may only appear while reading.
 """
 
 from __future__ import annotations

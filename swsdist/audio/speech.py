@@ -1,38 +1,31 @@
-"""What is heard in a recording: speech, its bandwidth, its noise.
+"""Speech in recordings: where it is, its bandwidth, and its ratio to the noise.
 
-Detect the speech of a short recording by energy and spectrum, in integers.
+Features: a frame has three, rounded to quarters of a dB, so that the last bits of a Fourier transform have no effect:
+the power between 200 and 4000 Hz; its ratio to the power of the complete spectrum (hum); and the spectral flatness in
+that band (0 dB for noise; -6 dB and less for a voice).
 
-A frame has three features, rounded to quarters of a dB, so that the last bits of a Fourier transform have no effect: the power
-between 200 and 4000 Hz; its ratio to the power of the complete spectrum (hum); and the spectral flatness in that band (0 dB for
-noise; -6 dB and less for a voice).
+Short recordings (`find_speech`): thresholds are relative to the loud (97th percentile) and quiet (10th) frames of the
+recording. They are tuned on words cut from running speech, with and without background: docs/concepts/speech-marks.md.
 
-Thresholds are relative to the loud (97th percentile) and quiet (10th) frames of the recording. They are tuned on words cut from
-running speech, with and without background: docs/concepts/speech-marks.md.
+Recordings of any length (`Listener`): a mark per frame. A search may skip frames without speech, so the detector avoids
+misses: loudness is relative to a minute around a frame, speech keeps a margin on both sides, and pauses inside a phrase
+count as speech. Digital silence does not: samples of one value for longer than any sound of speech stops are an
+editor's seam, a blanked name or a gap of a transmission.
 
-Bandwidth of a recording: 4 kHz for telephone speech, whatever the sampling rate of the file.
+Bandwidth: 4 kHz for telephone speech, whatever the sampling rate of the file. The loud frames (97th percentile) of each
+band of 1 kHz from 3 kHz up (`levels`) are compared with those of 200 to 4000 Hz: a band more than 55 dB below is empty.
+Of 201 recordings and 76 cut words of read speech at 16 kHz, 1 in 100 has less than -38 and -43 dB between 4 and 5 kHz;
+through a channel of 8 kHz they have less than -70 dB, and less than -55 dB with a hiss 45 dB below the speech.
 
-The loud frames (97th percentile) of each band of 1 kHz from 3 kHz up (`speech.levels`) are compared with those of 200 to
-4000 Hz: a band more than 55 dB below is empty. Of 201 recordings and 76 cut words of read speech at 16 kHz, 1 in 100 has less
-than -38 and -43 dB between 4 and 5 kHz; through a channel of 8 kHz they have less than -70 dB, and less than -55 dB with a hiss
-45 dB below the speech.
+Speech-to-noise ratio, as NIST's program `stnr` defines it: 10 log10 (peak speech power / mean noise power), where a
+power is the variance of the samples of 20 ms. The leftmost hill of the histogram of powers is noise: a raised cosine is
+fitted to its left side, and the middle of the cosine is the noise level. The rest of the histogram is speech, with its
+peak at the 95th percentile. The program searches for the best cosine step by step from a first guess; here all middles
+within 2 dB of that guess are tried, with all widths, the height being that of least squares. Only the histogram of a
+recording is kept; histograms of its parts add.
 
-Speech-to-noise ratio, as NIST's program `stnr` defines it.
-
-The ratio is 10 log10 (peak speech power / mean noise power), where a power is the variance of the samples of 20 ms. The
-leftmost hill of the histogram of powers is noise: a raised cosine is fitted to its left side, and the middle of the cosine is
-the noise level. The rest of the histogram is speech, with its peak at the 95th percentile.
-
-Source: NIST, Speech Quality Assurance Package (SPQA), `stnr`, its documentation and constants. It is what evaluations of spoken
-term detection report (Tejedor et al. 2016, table 1 and [56]). The program searches for the best cosine step by step from a
-first guess; here all middles within 2 dB of that guess are tried, with all widths, the height being that of least squares.
-
-Only the histogram of a recording is kept; histograms of its parts add.
-
-Voice activity detection for recordings of any length: a mark a frame, by the features of `swsdist.audio.speech`.
-
-A search may skip frames without speech, so the detector avoids misses: loudness is relative to a minute around a frame, speech
-keeps a margin on both sides, and pauses inside a phrase count as speech. Digital silence does not: samples of one value for
-longer than any sound of speech stops are an editor's seam, a blanked name or a gap of a transmission.
+Source of the ratio: NIST, Speech Quality Assurance Package (SPQA), `stnr`, its documentation and constants. Evaluations
+of spoken term detection report it (Tejedor et al. 2016, table 1 and [56]).
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""The bytes of a recording: of a file, local or `s3://`, of a command, or of a place in an archive
-(`swsdist.audio.formats.views`); and their digest, so that a remote file is fetched once.
+"""The bytes of a recording, of a file, a command or a place in an archive, and their digest.
 
-Within `only_files`, where paths are made of what strangers send, a path is a file and nothing else.
+A path is a local file, `s3://`, a command, or a place in an archive (`swsdist.audio.formats.views`). Within
+`only_files`, for paths from untrusted sources, a path is a file and nothing else.
 
-Decoders read forward with some seeks ahead and back. A running digest takes each byte at its current position, ignores others,
-and reads the missing bytes at the end.
+Digests are computed while a decoder reads, so that a remote file is fetched once. Decoders read forward with some seeks
+ahead and back. A running digest takes each byte at its current position, ignores others, and reads the missing bytes at
+the end.
 
-Recordings from commands: a line of Kaldi's `wav.scp` that ends in `|` names a command that writes a recording.
-
-A command runs with the user's rights, so it runs only if the user allows it for one call (`permitted`); a config cannot allow
-it. It runs in bash, which reports the status of each part of a pipeline, or else in `/bin/sh -c`, as Kaldi's `popen` does. Its
-output goes to a temporary file and is read like any recording. The file of the last command is kept, because header, samples,
+Commands: a line of Kaldi's `wav.scp` that ends in `|` names a command that writes a recording. It runs with the user's
+rights, so it runs only if the user allows it for one call (`permitted`); a config cannot allow it. It runs in bash,
+which reports the status of each part of a pipeline, or else in `/bin/sh -c`, as Kaldi's `popen` does. Its output goes
+to a temporary file and is read like any recording. The file of the last command is kept, because header, samples,
 digest and segments of a recording are read one after the other.
 
 Source: Kaldi, "Kaldi I/O from a command-line perspective", extended filenames.

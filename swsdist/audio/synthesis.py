@@ -1,8 +1,8 @@
-"""Spoken queries of written ones, by a speech synthesiser.
+"""Spoken queries from written ones, by a speech synthesiser.
 
-A voice is `SYNTHESISER:NAME`, and NAME one that the program lists: `espeak-ng:en-us`, `espeak-ng:en-us+f3` (with a variant),
-`flite:slt`. The text goes to the program by its standard input, without a shell: no text is an option, a file or a command.
-espeak-ng speaks its phonemes from double brackets: `[[h@l'oU]]`.
+A voice is `SYNTHESISER:NAME`, and NAME one that the program lists: `espeak-ng:en-us`, `espeak-ng:en-us+f3` (with a
+variant), `flite:slt`. The text goes to the program by its standard input, without a shell: no text is an option, a file
+or a command. espeak-ng speaks its phonemes from double brackets: `[[h@l'oU]]`.
 """
 
 from __future__ import annotations

@@ -1,32 +1,25 @@
-"""A benchmark's results: measured point by point, written to `bench.json`, and read back.
+"""Benchmarks: their points, measurement, statistics, and comparison of two.
 
-Each measured point is a file (`points/w2-x4-r0.json`), so an interrupted benchmark can continue, also with
-more workers, sizes or repetitions. How to: docs/how-to/benchmark-a-cluster.md.
+Points are numbers of workers, multiples of the data, and repetitions, in random order. Data are multiplied without
+copies of audio: each further copy of a document is another `doc_id` of the same recording. The first copy keeps its
+name, so that queries and references stay valid.
 
-Statistics of repeated measurements: means and ratios with intervals, scaling, and tests.
-
-Seconds, GB and factors are positive and compared by ratios: means are geometric, and intervals are those of Student's t on
-logarithms. Ratios of two groups use Welch's t, which allows unequal variances; multiple tests are corrected by Holm's
-method. A single measurement has no interval.
-
-Sources: Welch, "The generalization of Student's problem when several different population variances are involved", 1947;
-Holm, "A simple sequentially rejective multiple test procedure", 1979.
-
-Comparison of two benchmarks: which differences exceed noise.
-
-Each figure at each common point has one Welch test on the logarithms of its repetitions; all tests are corrected
-by Holm's method, so that of all that is called beyond noise a single false alarm has at most a chance of 5 %.
-
-One point of a benchmark: a run in a separate process, and the figures of its report and receipts.
-
-The wall is that of the whole run, from its start to its report; each step's is from the end of the step before it. That of
-index and search alone is from their first task to their last. The CPU time of starting processes and loading compiled code is
+A point is measured by a run in a separate process. Its figures are those of its report and receipts. The wall time is
+that of the whole run, from its start to its report; each step's is from the end of the step before it. That of index
+and search alone is from their first task to their last. The CPU time of starting processes and loading compiled code is
 a separate figure (`warm_up_cpu_s`).
 
-The points of a benchmark: numbers of workers, multiples of the data, and repetitions, in random order.
+Each measured point is a file (`points/w2-x4-r0.json`), so an interrupted benchmark can continue, also with more
+workers, sizes or repetitions. Results are written to `bench.json`. How to:
+docs/how-to/benchmark-a-cluster.md.
 
-Data are multiplied without copies of audio: each further copy of a document is another `doc_id` of the same recording. The
-first copy keeps its name, so that queries and references stay valid.
+Statistics: seconds, GB and factors are positive and compared by ratios, so means are geometric, and intervals are those
+of Student's t on logarithms. Ratios of two groups use Welch's t, which allows unequal variances. A single measurement
+has no interval. Two benchmarks are compared by one Welch test on the logarithms of repetitions for each figure at each
+common point, corrected by Holm's method: the probability of any false alarm is at most 5 %.
+
+Sources: Welch, "The generalization of Student's problem when several different population variances are involved",
+1947; Holm, "A simple sequentially rejective multiple test procedure", 1979.
 """
 
 from __future__ import annotations

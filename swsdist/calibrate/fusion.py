@@ -1,45 +1,28 @@
-"""Joins lists of several systems: matching detections become one row, with a score per system.
+"""Fusion of lists of several systems: join, impute missing scores, and combine scores into a log-likelihood ratio.
 
-A query's detections in a channel of a document are processed best first, across systems; of equal scores the one
-that begins first, then ends first, then with the first system name. The best remaining one becomes a **place**. Of each other
-system the best remaining detection that meets it joins that place: at most one per system, and each detection joins one
-place. Then the best remaining one becomes the next place. Two detections meet
+::
+
+    comparable scores -> joined places -> rescored places -> imputed scores -> no overlaps in a query
+
+The chain fuse processes buckets of queries in two stages; `swsdist fuse` processes whole lists. All of this precedes
+fitting, so it does not depend on references. Overlaps of different queries are removed later, by the fused score
+(`without_overlaps`, `between_queries`).
+
+**Joining**: matching detections become one row, with each system's score in the column `parts`
+(`swsdist.core.types.JOINED`). A query's detections in a channel of a document are processed best first, across systems;
+of equal scores the one that begins first, then ends first, then with the first system name. The best remaining one
+becomes a **place**. Of each other system the best remaining detection that meets it joins that place: at most one per
+system, and each detection joins one place. Then the best remaining one becomes the next place. Two detections meet
 
 - by **overlap**, if they have more than a share of the shorter one in common, as in reduce; or
 - by **middle**, if the mid-point of one lies in the other, borders included.
 
 The times of a place are those of its best detection. Times are integer microseconds, so rounding has no effect, and a
-place is independent of other queries, documents and channels. Nothing depends on the order of the systems, whose
-scores must be comparable, for example normalised.
+place is independent of other queries, documents and channels. Nothing depends on the order of the systems, whose scores
+must be comparable, for example normalised. Places of one query may still overlap (of two detections of one system only
+one can join a place that meets both), as may places of different queries. `without_overlaps` keeps the better of two.
 
-Places of one query may still overlap (of two detections of one system only one can join a place that meets both), as
-may places of different queries. `without_overlaps` keeps the better of two.
-
-Source: the union of detections as trials, Abad et al. 2013, "On the calibration and fusion of heterogeneous spoken term
-detection systems"; Tejedor et al. 2016, section "System fusion", which also leaves out detections of different queries in one
-interval of time.
-
-The order of joining and imputing the lists of several systems::
-
-    comparable scores -> joined places -> rescored places -> imputed scores -> no overlaps in a query
-
-The chain fuse processes buckets of queries in two stages; `swsdist fuse` processes whole lists. All of this precedes fitting,
-so it does not depend on references. Overlaps of different queries are removed later, by the fused score (`without_overlaps`,
-`between_queries`).
-
-Fuses the scores of several systems for the same detections into a log-likelihood ratio.
-
-Linear logistic fusion of joined lists (`swsdist.calibrate.fusion`)::
-
-    llr = w_0 + sum_k w_k s_k (+ sum_k m_k [system k made no detection there])
-
-s_k are the systems' scores, normalised by query. The weights maximise the likelihood of hits and false alarms, at the prior P
-of the operating point (1 / (1 + beta)): a target trial weighs P / Ntrue and a non-target trial (1 - P) / Nnontarget of the
-whole set, so the log-odds of the regression minus logit(P) are a log-likelihood ratio with threshold ln(beta). Ntrue counts
-missed occurrences too, and Nnontarget all trials, though only listed detections are fitted. Without an operating point each
-detection has the same weight, and the log-odds are those of the unweighted detections.
-
-Imputation of the score of a system without a detection:
+**Imputation** of the score of a system without a detection:
 
 =========  ==========================================================================================================
 average    the mean of the scores that the other systems gave to that detection
@@ -48,16 +31,22 @@ least      the least score of the system for any detection of the query; if it h
 
 Alternatively the system rescores the place (`swsdist.chains.fuse.chain`); scores still missing are imputed by `least`.
 
+**Linear logistic fusion** of joined lists::
+
+    llr = w_0 + sum_k w_k s_k (+ sum_k m_k [system k made no detection there])
+
+s_k are the systems' scores, normalised by query. The weights maximise the likelihood of hits and false alarms, at the
+prior P of the operating point (1 / (1 + beta)): a target trial weighs P / Ntrue and a non-target trial (1 - P) /
+Nnontarget of the whole set, so the log-odds of the regression minus logit(P) are a log-likelihood ratio with threshold
+ln(beta). Ntrue counts missed occurrences too, and Nnontarget all trials, though only listed detections are fitted.
+Without an operating point each detection has the same weight, and the log-odds are those of the unweighted detections.
 Without references nothing is fitted: the fused score is the mean of the systems' scores.
 
-Sources: Brummer et al. 2007, "Fusion of heterogeneous speaker recognition systems in the STBU submission", section VI; Abad
-et al. 2013, "On the calibration and fusion of heterogeneous spoken term detection systems" (missing scores, side information);
-Tejedor et al. 2016, "Comparison of ALBAYZIN query-by-example spoken term detection 2012 and 2014 evaluations", section
-"System fusion".
-
-The column `parts` of joined lists (`swsdist.core.types.JOINED`): each system's score of a detection.
-
-`swsdist.calibrate.fusion` joins lists; `swsdist.calibrate.fusion` imputes missing scores and fuses.
+Sources: joining: the union of detections as trials, Abad et al. 2013, "On the calibration and fusion of heterogeneous
+spoken term detection systems" (also missing scores and side information); Tejedor et al. 2016, "Comparison of ALBAYZIN
+query-by-example spoken term detection 2012 and 2014 evaluations", section "System fusion", which also leaves out
+detections of different queries in one interval of time; fusion: Brummer et al. 2007, "Fusion of heterogeneous speaker
+recognition systems in the STBU submission", section VI.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""How likely hits are true, by their scores and what somebody judged, and how many true ones are left.
+"""The probability that hits are true, from their scores and judgements, and the number of true ones that are left.
 
-The log-odds of a hit are a line in its score, a + b s (logistic regression). Before anybody judges, a and b are those of other
-words: normal, with a mean and a covariance that are fitted to the words of a run with references, else were fitted to words of
-Mboshi dev for each kind of frames (`python -m benchmarks.collecting`). Each judgement moves them; what is left of doubt is
-their posterior covariance (Laplace; Bishop 2006, 4.4 and 4.5). Scores of Mboshi's words are normalised within a word (q-norm),
-so that one line serves collections of any size.
+The log-odds of a hit are a line in its score, a + b s (logistic regression). Before any judgement, a and b are those of
+other words: normal, with a mean and a covariance that are fitted to the words of a run with references, else were
+fitted to words of Mboshi dev for each kind of frames (`python -m benchmarks.collecting`). Each judgement updates them;
+their uncertainty is the posterior covariance (Laplace; Bishop 2006, 4.4 and 4.5). Scores of Mboshi's words are
+normalised within a word (q-norm), so that one line serves collections of any size.
 
 A hit is called `likely` from a probability of one half, `possible` from a tenth, else `unlikely`.
 """

@@ -1,44 +1,32 @@
-"""The steps of calibration in order, their fitted models, and the decision threshold.
+"""The procedure of calibration: steps in order, their fitted models, and the decision threshold.
 
     scores ── a step ──► scores ── the next ──► ... ──► scores ── a threshold ──► decisions
 
-Steps before the first fitted one need no references, and are applied as soon as there are detections. The others are fitted
-on aligned lists, crossfit by default: each fold of queries uses models fitted on the others.
-The threshold is the last step's, or that of best TWV.
+Steps before the first fitted one need no references, and are applied as soon as there are detections. The others are
+fitted on aligned lists. ``decision = score >= threshold``, where the threshold is the last step's, or that of best TWV.
 
-A step may keep the order within a query but change differences of scores, which STDEval's alignment uses where two detections
-compete for one occurrence. So the list is aligned again with its final scores, whose limits are stored here; the scored list
-is the exported one.
-
-Fitted models are saved as a readable JSON file with their provenance.
-
-The decision threshold: fitted on some queries, applied to others.
-
-``decision = score >= threshold``. Ways to fit:
+Ways to fit steps and thresholds:
 
 =========  ============================================================================================
-crossfit   queries are assigned to folds by a stable hash of their ids; each fold is decided by the threshold
-           of the maximum TWV of all other folds
+crossfit   queries are assigned to folds by a stable hash of their ids; each fold is calibrated and decided
+           by models and the threshold of best TWV of all other folds, so no query influences its own
+           decisions; the default
 oracle     on all scored queries; optimistic by definition, and labelled so in every output
 FILE       as saved by an earlier run; several folds are averaged
 none       no decision is made
 =========  ============================================================================================
 
-Thresholds are fitted and saved like the steps of calibration (`swsdist.calibrate.procedure`).
+A step may keep the order within a query but change differences of scores, which STDEval's alignment uses where two
+detections compete for one occurrence. So the list is aligned again with its final scores, whose limits are stored here;
+the scored list is the exported one.
 
-Files of fitted models, and whether they were fitted on the references that they are scored against.
+Files: fitted models are saved as readable JSON with their provenance. `trained_on` in a file contains a fingerprint of
+each query's occurrences. If any query shares it with the references used for scoring, the fit counts as oracle, like a
+fit in place.
 
-`trained_on` in a file contains a fingerprint of each query's occurrences. If any query shares it with the references used for
-scoring, the fit counts as oracle, like a fit in place.
-
-Fits steps of calibration and thresholds on aligned lists, each fold of queries on the others.
-
-The threshold of a fold is that of best TWV on the other folds, with the scores of that fold's steps, so no query influences
-its own decisions.
-
-A list may come in parts, each with all rows of its queries. What is learnt of a part (`gather`, `count`) is added up
-(`with_models`, `threshold_of`), so parts may be processed anywhere. Of a list of more than `MOST` rows, steps are fitted on
-coarse rows (`swsdist.kernels.regression.Labelled`); thresholds are exact.
+Lists in parts: a list may come in parts, each with all rows of its queries. What is learnt of a part (`gather`,
+`count`) is added up (`with_models`, `threshold_of`), so parts may be processed anywhere. Of a list of more than `MOST`
+rows, steps are fitted on coarse rows (`swsdist.kernels.regression.Labelled`); thresholds are exact.
 """
 
 from __future__ import annotations

@@ -1,35 +1,28 @@
-"""Scores one list at many operating points without reading or aligning it again: all measures of decided points of a sweep.
+"""Scores one list at many operating points without aligning it again, and the study of KST against STO.
 
-The scores of each term are sorted once, with counts of hits and false alarms from the top down. A point is one threshold per
-term and costs one binary search per term. Thresholds are those of KST and STO, or fitted ones
-(`swsdist.calibrate.rescoring`). Detections that an alignment of the final scores could pair
-differently are stored separately and paired again at each point (`swsdist.score.align.align`). The least and greatest
-final scores follow from those of each term, because within a term a normalised score never falls as the probability rises.
-Counts are integers per class of Ntrue, and rates are computed from them as in `swsdist.score.measures.twv`, so each value is
-the double that a run at that point computes.
+The scores of each term are sorted once, with counts of hits and false alarms from the top down. A point is one
+threshold per term and costs one binary search per term. Thresholds are those of KST and STO, or fitted ones. Detections
+that an alignment of the final scores could pair differently are stored separately and paired again at each point
+(`swsdist.score.align.align`). The least and greatest final scores follow from those of each term, because within a term
+a normalised score never falls as the probability rises. Counts are integers per class of Ntrue, and rates are computed
+from them as in `swsdist.score.measures.twv`, so each value is the double that a run at that point computes.
 
-ATWV at fitted thresholds, and MTWV, of one list for many weights of false alarms.
+Fitted thresholds, and MTWV, for many weights of false alarms: scores, their order and pairs do not depend on beta; only
+the threshold of best TWV does. So all scores are sorted once, by class of Ntrue, and the value at a threshold costs one
+binary search per class. The best threshold is searched in blocks of neighbouring scores: from a block's first to its
+last threshold mean Pmiss rises and mean Pfa falls, so no value in it exceeds 1 - (Pmiss of the first + beta Pfa of the
+last). Only blocks that may contain the maximum, or a value that counts as equal, are evaluated.
 
-Scores, their order and pairs do not depend on beta; only the threshold of best TWV does. So all scores are sorted once, by
-class of Ntrue, and the value at a threshold costs one binary search per class. The best threshold is searched in blocks of
-neighbouring scores: from a block's first to its last threshold mean Pmiss rises and mean Pfa falls, so no value in it exceeds
-1 - (Pmiss of the first + beta Pfa of the last). Only blocks that may contain the maximum, or a value that counts as equal,
-are evaluated. Rates are computed from integers, class by class, as in `swsdist.score.measures.curve`, so each value and
-threshold is the double that a run fits and scores.
+KST against STO, the study of Wang and Metze on any systems: each system is an aligned list of probabilities with its
+operating point; systems may have different tasks (languages). ATWV is computed at each alpha, per system and as the
+mean over systems; the best alpha of a method has the greatest mean (the lowest of equal ones: values within 1e-12 are
+equal), or is given. At these alphas table 1, the tests, and the gains of each term, by S(w) and by Ntrue, are computed.
+The pairs of a test are values of the terms of one system, or ATWVs of systems. Over terms the t test's assumption of
+normal differences does not hold (section 3.2), and Wilcoxon's test is of ranks, not of the mean, so the sign-flip test
+of the mean is added to the paper's two. Over fewer than two systems a test is not defined.
 
-KST against STO: the study of Wang and Metze 2014 on any systems.
-
-Each system is an aligned list of probabilities with its operating point; systems may have different tasks (languages). ATWV
-is computed at each alpha, per system and as the mean over systems; the best alpha of a method has the greatest mean (the
-lowest of equal ones: values within 1e-12 are equal), or is given. At these alphas table 1, the tests, and the gains of
-each term, by S(w) and by Ntrue, are computed.
-
-The pairs of a test are values of the terms of one system, or ATWVs of systems; over terms the t test's assumption of normal
-differences does not hold (section 3.2), and Wilcoxon's is of ranks, not of the mean: the test of the mean by changes of sign
-stands beside the paper's two. Over fewer than two systems a test is not defined.
-
-Source: Wang and Metze 2014, "An in-depth comparison of keyword specific thresholding and sum-to-one score normalization",
-section 3, table 1, figures 3 and 5 to 8.
+Source: Wang and Metze 2014, "An in-depth comparison of keyword specific thresholding and sum-to-one score
+normalization", section 3, table 1, figures 3 and 5 to 8.
 """
 
 from __future__ import annotations

@@ -1,17 +1,14 @@
-"""Statistics of all candidates of a query, before overlaps and all but the N best are removed.
+"""Statistics of a query's candidates and of its examples, for calibration.
 
-A statistic is a few named integers per (query, example, scale). They add and are exact, so any partition into files in any
-order gives the same result. A new statistic is a class with `name`, `version`, `quantities` and `of`, and an entry in
-`swsdist.registry.registries.STATISTICS`; reduce computes those that the configured steps need.
+A statistic is a few named integers per (query, example, scale). They add and are exact, so any partition into files in
+any order gives the same result. A new statistic is a class with `name`, `version`, `quantities` and `of`, and an entry
+in `swsdist.registry.registries.STATISTICS`; reduce computes those that the configured steps need.
 
-The score of a candidate is ``-cost / scale``.
+Candidates: all are counted, before overlaps and all but the N best are removed. The score of a candidate is ``-cost /
+scale``.
 
-Statistics of the examples of queries, independent of their candidates.
-
-As the statistics of candidates (`swsdist.calibrate.statistics`), they are named integers that add, by query, example and
-scale. Each is a class with an entry in `swsdist.registry.registries.STATISTICS`. They describe the frames of an example,
-those that `search.drop` leaves out too, or the audio behind them; audio levels are rounded to quarters of a dB before anything
-is counted.
+Examples: their frames, including those that `search.drop` leaves out, or the audio behind them. Audio levels are
+rounded to quarters of a dB before anything is counted.
 """
 
 from __future__ import annotations

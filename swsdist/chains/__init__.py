@@ -1,1 +1,1 @@
-"""Chains of stages: search, lattices, discover, fuse and sweep, a folder each; what they report."""
+"""Chains of stages: search, lattices, discover, fuse and sweep, and the reports at their ends."""

@@ -1,4 +1,4 @@
-"""Checks of a config's inputs for `swsdist check`: tables, headers of recordings, and the queries."""
+"""Checks of a config's inputs for `swsdist check`: tables, headers of recordings, and queries."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def check(inputs: SearchInputs) -> Iterator[Finding]:
 
 
 def findings(inputs: SearchInputs, checking: Checking) -> Iterator[Finding]:
-    """What the parts of a check find."""
+    """The findings of a check's parts."""
     parts, complaints = dict(checking.parts()), set[str]()
     for name, look in parts.items():
         result, documents = len(inputs.notices.entries), len(inputs.notices.requested)
@@ -220,7 +220,7 @@ class Checking:
 
     @property
     def trials(self) -> int | None:
-        """N of a query, where trials are of time and something is searched."""
+        """N, trials of a query, if trials are of time and something is searched."""
         rules, seconds = protocol_of(self._inputs.config.score), sum(self._seconds.values())
         return number_of_trials(rules, seconds) if rules.trials == "time" and round(seconds) else None
 
@@ -317,13 +317,13 @@ def _notice_findings(name: str, notices: Notices) -> Iterator[Finding]:
 
 
 def rejection_finding(name: str, bad: Sequence[tuple[str, UnusableError]], of: int, what: str) -> Iterator[Finding]:
-    """What of a table cannot be used.
+    """A finding of the rows of a table that cannot be used, if there are any.
 
     Args:
         name: of the part.
-        bad: place and error of each.
+        bad: place and error of each unusable row.
         of: number of rows.
-        what: of what, in the plural.
+        what: the rows, a plural noun.
     """
     if bad:
         place, error = bad[0]
@@ -334,7 +334,7 @@ def rejection_finding(name: str, bad: Sequence[tuple[str, UnusableError]], of: i
 
 
 def lattice_store_finding(folder: Folder) -> Finding:
-    """What a store of lattices holds.
+    """A finding of the contents of a store of lattices.
 
     Raises:
         UserError: the folder holds another kind of store.

@@ -1,1 +1,1 @@
-"""From samples to frames: extractors, their registry, and statistics for normalisation."""
+"""Features: frames from samples, their transforms, models fitted to a corpus, and statistics for normalisation."""

@@ -1,4 +1,8 @@
-"""Compute the features of a recording of any length in bounded memory, with fixed cuts and thus fixed bytes."""
+"""Features of a recording of any length, computed in bounded memory.
+
+The places where a recording is cut depend only on the extractor, so the frames have the same bytes in any shard or
+batch.
+"""
 
 from __future__ import annotations
 

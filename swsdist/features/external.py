@@ -1,16 +1,16 @@
 """Frames of other programs, looked up by document and example (`features.interface.Precomputed`).
 
-The options describe the frames, and each item is checked against them: dimension, finite numbers, sums of posteriors, the shift
-that a file states, and the number of frames for the duration of the recording, if known.
+The options describe the frames, and each item is checked against them: dimension, finite numbers, sums of posteriors,
+the shift that a file states, and the number of frames for the duration of the recording, if known.
 
-**The tolerance of the duration.** Toolkits differ in what they do at the two ends: Kaldi drops the last window (25 ms) or
-not, librosa pads by half a window, a convolutional front end eats some 25 ms, a stack of frames drops up to its width; and
-decoders of MP3 pad by up to 50 ms. All of this is at most some 0.2 s, whatever the length. A wrong shift, or the frames of
-another recording, are off by a part of the length: a shift of 12.5 ms taken for 10 ms by 20 %, which passes 0.25 s after
-1.25 s. So the tolerance is a constant, 0.25 s by default, and no part of the length; but two shifts at least.
+**Tolerance of the duration.** It is a constant, 0.25 s by default and at least two shifts. Toolkits differ at the two
+ends of a recording by at most some 0.2 s, whatever its length: Kaldi drops the last window (25 ms) or not, librosa pads
+by half a window, a convolutional front end takes some 25 ms, a stack of frames up to its width, and decoders of MP3 pad
+by up to 50 ms. A wrong shift, or the frames of another recording, are off by a part of the length: a shift of 12.5 ms
+taken for 10 ms is off by 20 %, which passes 0.25 s after 1.25 s.
 
-The place of the frames (`path`, `queries`, `form`) is not part of the identity; the identity of an item is part of its
-document's.
+The place of the frames (`path`, `queries`, `form`) is not part of the extractor's identity; the identity of an item is
+part of its document's.
 """
 
 from __future__ import annotations

@@ -1,30 +1,30 @@
-"""Frame-wise functions of `librosa.feature`, with their own options by their own names.
+"""Functions of `librosa.feature` as extractors, by their own names and options, and fingerprints of MFCC.
 
-Frames are those of ``librosa.feature.FEATURE(y=samples, sr=sample_rate, **options)``. An option that is left out has
-librosa's default, but for those of time: windows of 25 ms every 10 ms at 16 kHz (`win_length`, of rms and zero_crossing_rate
-`frame_length`, and `hop_length`).
-`power_to_db` holds options of `librosa.power_to_db`; differences are those of `librosa.feature.delta` with mode "nearest".
+Frames of a function are those of ``librosa.feature.FEATURE(y=samples, sr=sample_rate, **options)``. An option that is
+left out has librosa's default, except those of time: windows of 25 ms every 10 ms at 16 kHz (`win_length`, or
+`frame_length` of rms and zero_crossing_rate, and `hop_length`). `power_to_db` holds options of `librosa.power_to_db`;
+differences are those of `librosa.feature.delta` with mode "nearest".
 
-With `center`, librosa's default, frame t is centred at sample t * hop_length, and covers that hop here: the frame behind the
-last complete hop is left out. Without it, frame t covers samples [t * hop_length, t * hop_length + n_fft).
+With `center`, librosa's default, frame t is centred at sample t * hop_length, and covers that hop here: the frame
+behind the last complete hop is left out. Without it, frame t covers samples [t * hop_length, t * hop_length + n_fft).
 
-A function that looks at its frame only is computed in blocks. Of the others (a constant-Q transform, tuning that is
-estimated, decibels below the loudest frame) recordings of up to five minutes are computed at once, longer ones in chunks.
+A function of single frames is computed in blocks. The others (a constant-Q transform, tuning that is estimated,
+decibels below the loudest frame) are computed at once for recordings of up to five minutes, and in chunks for longer
+ones.
 
-Fingerprints of MFCC: one bit per coefficient and frame, from a mask that detects falling slopes.
-
-Tejedor et al. 2016, "Comparison of ALBAYZIN query-by-example spoken term detection 2012 and 2014 evaluations", section
-"MFCC fingerprint-based QbE STD system", eq. 2 (after Neves, Veiga, Sa and Perdigao 2009). S(i, j) is coefficient i of
-frame j::
+Fingerprints of MFCC (`MfccFingerprint`): one bit per coefficient and frame, from a mask that detects falling slopes.
+With S(i, j) coefficient i of frame j::
 
     phi = S(i, j) - S(i, j + 1) + S(i - 1, j) - S(i - 1, j + 1)
     F(i, j) = 1 where phi > 0, else 0
 
 The paper does not define the edges. Here i begins with the second coefficient, so that i - 1 exists: 39 coefficients
-yield 38 bits. The last frame of a recording is repeated, so its phi is 0 and so are its bits.
+yield 38 bits. The last frame of a recording is repeated, so its phi is 0 and so are its bits. The coefficients are
+those of `swsdist.features.mfcc`, with its options, under a window of 20 ms as in the paper: twelve and C0, with their
+first and second differences. They are compared as float32, so equal frames have no bits.
 
-The coefficients are those of `swsdist.features.mfcc`, with its options, under a window of 20 ms as in the paper: twelve
-and C0, with their first and second differences. They are compared as float32, so equal frames have no bits.
+Source of the fingerprints: Tejedor et al. 2016, "Comparison of ALBAYZIN query-by-example spoken term detection 2012 and
+2014 evaluations", section "MFCC fingerprint-based QbE STD system", eq. 2 (after Neves, Veiga, Sa and Perdigao 2009).
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ _WINDOW = 400
 
 
 class Librosa(BaseModel):
-    """A function of `librosa.feature`; what is no field is an option of that function."""
+    """A function of `librosa.feature`; options that are not fields are passed to that function."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 

@@ -1,11 +1,11 @@
 """Mel-frequency cepstral coefficients with deltas.
 
-Defined by librosa 0.11 (`librosa.feature.mfcc` and `librosa.feature.delta`) with what this options model states, and
-``center=False``, ``top_db=None``: power spectrum of `win_length` samples under a periodic window, centred in `n_fft`;
-mel filters (Slaney's scale, area normalised); 10 log10 with a floor of 1e-10; orthonormal DCT-II. Deltas are the slopes,
-and second deltas the curvatures, of the least-squares line and parabola through `delta_width` frames; beyond the ends
-the end frames are repeated. Equal to librosa to 1e-4 (tests/parity); computed by `kernels.cepstra`, a frame with the same
-bytes in any block and on any processor.
+Defined by librosa 0.11 (`librosa.feature.mfcc` and `librosa.feature.delta`) with the options stated here,
+``center=False`` and ``top_db=None``: power spectrum of `win_length` samples under a periodic window, centred in
+`n_fft`; mel filters (Slaney's scale, area normalised); 10 log10 with a floor of 1e-10; orthonormal DCT-II. Deltas are
+the slopes, and second deltas the curvatures, of the least-squares line and parabola through `delta_width` frames;
+beyond the ends the end frames are repeated. Equal to librosa to 1e-4 (tests/parity). `kernels.cepstra` computes them; a
+frame has the same bytes in any block and on any processor.
 
 Frame t covers samples [t * hop_length, t * hop_length + n_fft).
 

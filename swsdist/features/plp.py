@@ -1,19 +1,23 @@
 """Perceptual linear prediction.
 
-Hermansky 1990, "Perceptual linear predictive (PLP) analysis of speech", J. Acoust. Soc. Am. 87(4), section I: the power
-spectrum under a Hamming window is summed in critical bands, weighted by equal loudness at 40 dB, and raised to 0.33. The
-all-pole model of that spectrum (its inverse Fourier transform is an autocorrelation, which the Levinson-Durbin recursion
-solves) is turned into cepstra, which are liftered as in HTK, and their differences are appended.
+The power spectrum under a Hamming window is summed in critical bands, weighted by equal loudness at 40 dB, and raised
+to 0.33. The all-pole model of that spectrum (its inverse Fourier transform is an autocorrelation, which the
+Levinson-Durbin recursion solves) is turned into cepstra, which are liftered as in HTK, and their differences are
+appended.
 
-Bands are Hermansky's (`bands: bark`: about one a Bark, masking curves of eq. 4), or HTK's (`bands: mel`: triangles, linear in
-mel), with which the cepstra are those of HTK's kind PLP (tests/golden/test_plp.py). As there, samples are in the range of 16
-bits, and a band's power is at least 1. The lowest and the highest band do not lie inside the spectrum, and take the values of
-their neighbours: of Bark's the first and last, of mel two that are added.
+Frame t covers samples [t * hop_length, t * hop_length + win_length). Samples are in the range of 16 bits, and a band's
+power is at least 1, as in HTK. Differences are those of `swsdist.features.mfcc`.
 
-`rasta` (Hermansky and Morgan 1994) takes out of the logarithm of each band what changes slowly: the channel. Its filter never
-forgets; here it forgets after a second, so that a frame depends on no more; a constant is still taken out.
+Bands are Hermansky's (`bands: bark`: about one a Bark, masking curves of eq. 4), or HTK's (`bands: mel`: triangles,
+linear in mel), with which the cepstra are those of HTK's kind PLP (tests/golden/test_plp.py). The lowest and the
+highest band do not lie inside the spectrum, and take the values of their neighbours: with Bark these are the first and
+last band, with mel two that are added.
 
-Frame t covers samples [t * hop_length, t * hop_length + win_length). Differences are those of `swsdist.features.mfcc`.
+`rasta` removes what changes slowly, the channel, from the logarithm of each band. The original filter never forgets;
+here it forgets after a second, which bounds the context of a frame; a constant is still removed.
+
+Sources: Hermansky 1990, "Perceptual linear predictive (PLP) analysis of speech", J. Acoust. Soc. Am. 87(4), section I;
+RASTA: Hermansky and Morgan 1994.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class Statistics:
         )
 
     def near(self, other: Statistics, weight: float) -> Statistics:
-        """The same variance, about a mean between this one, which counts as `weight` frames, and that of other frames.
+        """The variance of these frames, and a mean between theirs, which counts as `weight` frames, and that of `other`.
 
         Source: maximum a posteriori means: Gauvain and Lee (1994), "Maximum a posteriori estimation for multivariate Gaussian
         mixture observations of Markov chains".

@@ -1,10 +1,10 @@
 """The feature extractor `vtln`: MFCC with frequencies warped per speaker, to normalise the length of vocal tracts.
 
 A speaker's factor is the value of a grid under which the speaker's MFCC are most likely by a Gaussian mixture of all
-speakers' unwarped MFCC. A chain fits the mixture, and then the factors (`features.fitting.warps`). For a speaker who is
-unknown or was absent from fitting, the factor is estimated from the recording itself: for a query from its example; for
-a recording computed in chunks from the first chunk. A factor above 1 means a long vocal tract, whose resonances are
-low.
+speakers' unwarped MFCC. A factor above 1 means a long vocal tract, whose resonances are low. A chain fits the mixture,
+and then the factors (`features.fitting.mixture`). For a speaker who is unknown or was absent from fitting, the factor
+is estimated from the recording itself: for a query from its example; for a recording computed in chunks from the first
+chunk.
 
 Below a corner at 4/5 of the highest frequency, filter frequency f is taken from f / factor; above it, from the straight
 line that keeps the highest frequency fixed. With factor 1 the frames equal those of `mfcc`.

@@ -1,7 +1,7 @@
 """The curve of one query in one document, and the warping path of a detection, computed on demand for plots.
 
-The search stores neither: its curve exists for one query and a few thousand frames at a time. Here the same
-recurrence runs over a complete table of distances (`kernels.recurrences.interface`), so cost and document frames of
+A search keeps neither. Here the same recurrence runs over a complete table of distances
+(`kernels.recurrences.interface`), for one query and a few thousand frames at a time, so cost and document frames of
 every end frame, and the path of a detection, equal those of the search.
 """
 
@@ -76,7 +76,7 @@ def path(
     Args:
         end_frame: last document frame of the path, as a candidate's.
 
-    The others are as for `curve`.
+    Other arguments are those of `curve`.
 
     Raises:
         UserError: no path ends there, or the query is too long for the recurrence.
@@ -104,7 +104,10 @@ def path(
 
 
 def traced(table: NDArray[np.int16], twin: interface.Twin, option: int) -> tuple[Curve, NDArray[np.uint8]]:
-    """The curve of a table of distances by a recurrence's plain version, and the step into every cell."""
+    """The curve of a table of distances (query frames, document frames), and the step into every cell of its shape.
+
+    It is computed by the plain version of a recurrence.
+    """
     result = Curve(np.empty(table.shape[1], np.int64), np.empty(table.shape[1], np.int64))
     steps = np.empty(table.shape, np.uint8)
     interface.traced(twin)(table, option, result.cost, result.frames, steps)

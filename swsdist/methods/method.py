@@ -133,7 +133,10 @@ class Method(Protocol):
 
 
 def tracks_read(store: Store, search: Search) -> Tracks:
-    """Those that streams and `drop` name, in the store's order; all with a first pass, or if one is absent or not named."""
+    """The tracks that streams and `drop` name, in the store's order.
+
+    All tracks with a first pass, or if a track is missing or not named.
+    """
     names = dict.fromkeys(stream.track for stream in search.streams)
     if names and search.drop is not None and search.drop.track is not None:
         names[search.drop.track] = None
@@ -171,5 +174,5 @@ def demand_readable(search: Search, store: Store) -> None:
 
 
 def identity(search: Search) -> list[object]:
-    """Name, version and all that its candidates depend on, for fingerprints."""
+    """Name and version of the method, and all that its candidates depend on, for fingerprints."""
     return [*METHODS.identity(search.method), create(search).matters()]

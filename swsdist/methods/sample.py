@@ -1,7 +1,9 @@
-"""The documents that a search with a first pass searches exactly, and whose candidates calibration takes statistics of.
+"""The sample of documents that a search with a first pass searches exactly, for the statistics of calibration.
 
-What a first pass proposes are a query's best matches, whose mean is no mean of the collection. So documents are drawn
-by a hash of their names, whatever the shards, and searched exactly; statistics are over their candidates alone.
+A first pass proposes a query's best matches, whose mean is not that of the collection. So documents are drawn by a hash
+of their names, independent of shards, and searched exactly; statistics are over their candidates alone.
+
+The documents that a codebook is fitted on, and the names of codebooks and codes, are defined here too.
 """
 
 from __future__ import annotations
@@ -26,12 +28,12 @@ _FEWEST = 8
 
 
 def document_hash(doc_id: str, channel: int) -> int:
-    """What documents are drawn by: 64 bits of their names, whatever their paths and shards."""
+    """The 64-bit hash by which documents are drawn; it depends on their names, not on paths and shards."""
     return stable_hash(f"{doc_id} {channel}")
 
 
 def sample_limit(search: Search, counts: Mapping[str, float]) -> int | None:
-    """The limit of the sample that a first pass wants; None: there is none, and statistics are over all candidates.
+    """The limit of the sample of a first pass; None: there is no sample, and statistics are over all candidates.
 
     Args:
         search: names the first pass.
@@ -44,13 +46,13 @@ def sample_limit(search: Search, counts: Mapping[str, float]) -> int | None:
 
 
 def limit_of(wanted: float, counts: Mapping[str, float]) -> int:
-    """Documents with a smaller hash are in the sample.
+    """The hash below which documents are in the sample.
 
-    Their share is a power of two, so that it changes only when a collection doubles: the largest that is expected to be no
-    longer than wanted, but more than `_FEWEST` documents.
+    Their share is a power of two, so that it changes only when a collection doubles: the largest share whose expected
+    duration is at most `wanted`, but of more than `_FEWEST` documents.
 
     Args:
-        wanted: s.
+        wanted: seconds of audio in the sample.
         counts: of the store's manifest: documents and seconds.
     """
     seconds, documents, halvings = counts["seconds"], counts["documents"], 0
@@ -98,8 +100,9 @@ def codebook_file(store: Store, search: Search) -> str | None:
 
 
 def contents(store: Store, search: Search, shards: Sequence[str]) -> dict[str, str]:
-    """For each shard, the fingerprint of the dependencies of its prepared frames: its documents in order, statistics, and
-    which of them are in the sample.
+    """For each shard, the fingerprint of what its prepared frames depend on.
+
+    These are its documents in order, the statistics, and the limit of the sample.
     """
     tracks, by_shard = Tracks(store), dict[str, list[object]]()
     columns = ["doc_id", "channel", "sha256", "speaker", "shard"]

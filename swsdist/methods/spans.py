@@ -24,7 +24,7 @@ Best = Callable[[Example, Singles, slice, "Distance"], tuple[int, int, int] | No
 
 
 def best_in_spans(examples: Sequence[Example], store: Store, spans: pa.Table, search: Search, best: Best) -> pa.Table:
-    """The best path of a query's examples that lies inside a span; of equal ones the first example's.
+    """The best path of a query's examples inside each span; of equal ones that of the first example.
 
     Args:
         examples: of all queries.

@@ -20,18 +20,15 @@ A detection's duration is the column `duration` if there is one, else end - star
 end - start at 4 decimals, which is what STDEval makes of its RTTM (it then adds it to the start again, where KWSEval
 takes the end as it is: the last bit differs).
 
+Contested rows: an alignment depends on scores only where a detection has two occurrences in reach, or an occurrence two
+detections. A list that is scored many times is therefore aligned once, and only its contested rows are aligned again;
+the pairs are those of `align` on the whole list.
+
+Partial judgements: where only some places were judged, detections that overlap a place judged `yes` or `no` are counted
+(`is_judged`). The others are neither hits nor false alarms.
+
 Sources: NIST STD 2006 evaluation plan, section 4.5.1; Fiscus et al., "Results of the 2006 spoken term detection
 evaluation", 2007; Rodriguez-Fuentes and Penagarikano 2013, section 2.1; and what the program does.
-
-Which detections can be counted where only some places were judged: those that overlap one judged `yes` or `no`.
-
-What nobody judged is neither a hit nor a false alarm.
-
-Contested detections, whose pairs depend on scores, and their alignment by new scores.
-
-An alignment (`swsdist.score.align.align`) depends on scores only where a detection has two occurrences in reach, or an
-occurrence two detections. All other pairs do not depend on scores. So a list that is scored many times is
-aligned once, and only contested rows are aligned again: the pairs are those of `align` on the whole list.
 """
 
 from __future__ import annotations
@@ -60,7 +57,8 @@ KEY = ("query_id", "doc_id", "channel")
 def score_limits(scores: ArrayLike, low: float = 9999.0, high: float = -9999.0) -> tuple[float, float]:
     """Least and greatest score, for `align`; for further parts of a list, pass the previous output.
 
-    The start values are STDEval's: of a list whose scores are all above 9999 the least is 9999 (likewise -9999).
+    The start values are STDEval's: if all scores are above 9999, the least is 9999; if all are below -9999, the
+    greatest is -9999.
 
     Args:
         scores: float, any shape; may be empty.
@@ -80,16 +78,16 @@ def align(
     high: float | None,
     conventions: Conventions | str = "stdeval",
 ) -> pa.Table:
-    """Pair detections with references; any number of groups, rows in any order.
+    """Pair detections with references, for any number of queries and documents, rows in any order.
 
     Args:
         detections: query_id, doc_id, channel, start, end (s), score; optionally decision and duration (s). More
             columns are allowed. An arrow or pandas table, or a mapping of columns (`swsdist.score.conventions`).
-        references: query_id, doc_id, channel, start, end (s); likewise.
+        references: query_id, doc_id, channel, start, end (s), in one of the same forms.
         tolerance: s, of the mid-point rule, inclusive.
         low: least score of the whole list; None (KWSEval): of each group.
         high: greatest score of the whole list; None (KWSEval): of each group.
-        conventions: whose rules.
+        conventions: the program whose rules apply, or its name.
 
     Returns:
         A table of schema TRIALS: hits with both sides, false alarms (detections without reference), misses
@@ -261,7 +259,7 @@ def _kernel(
 
 
 class Assignment:
-    """Pairs by connected component, from which different sets of weights select assignments.
+    """Possible pairs by connected component, among which each set of weights selects an assignment.
 
     Args:
         dets, refs: int64 (n,), of each pair.

@@ -1,23 +1,16 @@
-"""The two part tables of most measures: counts per score, and queries per Ntrue.
+"""Measures from tables that add: part tables, their merging, and the interface of measures.
 
-`events` has a row per (score, Ntrue): the detections with that score of queries with that many references. `classes` has a
-row per Ntrue: the number of queries, and the sums of their events. Both are integers, so they add exactly in any order. Queries
-without references are class 0; those with neither references nor detections are in no table, but counted by the operating
-point (`queries`).
-
-Interface of measures and their part tables.
-
-A measure does not process detections. It names **part tables**: counts of some queries, given all rows of these queries. A
-part table has a key, with rows ascending; further integer columns are summed for equal keys, so tables of any partition of the
-queries merge to the same table, in any order. A measure's values come from the merged tables alone::
+A measure does not process detections. It names **part tables**: counts of some queries, given all rows of these
+queries. A part table has a key, with rows ascending; further integer columns are summed for equal keys, so tables of
+any partition of the queries merge to the same table, in any order. A measure's values come from the merged tables
+alone::
 
     trials of a bucket --PartTable.make--> tables --Merged--> tables of all queries --Measure.values--> numbers
 
-A new measure is a class with the attributes of `Measure`, without arguments, and below it an entry with the label, format and
-best direction of each of its values, which `swsdist.registry.registries` names; other packages use an entry point of the group
-`swsdist.measures`. `swsdist.testing.conformance` checks a measure.
-
-From an aligned list to values of measures, for runs and for lists.
+Most measures need two part tables. `events` has a row per (score, Ntrue): the detections with that score of queries
+with that many references. `classes` has a row per Ntrue: the number of queries, and the sums of their events. Queries
+without references are class 0; those with neither references nor detections are in no table, but counted by the
+operating point (`queries`).
 
 A run scores in three steps; a list is a single part::
 
@@ -26,14 +19,14 @@ A run scores in three steps; a list is a single part::
     parts = merge(sources)                                # {name: Merged} of {name: a source a bucket}, streamed
     found = values(parts, point)                          # {key: number or None}
 
-`point` must be the same for all buckets. The tables of a bucket may be written with any row groups, as rows ascend by key.
-`merge` opens a source whenever a measure reads its table; a measure keeps in memory a block of 65 536 rows of each
-source, one row per query, or (cross entropies only) one row per distinct score.
+`point` must be the same for all buckets. The tables of a bucket may be written with any row groups, as rows ascend by
+key. `merge` opens a source whenever a measure reads its table, so a merged table can be read more than once. A measure
+keeps in memory a block of 65 536 rows of each source, one row per query, or (cross entropies only) one row per distinct
+score. Rows with the same first key column are never in two blocks: a block has all rows of a score, or of a query.
 
-Merges sorted tables of many parts into one sorted stream, with a few blocks of each in memory.
-
-A source is opened for each pass, so a merged table can be read more than once. Rows with the same first key column are never
-in two blocks: a block has all rows of a score, or of a query.
+A new measure is a class with the attributes of `Measure`, without arguments, and below it an entry with the label,
+format and best direction of each of its values, which `swsdist.registry.registries` names; other packages use an entry
+point of the group `swsdist.measures`. `swsdist.testing.conformance` checks a measure.
 """
 
 from __future__ import annotations
@@ -161,7 +154,7 @@ def check_part(table: pa.Table, schema: pa.Schema, key: tuple[str, ...], name: s
     """A part's table ordered by its key.
 
     Raises:
-        TableError: another schema, or a key that is there twice.
+        TableError: the schema differs, or a key is duplicate.
     """
     if table.schema.names != schema.names:
         raise families.EXTENSION.of(TableError)(
@@ -187,14 +180,15 @@ Value = float | None
 
 @dataclass(frozen=True)
 class PartTable:
-    """A table that adds.
+    """A part table: how it is computed, and how tables of parts are merged.
 
     Attributes:
         name: short, unique; also the file name of stored parts.
         schema: the key columns first. A float key has no NaN and no -0.0.
         key: the leading columns, unique in a merged table; rows ascend by them.
         make: computes it from the aligned list of some queries (TRIALS, all rows of each), at an operating point.
-        adds: whether the other columns, all int64, are summed for equal keys. Tables by query need not: keys are never equal.
+        adds: whether the other columns, all int64, are summed for equal keys; not needed by tables with rows per query,
+            whose keys are never equal.
         by_document: `make` always receives document trials.
     """
 
@@ -220,7 +214,7 @@ class PartTable:
         return check_part(table, self.schema, self.key, self.name)
 
     def zero(self) -> pa.Table:
-        """The table of nothing."""
+        """An empty table."""
         return self.schema.empty_table()
 
 
@@ -234,8 +228,8 @@ class Measure(Protocol):
     Attributes:
         parts: its part tables.
 
-    `undefined`, if a measure has it, says by key why a value is undefined, in words for reports; the empty key is for all
-    others.
+    The optional attribute `undefined` maps keys to the reason for an undefined value, as text for reports; the empty
+    key is for all others.
     """
 
     @property
@@ -251,14 +245,14 @@ _COUNTS = ", ".join(f"{name} int64" for name in _EVENTS)
 
 
 def count_events(aligned: pa.Table, point: OperatingPoint | None = None) -> pa.Table:
-    """EVENTS of an aligned list, whatever the point."""
+    """Table EVENTS of an aligned list; it does not depend on the point."""
     counts = Counts.of(aligned, terms=len(query_index(aligned)[0]))
     columns = [counts.score, counts.ntrue, *(getattr(counts, name) for name in _EVENTS)]
     return pa.table([pa.array(column) for column in columns], schema=EVENTS.schema)
 
 
 def count_classes(aligned: pa.Table, point: OperatingPoint | None = None) -> pa.Table:
-    """CLASSES of an aligned list, whatever the point."""
+    """Table CLASSES of an aligned list; it does not depend on the point."""
     names, query = query_index(aligned)
     true, hypothesised = aligned["ref_start"].is_valid().to_numpy(), aligned["score"].is_valid().to_numpy()
     decision = aligned["decision"].cast(pa.int8()).fill_null(-1).to_numpy()
@@ -324,11 +318,11 @@ class Sums(NamedTuple):
 
     @property
     def classes(self) -> Classes:
-        """For a curve."""
+        """The classes of a curve."""
         return Classes(self.ntrue, self.terms, self.hits, self.false_alarms)
 
     def as_one(self) -> Classes:
-        """All queries pooled."""
+        """All queries pooled into a single class."""
         ones = np.ones(1, dtype=np.int64)
         return Classes(ones * self.true, ones, ones * self.hits.sum(), ones * self.false_alarms.sum())
 
@@ -370,7 +364,7 @@ def measure(name: str) -> Measure:
     """A registered measure.
 
     Raises:
-        ConfigError: there is none of that name, or it cannot be loaded.
+        ConfigError: no measure has that name, or it cannot be loaded.
     """
     instance: Measure = MEASURES[name].load()()
     return instance
@@ -457,7 +451,7 @@ def values(parts: Parts, point: OperatingPoint, measures: Iterable[str] | None =
     """Values of measures by key, in the order of the registry; None if undefined or not finite.
 
     Raises:
-        UserError: a query has as many references as trials, or there are more queries than the point says.
+        UserError: a query has as many references as trials, or there are more queries than in the point.
         ConfigError: two measures give a value of one name, or one gives a value that its entry does not name.
     """
     quantities()  # names are unique
@@ -514,7 +508,7 @@ def measures_of(point: OperatingPoint) -> tuple[str, ...]:
 
 
 def basic_measures(point: OperatingPoint) -> tuple[str, ...]:
-    """Names of those that are shown by default."""
+    """Names of the measures that are shown by default."""
     return tuple(name for name in measures_of(point) if MEASURES[name].basic)
 
 

@@ -1,72 +1,61 @@
-"""Makes the trials of a protocol: aligned lists from detections and references of some queries.
+"""Trials of a protocol: aligned lists from detections and references, and the rules of ECF and transcript behind them.
 
-Used by runs and for lists. All rows of a query must be in one call; queries may be partitioned in any way.
+============  =========================================  ==========================================================
+trials are    what pairs a detection with a reference    what is needed besides detections and references
+============  =========================================  ==========================================================
+`time`        the mid-point rule (`score.align.align`)   least and greatest score of the list, by STDEval's rules
+`segment`     both lie in one segment                    the segments: documents and their stretches of speech
+              (`align_segments`)
+`document`    both lie in one document                   how many documents there are, for the operating point
+              (`document_trials`)
+============  =========================================  ==========================================================
 
-============  ===========================================  =====================================================
-trials are    what pairs a detection with a reference       what is needed besides detections and references
-============  ===========================================  =====================================================
-`time`        the mid-point rule (`trials.align`)           least and greatest score of the list, by STDEval's rules
-`segment`     both lie in one segment (`trials.segments`)   the segments: documents and their stretches of speech
-`document`    both lie in one document                      how many documents there are, for the operating point
-============  ===========================================  =====================================================
+All rows of a query must be in one call; queries may be partitioned in any way. Whatever the trials, the aligned list
+has schema TRIALS, and all measures apply to it, with the number of trials of a query as N. Times are in seconds.
 
-Document trials: one trial for each query and document, a target if the query occurs in it.
+Document trials: one trial for each query and document, a target if the query occurs in it at least once. The score of a
+trial is the best of the query's detections in that document; times do not matter. A row is a trial with a detection, a
+reference, or both. SWS 2011 and QUESST are scored this way.
 
-The score of a trial is the best of the query's detections in that document; it is a target if the document has at
-least one occurrence. Times do not matter. SWS 2011 and QUESST are scored this way.
+Segment trials (KWSEval's option `-g`, of OpenKWS13): one trial for each term and segment. Segments of an excerpt come
+from the stretches of speech (`SPEAKER` records) that lie wholly inside it, by begin time: a gap before one is a segment
+of silence; one that begins exactly where the last segment ends is a new segment of speech; one that overlaps the last
+extends it; what is left over is a segment of silence. All segments are trials of every term. A term's target is a
+segment of speech in which it occurs, all its words lying in that segment, once or more. A detection belongs to the
+first segment whose span, borders included, holds its mid-point; of a term's detections in a segment the one with the
+highest score is kept, and detections in no segment are dropped. There is no tolerance and no kernel. Where a kept
+detection lies exactly on the border of two segments KWSEval may lose it, or another one, from its counts, depending on
+the order of a hash. Here it belongs to the earlier segment, for targets and false alarms.
 
-The trials make an aligned list like any other (schema TRIALS), with one row where there is a detection, a reference, or
-both. With the number of documents as the number of trials of a query, all measures of such lists apply: TWV,
-DET, cross entropy, precision and the rest.
+Rules of an ECF: length of the audio (T), documents, and which times it includes. The programs, STDEval 0.7 and KWSEval
+(F4DE 3.5), differ in all of them; each rule was read from the program's source, and confirmed by running it.
 
-Sources: Rodriguez-Fuentes and Penagarikano 2013, section 2.2.1.
+STDEval
+    T is the sum of the durations of the excerpts whose channel is 1, each time they occur. Everything is scored, or,
+    with its option -E, only what lies wholly in an excerpt. A document's name is the last part of the path without
+    `.sph`, `.wav`, `.flac`; the excerpt ends at begin + duration.
+KWSEval
+    T is per file, all channels together, without overlaps: excerpts are sorted by begin, then end; each one's end is
+    cut down to the least begin of a later one that starts before that end; half for `splitcts`. What lies in no excerpt
+    is always left out. A document's name is the last part of the path without what follows its last dot; the excerpt
+    ends at begin + duration, rounded to 4 decimals.
 
-Segment trials: one trial for each term and segment. KWSEval's option `-g`, of OpenKWS13.
+References looked up in a transcript: a term's words must follow one another, spoken by one speaker in one document and
+channel, with gaps of at most `word_gap` seconds between them (at 4 decimals, inclusive; negative gaps are allowed).
+Words are lower-cased, by Unicode's rules; no normal form is applied. The programs differ:
 
-Segments of an excerpt come from the stretches of speech (`SPEAKER` records) that lie wholly inside it, by begin time: a
-gap before one is a segment of silence; one that begins exactly where the last segment ends is a new segment of speech;
-one that overlaps the last extends it; what is left over is a segment of silence. All segments are trials of every term.
-
-A term's target is a segment of speech in which it occurs, all its words lying in that segment, once or more. A detection
-belongs to the first segment whose span, borders included, holds its mid-point; of a term's detections in a segment the one
-with the highest score is kept, and detections in no segment are dropped. There is no tolerance and no kernel.
-
-Where a kept detection lies exactly on the border of two segments KWSEval may lose it, or another one, from its counts,
-depending on the order of a hash. Here it belongs to the earlier segment, for targets and false alarms.
-
-Source: F4DE 3.5, KWSEval; NIST, OpenKWS13 evaluation plan.
-
-Rules of an ECF: length of the audio, documents, and which times it includes.
-
-The two programs differ in all of them (each rule was read from the program's source, and confirmed by running it):
-
-STDEval 0.7
-    T is the sum of the durations of the excerpts whose channel is 1, each time they occur. Everything is scored, or, with
-    its option -E, only what lies wholly in an excerpt. A document's name is the last part of the path without `.sph`,
-    `.wav`, `.flac`; the excerpt ends at begin + duration.
-KWSEval (F4DE 3.5)
-    T is per file, all channels together, without overlaps: excerpts are sorted by begin, then end; each one's end is cut
-    down to the least begin of a later one that starts before that end; half for `splitcts`. What lies in no excerpt is
-    always left out. A document's name is the last part of the path without what follows its last dot; the excerpt ends at
-    begin + duration, rounded to 4 decimals.
-
-Looks up terms in a transcript: the references of a text task.
-
-A term's words must follow one another, spoken by one speaker in one document and channel, with gaps of at most
-`word_gap` seconds between them (at 4 decimals, inclusive; negative gaps are allowed). Words are lower-cased, by Unicode's
-rules; no normal form is applied. The programs differ:
-
-STDEval 0.7
-    One pass from left to right that never goes back: occurrences do not overlap, and a word that breaks a match is tried
-    as a first word, earlier ones are not; a word that comes too late is used up. The k-th id, in sorted order, of one text
-    gets each occurrence k times. Words come in the order of the file.
-KWSEval (F4DE 3.5)
+STDEval
+    One pass from left to right that never goes back: occurrences do not overlap, and a word that breaks a match is
+    tried as a first word, earlier ones are not; a word that comes too late is used up. The k-th id, in sorted order, of
+    one text gets each occurrence k times. Words come in the order of the file.
+KWSEval
     Every word that equals the first one begins an attempt, so occurrences may overlap. A filled pause or fragment
-    (sub-type `fp`, `frag`) cannot be a first word. The word after the i-th is the one after the i-th by begin time: in a
-    file that is not sorted by time these are the wrong words, and `Occurrences.unsorted` says so. The first word obeys
-    compareNormalize, the others never do.
+    (sub-type `fp`, `frag`) cannot be a first word. The word after the i-th is the one after the i-th by begin time: in
+    a file that is not sorted by time these are the wrong words, and `Occurrences.unsorted` says so. The first word
+    obeys compareNormalize, the others never do.
 
-Sources: NIST STD 2006 evaluation plan, section 2.1; the programs.
+Sources: NIST STD 2006 evaluation plan, section 2.1; Rodriguez-Fuentes and Penagarikano 2013, section 2.2.1 (document
+trials); F4DE 3.5, KWSEval, and NIST, OpenKWS13 evaluation plan (segment trials); the programs.
 """
 
 from __future__ import annotations
@@ -94,7 +83,7 @@ def seconds(excerpts: pa.Table, conventions: Conventions | str) -> float:
 
     Args:
         excerpts: table EXCERPTS.
-        conventions: whose rules.
+        conventions: the program whose rules apply, or its name.
     """
     rules = conventions_of(conventions)
     if rules.per_channel:
@@ -393,7 +382,7 @@ def document_trials(detections: pa.Table, references: pa.Table) -> pa.Table:
 
 
 def pairs_of(aligned: pa.Table, places: Places | None = None) -> pa.Table:
-    """Convert an aligned list of any trials to document trials.
+    """Convert an aligned list of any kind of trials to document trials.
 
     Args:
         aligned: schema TRIALS.
@@ -472,7 +461,7 @@ def make_trials(
     Args:
         detections: query_id, doc_id, channel, start, end (s), score; maybe decision and duration. All rows of each query.
         references: query_id, doc_id, channel, start, end (s), of the same queries.
-        rules: how.
+        rules: how trials are made.
         segments: table SEGMENTS of segment trials.
 
     Raises:
@@ -601,7 +590,7 @@ def look_up(
         terms: table TERMS.
         lexemes: table LEXEMES, in the order of the file.
         word_gap: s, maximum gap between words, inclusive.
-        conventions: whose rules.
+        conventions: the program whose rules apply, or its name.
         lowercase: compare first words without regard to case (KWSEval: compareNormalize; STDEval always does).
     """
     rules = conventions_of(conventions)

@@ -1,1 +1,1 @@
-"""The feature store: shards of frames, the documents in them, and one manifest that names both."""
+"""Stores: shards of frames or lattices, the documents in them, and one manifest that names both."""

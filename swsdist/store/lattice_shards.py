@@ -101,7 +101,7 @@ class LatticeShardWriter:
 
     @property
     def full(self) -> bool:
-        """Whether it is time for another shard."""
+        """Whether the shard is full, and another should be begun."""
         return self.arcs >= SHARD_ARCS
 
     def append(self, doc_id: str, channel: int, packed: Packed) -> None:
@@ -139,7 +139,7 @@ class LatticeShardWriter:
             self._rows, self._pending = [], 0
 
     def publish(self) -> Written:
-        """Finish the shard and put both files in place."""
+        """Finish the shard and publish both files."""
         self._flush()
         self._writer.__exit__(None, None, None)
         lattices = parquet.describe(self._path, self.name)
@@ -166,18 +166,18 @@ class LatticeShardWriter:
             )
 
     def discard(self) -> None:
-        """Give up an unfinished shard."""
+        """Discard an unfinished shard."""
         self._writer.__exit__(None, None, None)
         self._temporary.__exit__(None, None, None)
 
 
 def without(folder: Folder, shard: Shard, doc_ids: Set[str], live: pa.Table) -> Shard:
-    """A new shard of the same lattices, but those of some documents; labels that only these have are gone.
+    """A new shard of the same lattices without those of some documents, and without labels that only these have.
 
     Args:
         folder: of the store.
         shard: of which the files are read.
-        doc_ids: of these documents.
+        doc_ids: of the documents that are left out.
         live: of the documents that stay: doc_id, channel, sha256 and frames.
     """
     track = next(name for name in shard.files if name != "postings")
@@ -278,7 +278,7 @@ class Postings(NamedTuple):
 
 
 def postings_of(folder: Folder, files: Mapping[str, File], labels: Collection[str] | None = None) -> Postings:
-    """Those of some labels that the shard has, by default of all; in the order of their texts."""
+    """Postings of some labels, by default of all that the shard has, in the order of their texts."""
     wanted = None if labels is None else sorted(labels)
     with parquet.reader(*_place(folder, files["postings"])) as file:
         groups = [k for k in range(file.num_row_groups) if wanted is None or _may_hold(file, k, wanted)]
@@ -295,7 +295,7 @@ def postings_of(folder: Folder, files: Mapping[str, File], labels: Collection[st
 
 
 def labels_of(folder: Folder, shards: Iterable[Shard]) -> frozenset[str]:
-    """Labels that any document of some shards has."""
+    """All labels of the documents in some shards."""
     return frozenset(label for shard in shards for label in postings_of(folder, shard.files).numbers)
 
 
@@ -309,7 +309,7 @@ def _may_hold(file: Any, group: int, texts: Sequence[str]) -> bool:
 
 
 def shard_rows(folder: Folder, files: Mapping[str, File]) -> int:
-    """Number of rows of a shard, of documents that are not live too."""
+    """Number of rows of a shard, including documents that are not live."""
     with parquet.reader(*_place(folder, files["lattices"])) as file:
         return int(file.metadata.num_rows)
 
@@ -317,12 +317,12 @@ def shard_rows(folder: Folder, files: Mapping[str, File]) -> int:
 def read_lattices(
     folder: Folder, files: Mapping[str, File], rows: Bools | None = None, memory: Memory | None = None
 ) -> Iterator[tuple[int, Lattices]]:
-    """Row groups of a shard with any of some rows, and the first row of each.
+    """Row groups of a shard that hold any of the chosen rows: the first row of each, and its lattices.
 
     Args:
         folder: of the store.
         files: of the shard.
-        rows: bool (documents,); by default all.
+        rows: bool (documents,), the chosen ones; by default all.
         memory: holds row groups for later.
     """
     with parquet.reader(*_place(folder, files["lattices"])) as file:
@@ -341,7 +341,7 @@ def read_lattices(
 
 
 def read_words(store: Store, documents: Iterable[tuple[str, int, str]]) -> dict[tuple[str, int], list[Word]]:
-    """The best words of live documents as they are written, by their starts; times in s from the document's start.
+    """The best words of live documents, as they are written, by start; times in s from the document's start.
 
     Args:
         store: of lattices.
@@ -376,8 +376,9 @@ def read_words(store: Store, documents: Iterable[tuple[str, int, str]]) -> dict[
 
 
 def words_of_recordings(store: Store) -> Iterator[tuple[str, dict[int, list[Word]], str | None]]:
-    """The same of recordings, in the order of their names: by channel, times in s from the recording's start; and their
-    language, None if it is unknown, or there are several.
+    """The best words of recordings, by name of the recording and channel; times in s from the recording's start.
+
+    The third item is the language, None if it is unknown or there are several.
 
     Raises:
         StoreError: it holds none.
@@ -410,7 +411,7 @@ def _word(row: dict[str, Any]) -> Word:
 
 
 def faults(lattices: Lattices, breaking: int = 0) -> Iterator[str]:
-    """What is wrong with lattices that were read; `breaking` is the number of `BREAK`, which may lead back in time."""
+    """Defects of lattices that were read; `breaking` is the number of `BREAK`, which may lead back in time."""
     states, arcs = int(lattices.documents[-1]), int(lattices.first[-1])
     if any(len(column) != states for column in (lattices.times, lattices.visits, lattices.first[1:])):
         yield "states: arrays of different lengths"

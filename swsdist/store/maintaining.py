@@ -258,8 +258,7 @@ def _committed(
 
 
 class Refitted(NamedTuple):
-    """Result of refitting the collection's statistics: recordings that had disappeared, documents now used, and models of
-    features, which stay."""
+    """Result of refitting the statistics: recordings that had disappeared, documents now used, and models that stay."""
 
     gone: int
     documents: int
@@ -279,12 +278,12 @@ def refit(folder: Folder) -> Refitted:
 
 
 def forget(folder: Folder, doc_ids: Set[str], touched: Set[str]) -> None:
-    """Commit a state without some documents. Statistics, groups of voices and codebooks are made anew of the others.
+    """Commit a state without some documents. Statistics, voices and codebooks are fitted anew to the others.
 
     Args:
         folder: a store of frames or of lattices.
         doc_ids: of the documents; others remain.
-        touched: names of the shards' files that hold anything of them, also if they are not live: these shards are rewritten.
+        touched: names of shard files that hold data of these documents, live or not: these shards are rewritten.
 
     Raises:
         UserError: it holds queries, or its index is unfinished.

@@ -10,7 +10,7 @@ A store is a folder::
     codes/part-<fp>.parquet      its codes, a file per shard; named by their inputs, so not by the manifest
     models/NAME-<fp>.npz         a transform or an extractor, fitted: a pinned model; its successors end in .2.npz, ...
     models/statistics-<fp>.parquet   means and variances of speakers and collection: a pinned model; one per track
-    models/voices-<fp>.parquet   groups of speech by nobody named: a pinned model, of a track that comes first
+    models/voices-<fp>.parquet   groups of speech of unknown speakers: a pinned model of the first track
     shards/part-<fp>.parquet     frames (swsdist.core.types.FRAMES); a file per shard and track
 
 A reader that has read the manifest sees one state of the store, whatever others write meanwhile.
@@ -20,10 +20,9 @@ integer times. Documents are assigned to shards once; each **track** holds the f
 in files of the same partition. A **pinned model** is fitted once, then applied to all later documents; the manifest
 names its file. A store derived from another names the state of that store as its **source**.
 
-Paths of recordings relative to their store: if both are moved together, the recordings are still found.
-
-The documents table has the paths at the time of writing. The manifest keeps the path from the store to the common
-folder of all recordings, unless that is the root or one of them is remote.
+Paths: the documents table has the paths of recordings at the time of writing. The manifest keeps the path from the
+store to the common folder of all recordings, so they are still found if both are moved together; it keeps none if that
+folder is the root or one of the recordings is remote.
 """
 
 from __future__ import annotations
@@ -88,13 +87,13 @@ def speech(tracks: Iterable[SpooledDocuments], tick: float) -> dict[str, float]:
 
 
 def languages(documents: pa.Table) -> dict[str, int]:
-    """Documents by their `language`, the most first; without those of which it is unknown."""
+    """Number of documents by `language`, the greatest first; documents of unknown language are left out."""
     counts = Counter(documents["language"].drop_null().to_pylist())
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def left_out(documents: pa.Table) -> list[dict[str, Any]]:
-    """Sums of their `left_out`: rows of LEFT_OUT, by reason."""
+    """Sums of the documents' `left_out`: rows of LEFT_OUT, by reason."""
     sums: dict[str, dict[str, Any]] = {}
     for row in chain.from_iterable(documents["left_out"].drop_null().to_pylist()):
         held = sums.setdefault(row["reason"], {**row, "items": 0, "seconds": 0.0})
@@ -108,7 +107,7 @@ _READ = 20
 
 
 def recordings_root(folder: Folder, paths: pa.ChunkedArray) -> str | None:
-    """Path from a store to the common folder of local recordings."""
+    """Path from a store to the common folder of its recordings; None if that is the root or one of them is remote."""
     root, local = _folder_of(paths), folder.local()
     if root is None or local is None or len(os.path.commonpath([root, str(local)])) < 2:
         return None
@@ -146,7 +145,7 @@ def _folder_of(paths: pa.ChunkedArray) -> str | None:
 
 
 class Found(NamedTuple):
-    """Recordings that are looked for in a folder: how many are there, and of how many; the first that is not, or is another."""
+    """Result of `find_recordings`: how many are there, of how many, and the first that is missing or has other content."""
 
     folder: str
     there: int
@@ -156,9 +155,9 @@ class Found(NamedTuple):
 
 
 def find_recordings(documents: pa.Table, folder: str) -> Found:
-    """Look for the recordings of a store in a folder, or in the one in it that has the name of theirs.
+    """Look for the recordings of a store in a folder, or in its subfolder with the name of their former folder.
 
-    Below it, names are as they were. A recording is known by its size, and the smallest by their bytes.
+    Names below it are unchanged. A recording is recognised by its size, and the smallest by their bytes.
 
     Args:
         documents: columns path, identity, sha256; local.
@@ -648,7 +647,7 @@ def pin(folder: Folder, manifest: Manifest, models: Mapping[str, str]) -> Manife
 
 
 def locate_recordings(folder: Folder, recordings: str) -> None:
-    """Write down where the recordings of the current state are now: their common folder (`swsdist.store.manifest`).
+    """Record the common folder in which the recordings of the current state are now.
 
     The caller holds the lock of the store.
     """

@@ -1,14 +1,14 @@
-"""Values computed from the shards of a store, kept in memory for later searches.
+"""Two caches: values computed from shards, in memory, and files of a remote store, in a local folder of bounded size.
 
-A bounded local folder for files of a remote store, so frequently read files are fetched once.
+Values (`Memory`) are kept by a process for its later searches.
 
-Files are named by their SHA-256, which is checked when a file is fetched, and again by each process that finds it. All
-processes of a user on a node share the folder, whose name ends in the user's number. A rename publishes each file
-complete; a file removed during reading stays readable. When the cache is full, the least recently used files are
-removed; simultaneous fetches of several processes may exceed the limit for a moment. Files larger than the cache are
-read remotely. So is everything if the folder belongs to or is writable by other users, who could change checked files.
-
-The cache also keeps files that a process writes to a remote store: a node need not fetch the shards it indexed.
+Files (`Cache`) are named by their SHA-256, which is checked when a file is fetched, and again by each process that
+finds it. All processes of a user on a node share the folder, whose name ends in the user's number. A rename publishes
+each file complete; a file removed during reading stays readable. When the cache is full, the least recently used files
+are removed; simultaneous fetches of several processes may exceed the limit for a moment. Files larger than the cache
+are read remotely. So is everything if the folder belongs to or is writable by other users, who could change checked
+files. The cache also keeps files that a process writes to a remote store, so a node need not fetch the shards it
+indexed.
 """
 
 from __future__ import annotations
@@ -221,5 +221,5 @@ def keep(folder: Folder, file: Path, size: int, sha256: str) -> None:
 
 
 def nearest(folder: Folder, name: str, size: int, sha256: str) -> tuple[Folder, str]:
-    """The place from which this process reads a file of a store."""
+    """The place from which this process reads a file of a store: its cache, or the store."""
     return _present[0].at(folder, name, size, sha256) if _present else (folder, name)

@@ -1,4 +1,4 @@
-"""Read a feature store, a bounded piece at a time.
+"""Read a feature store a bounded piece at a time, and compute digests of its content.
 
 pyarrow suffices to do the same: read manifest.json, the documents table it names, and the rows of shards at each
 (doc_id, channel)'s place in that table (docs/concepts/feature-store.md).
@@ -103,7 +103,7 @@ class Store:
         return made
 
     def among(self, keys: pa.Table) -> Store:
-        """The same state as if it held some documents only, without a memory.
+        """The same state, restricted to some documents, without a memory.
 
         Args:
             keys: columns doc_id and channel.
@@ -113,7 +113,7 @@ class Store:
         return made
 
     def remembered(self, key: Hashable, make: Callable[[], T], size: Callable[[T], int]) -> T:
-        """A value that the memory holds, or that is made, and held if there is a memory and room for its bytes."""
+        """A value from the memory; else it is made, and held if there is a memory with room for its bytes."""
         if self.memory is None:
             return make()
         value: T | None = self.memory.get(key)
@@ -204,8 +204,9 @@ class Store:
     def blocks(
         self, shard: str, live: set[tuple[str, int]] | None = None, track: str | None = None, threads: int = 1
     ) -> Iterator[Block]:
-        """Frames of the documents in a shard, in their order; at most a row group in memory, with several threads one more
-        than there are.
+        """Frames of the documents in a shard, in their order.
+
+        At most a row group is in memory, or with several threads one more than there are threads.
 
         Args:
             shard: its name.

@@ -1,8 +1,8 @@
-"""Documents that have the same sound at the same time: channels of one recording, and copies.
+"""Documents with the same sound at the same time: channels of one recording, and copies.
 
-A **copy** sounds as an earlier document does: a second channel with the same samples, a recording with the bytes of another, or
-the same recording in another format. What recurs in it, and what is found in it, is counted once. Documents that differ (two
-microphones, segments that overlap) still have one time if they are of one recording.
+A **copy** has the sound of an earlier document: a second channel with the same samples, a recording with the bytes of
+another, or the same recording in another format. Whatever recurs or is found in it is counted once. Documents that
+differ (two microphones, segments that overlap) still have one time if they are of one recording.
 """
 
 from __future__ import annotations
@@ -45,7 +45,12 @@ _SHORT = 60.0
 
 
 def times(documents: pa.Table, tick: float) -> dict[Key, tuple[str, int]]:
-    """When each document is: its recording, and the frame of this at which it begins; columns WHEN, and seconds a frame."""
+    """The recording of each document, and its first frame in it.
+
+    Args:
+        documents: columns WHEN.
+        tick: seconds from one frame to the next.
+    """
     return {
         (row["doc_id"], row["channel"]): (row["recording"] or row["doc_id"], round((row["start"] or 0.0) / tick))
         for row in documents.select(WHEN).to_pylist()
@@ -53,7 +58,7 @@ def times(documents: pa.Table, tick: float) -> dict[Key, tuple[str, int]]:
 
 
 def copies(documents: pa.Table) -> dict[Key, Key]:
-    """The copies among documents (columns SOUND), and what each is a copy of: the first by name and channel."""
+    """The copies among documents (columns SOUND), and the original of each: the first by name and channel."""
     table = documents.select(SOUND).sort_by([("doc_id", "ascending"), ("channel", "ascending")]).combine_chunks()
     count = table.num_rows
     if count < 2:
@@ -108,9 +113,9 @@ def _near(duration: Floats, means: Floats) -> Iterator[tuple[NDArray[Any], NDArr
 
 
 def copies_in(store: Store) -> Copies:
-    """The copies among the recordings of a store of frames, or of that around a store of words; of others none is known.
+    """The copies among the recordings of a store of frames, or of the store of frames around a store of words.
 
-    Documents that are places in recordings are no copies.
+    Other stores have none. Documents that are places in recordings are not copies.
     """
     if store.manifest.kind != "frames":
         outer = Folder(store.folder.root.removesuffix(f"/{WORDS}"), store.folder.storage)
@@ -124,7 +129,7 @@ class Copies:
     """Recordings with one sound: what is found in one of them is found in all.
 
     Args:
-        first: of each copy, that of which it is one.
+        first: the recording that each copy is a copy of.
     """
 
     def __init__(self, first: Mapping[Key, Key]) -> None:
@@ -147,7 +152,7 @@ class Copies:
         return sorted({name for name, _ in self._same.get(self.first(key), ())} - {key[0]})
 
     def joined(self, rows: Iterable[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
-        """Detections of a query, each with those of the same sound at the same time, as hits: the first by name leads.
+        """Detections of a query, grouped by the same sound at the same time; the first by name leads its group.
 
         Args:
             rows: DETECTIONS, best first, a row each.
@@ -170,7 +175,7 @@ class Copies:
         return [sorted(hit, key=lambda row: (row["doc_id"], row["channel"])) for hit in hits]
 
     def recordings(self, documents: pa.Table) -> tuple[int, float]:
-        """How many recordings there are, and their seconds; what sounds the same counts once.
+        """Number of recordings, and their seconds; copies count once.
 
         Args:
             documents: doc_id, channel, recording, duration.

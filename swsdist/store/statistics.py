@@ -1,7 +1,8 @@
-"""The normalising statistics, a pinned model of a store: computed once, then applied to all later documents.
+"""The normalising statistics of a store, and the division of its documents into shards.
 
-A scope is the collection, or a speaker. Its statistics are computed when the first state with a document of it is
-committed, and then **frozen**: later documents do not change them, so no earlier result changes.
+The statistics are a pinned model: computed once, then applied to all later documents. A scope is the collection, or a
+speaker. Its statistics are computed when the first state with a document of it is committed, and then **frozen**: later
+documents do not change them, so no earlier result changes.
 
 - A provisional state (tasks failed, documents are to come) keeps frozen statistics; it computes the others from the
   documents present, and the next commit recomputes them. So a failed task does not affect the final statistics.
@@ -43,7 +44,7 @@ class Pinned(NamedTuple):
     """The statistics of a state.
 
     Attributes:
-        file: of them.
+        file: that holds them.
         gone: number of missing recordings behind the collection's.
         anew: whether the collection's were computed now.
     """
@@ -77,8 +78,8 @@ def pinned(
 def fitted(
     documents: SpooledDocuments, dimension: int, frozen: pa.Table | None, provisional: bool
 ) -> tuple[pa.Table, int, bool]:
-    """STATISTICS of a state, sorted by scope; of the collection's the number of missing recordings behind them, and whether
-    they are new.
+    """STATISTICS of a state, sorted by scope; and of the collection's, how many of their recordings are missing, and
+    whether they are new.
     """
     order = pc.sort_indices(
         documents.read(["doc_id", "channel"]), [("doc_id", "ascending"), ("channel", "ascending")]
@@ -208,7 +209,7 @@ _MOST_GROUPS = 4096
 
 
 def cut(seconds: Sequence[float], target: float, shards: int | None = None) -> list[range]:
-    """Consecutive ranges of documents.
+    """Divide documents into shards: consecutive ranges of their indices.
 
     A shard is closed when it reaches the target, which its last document may exceed, or holds `MOST_DOCUMENTS`.
 

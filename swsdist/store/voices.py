@@ -1,15 +1,17 @@
-"""Voices: groups of documents, and of stretches of long ones, that stand for speakers nobody named.
+"""Voices: groups of documents, and of stretches of long ones, that stand for unknown speakers.
 
-A recording's mean and variances are those of a voice and a channel. Stretches are grouped by them: each group is a Gaussian
-with diagonal covariance, of its frames, and a stretch is of the group under which its frames are most likely, ::
+A recording's mean and variances are those of a voice and a channel. Stretches are grouped by them: each group is a
+Gaussian with diagonal covariance, of its frames, and a stretch belongs to the group under which its n frames, of mean m
+and variances v, are most likely::
 
     ln p = -n/2 sum_d (ln V_d + (v_d + (m_d - M_d)^2) / V_d)
 
-There is a group for each quarter of an hour, for small groups give unreliable moments of scores. Groups are split where their
-stretches' means differ most, until there are enough.
+There is a group for each quarter of an hour, because small groups give unreliable moments of scores. Groups are split
+where the means of their stretches differ most, until there are enough.
 
-The groups are a pinned model: fitted when the first state is committed that has a document without a speaker, then applied
-to all later documents. They are fitted again when the statistics of the collection are (`swsdist.store.statistics`).
+The groups are a pinned model: fitted when the first state is committed that has a document without a speaker, then
+applied to all later documents. They are fitted again whenever the statistics of the collection are
+(`swsdist.store.statistics`).
 
 Source: clusters of speech, each one Gaussian: Chen and Gopalakrishnan (1998), "Speaker, environment and channel change
 detection and clustering via the Bayesian information criterion".
@@ -92,7 +94,7 @@ class Stretches(NamedTuple):
     variance: Floats
 
     def take(self, chosen: NDArray[np.integer] | Bools) -> Stretches:
-        """Some of them."""
+        """The chosen stretches."""
         return Stretches(self.frames[chosen], self.mean[:, chosen], self.variance[:, chosen])
 
     def gaussian(self, floor: Floats | float = 0.0) -> Gaussian:
@@ -112,7 +114,7 @@ class Gaussian(NamedTuple):
     variance: Floats
 
     def distance(self, stretches: Stretches) -> Floats:
-        """-2 ln p a frame, less a constant: float64 (stretches,)."""
+        """-2 ln p per frame, up to a constant: float64 (stretches,)."""
         difference = stretches.mean - self.mean[:, None]
         terms = (stretches.variance + difference * difference) / self.variance[:, None]
         return np.asarray(_total(terms.T) + sum(map(math.log, self.variance.tolist())))
@@ -157,12 +159,12 @@ def pinned(
 
 
 def nothing(documents: int) -> pa.ChunkedArray:
-    """Column `voices` of so many documents without any."""
+    """Column `voices` for documents without voices; `documents` is their number."""
     return pa.chunked_array([pa.nulls(documents, DOCUMENTS.field("voices").type)])
 
 
 def replaced(tables: Iterable[pa.Table], column: pa.ChunkedArray | None) -> Iterator[pa.Table]:
-    """Tables of consecutive documents with another column `voices`; None: the one that they have."""
+    """Tables of consecutive documents with a new column `voices`; with None they keep their own."""
     first = 0
     for table in tables:
         if column is not None:
@@ -206,7 +208,7 @@ def fit_voices(documents: SpooledDocuments, tick: float) -> list[Gaussian]:
 
 
 def grouped(stretches: Stretches, many: int) -> list[Gaussian]:
-    """At most so many groups of stretches."""
+    """Groups of stretches, at most `many`."""
     collection = stretches.gaussian()
     floor = np.where(collection.variance > 0, _FLOOR * collection.variance, 1.0)
     groups = [collection._replace(variance=np.maximum(collection.variance, floor))]

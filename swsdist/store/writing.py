@@ -1,24 +1,20 @@
-"""Writing a shard: from audio, from frames given, or from frames that a store has.
-
-Write one shard of a feature store from audio: of documents, or of query examples.
+"""Write a shard of a feature store: frames of documents or of query examples, computed, precomputed or copied.
 
 Each document fills consecutive rows of one shard; a row holds at most BLOCK_FRAMES frames, a row group a few rows. An
 unusable document is rejected with its reason, and the rest continue; its rows already written are dead, like those of
 documents removed later: the documents table lists the live rows.
 
-Frames that a store already has: of a recording that was renamed or copied after indexing, with the same bytes.
+Precomputed frames: the row of a document names its item (`item`, a list, since tasks are plain JSON), or None if it has
+no item.
 
-The row of such a document names their place under `held`, plain JSON::
+Frames that the store already has are copied, for a recording that was renamed or copied after indexing, with the same
+bytes. The row of such a document names their place under `held`, plain JSON::
 
     state       fingerprint of the state of the store
     shard       that contains them
     doc_id      of the stored document; its channel is the row's
     tracks      of the store, whose columns side by side are those of the extractor
     sha256      of the recording; None if its identity determines its bytes (S3)
-
-Precomputed frames to be stored: of documents, and of query examples.
-
-The row of a document names its item (`item`, a list, since tasks are plain JSON), or None if it has no item.
 """
 
 from __future__ import annotations
@@ -230,7 +226,7 @@ ROW_GROUP_BYTES = 2_000_000
 
 
 class Indexed(NamedTuple):
-    """Result of a shard's documents."""
+    """Result of indexing the documents of a shard."""
 
     outputs: tuple[parquet.Output, ...]
     documents: pa.Table
@@ -624,8 +620,9 @@ class KeptFrames:
         self._bytes = 0
 
     def reading(self, extractor: Extractor | Precomputed, *, listen: bool, keep: bool) -> Reading:
-        """`read_with_speech` if `listen`, else `read_recording`, of an extractor; takes frames that are kept, and keeps them
-        for one more reading if `keep`.
+        """`read_with_speech` if `listen`, else `read_recording`, for an extractor; kept frames are not computed again.
+
+        With `keep` they are kept for a further reading.
         """
         reading = read_with_speech if listen else read_recording
         if isinstance(extractor, Precomputed):

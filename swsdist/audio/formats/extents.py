@@ -1,23 +1,20 @@
-"""Extent of a file's sound, by its bytes: the length that a header states may be wrong.
+"""Extent of a file's sound, found in its bytes, because the length that a header states may be wrong.
 
-libsndfile stops where a length in the header says so. Here chunks are followed, pages walked, MPEG frames counted; where they
-contradict the header, libsndfile is given the file with another header, and each part of a joined file as a file of its own
-(`View`). A file whose header is right is given as it is.
+libsndfile stops where a length in the header says so. Here chunks are followed, pages walked and MPEG frames counted;
+where they contradict the header, libsndfile is given the file with another header, and each part of a joined file as a
+file of its own (`View`). A file whose header is right is given as it is.
 
-- Chunks (WAV, RF64, AIFF, CAF, W64, AU): behind the data stand well-formed chunks, or the beginning of another file, or else
-  samples. A size of 32 bits that was counted past 4 GiB is one of RF64.
-- FLAC: the number in the last frame's header counts against STREAMINFO. Ogg: each stream that begins after data is a part.
-- Frames, packets and boxes: `swsdist.audio.formats.extents`.
+- Chunks (WAV, RF64, AIFF, CAF, W64, AU): the data are followed by well-formed chunks, or the beginning of another file,
+  or else samples. A size of 32 bits that was counted past 4 GiB is one of RF64.
+- FLAC: the number in the last frame's header counts against STREAMINFO. Ogg: each stream that begins after data is a
+  part.
+- Frames, packets and boxes (MPEG audio, AAC, AC-3, MPEG streams, MP4): decoders estimate the length of MPEG audio
+  without a Xing tag; they are given one that counts the frames. A second tag begins another part. ffmpeg silently drops
+  a torn last frame, and reads MP4 only up to a second file.
 
-Sources: Microsoft, RIFF (1991); EBU Tech 3306 (RF64); Apple, AIFF-C and CAF; Sony, W64; RFC 9639 (FLAC); RFC 3533 (Ogg).
-
-Extent of the sound of a file of frames, packets or boxes: MPEG audio, AAC, AC-3, streams of MPEG, MP4.
-
-Decoders estimate the length of MPEG audio without a Xing tag; they are given one that counts the frames. A second tag begins
-another part. ffmpeg drops a torn last frame, and reads MP4 up to a second file, without a word.
-
-Sources: ISO 11172-3, section 2.4.1.3, and 13818-3 (MPEG headers); the Xing tag as LAME writes it; ISO 13818-7 (ADTS), 13818-1
-(streams), 14496-12 (boxes); ETSI TS 102 366 (AC-3).
+Sources: Microsoft, RIFF (1991); EBU Tech 3306 (RF64); Apple, AIFF-C and CAF; Sony, W64; RFC 9639 (FLAC); RFC 3533
+(Ogg); ISO 11172-3, section 2.4.1.3, and 13818-3 (MPEG headers); the Xing tag as LAME writes it; ISO 13818-7 (ADTS),
+13818-1 (streams), 14496-12 (boxes); ETSI TS 102 366 (AC-3).
 """
 
 from __future__ import annotations

@@ -1,27 +1,28 @@
 """Decode recordings that libsndfile does not read (m4a, mp4, wma, webm, video, ...) with the program ffmpeg.
 
-The program is `ffmpeg` on the PATH, else that of the package imageio-ffmpeg. It decodes the first audio track
-at the recording's rate and channels, and writes an AU stream (32-bit float, big-endian; the header states rate and channels) to
-a pipe, which is read in pieces: memory is bounded, and nothing is written to disk. Samples of lossless tracks equal those that
-libsndfile reads from the same audio in WAV or FLAC (tested).
+The program is `ffmpeg` on the PATH, else that of the package imageio-ffmpeg. It decodes the first audio track at the
+recording's rate and channels, and writes an AU stream (32-bit float, big-endian; the header states rate and channels)
+to a pipe, which is read in pieces: memory is bounded, and nothing is written to disk. Samples of lossless tracks equal
+those that libsndfile reads from the same audio in WAV or FLAC (tested).
 
-Times are those of a player. Zero is where the first track of the file starts, pictures included; in an MP4 or MOV in one
-piece, the zero of its edit lists. Silence precedes sound that starts later, and fills gaps of its timestamps; no sound is
-dropped where they overlap. Timestamps jitter (Vorbis in Ogg by 10 ms), so a gap is one of more than 100 ms, or one of more
-than 10 ms that lasts. Timestamps that go back, or an hour ahead, are of another part of the file, which follows at once.
+Times are those of a player. Zero is where the first track of the file starts, pictures included; in an MP4 or MOV in
+one piece, the zero of its edit lists. Silence precedes sound that starts later, and fills gaps of its timestamps; no
+sound is dropped where they overlap. Timestamps jitter (Vorbis in Ogg by 10 ms), so a gap is one of more than 100 ms, or
+one of more than 10 ms that lasts. Timestamps that go back, or an hour ahead, are of another part of the file, which
+follows at once.
 
 Seeking decodes from the beginning: containers round their time stamps, so a jump would return other samples.
 
-Files are untrusted: ffmpeg is called without a shell, with the path behind `file:`; it may open that file only, as a container
-of audio, never as a list of other files (`concat`, HLS). A program without output for `TIMEOUT` seconds is killed.
+Segments: many documents can be segments of one recording. While caching is active, the recording's length is determined
+once, and the next segment continues where the previous one ended. Segments in order of time thus cost one decoding of
+the recording, and one copy of a remote one. Each thread has its own cache.
 
-Sources: https://ffmpeg.org/ffmpeg-all.html; the AU header as in libsndfile's documentation and Sun's <audio/audio_filehdr.h>.
+Security: files are untrusted. ffmpeg is called without a shell, with the path behind `file:`; it may open that file
+only, as a container of audio, never as a list of other files (`concat`, HLS). A program without output for `TIMEOUT`
+seconds is killed.
 
-Segments of recordings: their bounds, and a cache of the decoder between segments of one recording.
-
-Many documents can be segments of one recording. While caching is active, the recording's length is determined once, and
-if ffmpeg decodes it, always from the beginning, the next segment continues where the previous one ended. Segments in
-order of time thus cost one decoding of the recording, and one copy of a remote one. Each thread has its own cache.
+Sources: https://ffmpeg.org/ffmpeg-all.html; the AU header as in libsndfile's documentation and Sun's
+<audio/audio_filehdr.h>.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Recordings that libsndfile decodes: their bytes are checked first, and read errors are kept.
+"""Recordings that libsndfile decodes: their bytes are checked first, read errors are kept, and warnings get file names.
 
-libsndfile silently repairs the length of a truncated PCM file, takes the last page of a truncated Ogg file for the end, and a
-read error for the end of the file. Sources: NIST SPHERE headers as written by its tools; RFC 3533 (Ogg), section 6.
+libsndfile silently repairs the length of a truncated PCM file, takes the last page of a truncated Ogg file for the end,
+and a read error for the end of the file. The reader rejects a file that the decoder cannot use
+(`swsdist.audio.reader`).
 
-Add the file name to the warnings of libmpg123, libsndfile's MP3 decoder, which prints them to standard error.
+Warnings of libmpg123, libsndfile's MP3 decoder, go to standard error without a file name. File descriptor 2 is
+therefore redirected while an MP3 is opened, sought or read. Lines of the decoder are printed once with the file's name;
+everything else is passed on. Lines are dropped while several threads decode, because their file is unknown: threads
+only read headers, and the file is decoded alone later.
 
-File descriptor 2 is redirected while an MP3 is opened, sought or read. Lines of the decoder are printed once with the file's
-name; everything else is passed on. Lines are dropped while several threads decode, because their file is unknown: threads only
-read headers, and the file is decoded alone later.
-
-The reader rejects a file that the decoder cannot use (`swsdist.audio.reader`).
+Sources: NIST SPHERE headers as written by its tools; RFC 3533 (Ogg), section 6.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
-"""Places of a file that are a file of their own, and checks of what headers state.
+"""Views of parts of a file as files, recordings inside of archives, and checks of what headers state.
 
-Views: a file made of parts of another; the extent of a file's sound, which `swsdist.audio.formats.extents` finds; and
-checks of what a header states.
+A `View` is a file made of parts of another; `swsdist.audio.formats.extents` finds the extent of a file's sound.
 
-Recordings inside of a Kaldi archive: `wav.ark:1234` is the WAV file that begins at byte 1234 of `wav.ark`.
+Recordings inside of a Kaldi archive: `wav.ark:1234` is the WAV file that begins at byte 1234 of `wav.ark`. `wav-copy
+ark,scp:...` writes such archives: a key, a blank, and the file; the list names the byte after the blank. The RIFF
+header states the length of the file. `data.arrow:1234+5678` is the file, of any format, whose 5678 bytes begin at byte
+1234 of an Arrow file, as `swsdist.corpora.huggingface` finds them.
 
-`wav-copy ark,scp:...` writes such archives: a key, a blank, and the file; the list names the byte after the blank. The RIFF
-header states the length of the file. Source: Kaldi, util/kaldi-io.h (extended filenames) and feat/wave-reader.h.
-
-`data.arrow:1234+5678` is the file, of any format, whose 5678 bytes begin at byte 1234 of an Arrow file, as
-`swsdist.corpora.huggingface` finds them.
+Source: Kaldi, util/kaldi-io.h (extended filenames) and feat/wave-reader.h.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Steps of calibration, one per file; `swsdist.registry.registries` registers them."""
+"""Steps of calibration; `swsdist.registry.registries` registers them."""

@@ -1,18 +1,11 @@
-"""KST and STO: a threshold per term, from the sum of the probabilities of its detections, S(w).
+"""KST and STO: a threshold for each term, from the sum S(w) of the probabilities of its detections.
 
-S(w) is over all candidates of the search if the scores are the search's, and over the list of detections if a logistic
-computed the probabilities: see docs/decisions/0006-posterior-sums-in-a-run.md. S(w) estimates the number of true trials, so
-for document trials it is over the best detection of each document.
-
-A threshold for each term: keyword specific thresholding (KST) and sum-to-one normalisation (STO).
-
-TWV weighs a miss of term w by 1 / Ntrue(w) and a false alarm by beta / (T - Ntrue(w)). So if a detection is correct with
-probability p, accepting it pays from
+TWV weighs a miss of term w by 1 / Ntrue(w) and a false alarm by beta / (T - Ntrue(w)), with T the number of trials. So
+accepting a detection that is correct with probability p pays from
 
     thr = beta n / (T + (beta - 1) n)                                                     n = Ntrue(w)     (eq. 3)
 
-on. T is the number of trials, as in TWV. Three methods follow, S(w) being the sum of the probabilities of w's
-detections:
+on. Keyword specific thresholding (KST) and sum-to-one normalisation (STO) estimate n:
 
 ==========  ==================================  =====================================================================
 method      threshold on p                      normalised score, and the one threshold for it
@@ -22,26 +15,24 @@ kst         eq. 3, n = alpha S(w)      (eq. 4)  p (1 - thr) / (p (1 - thr) + (1 
 sto         thr(alpha) S(w)            (eq. 6)  p / S(w), thr(alpha): eq. 3 with n = alpha             (eq. 5)
 ==========  ==================================  =====================================================================
 
-The odds of KST's normalised score, score / (1 - score), are the odds of p divided by those of thr. Published normalisations
-raise p to the power ln(1/2) / ln(thr) (Kaldi's normalize_results_kst.pl): the decisions are the same. Of the two only the
-formula above keeps its meaning at other thresholds: x instead of 1/2 decides as KST with x / (1 - x) times beta. It needs no
-logarithm, so it is the same on every machine.
+The odds of KST's normalised score, score / (1 - score), are the odds of p divided by those of thr. Published
+normalisations raise p to the power ln(1/2) / ln(thr) (Kaldi's normalize_results_kst.pl): the decisions are the same. Of
+the two only the formula above keeps its meaning at other thresholds: x instead of 1/2 decides as KST with x / (1 - x)
+times beta. It needs no logarithm, so it is the same on every machine.
 
-Decisions are by thresholds on p, ``p >= thr``; where the last bit of a normalised score would decide otherwise,
-the score is replaced by the nearest one that agrees, so both always decide alike. Edge cases: n is at most T
-(thr is 1 there); a detection of probability 0 is never accepted; the oracle accepts nothing of a term without occurrences.
+Decisions are by thresholds on p, ``p >= thr``; where the last bit of a normalised score would decide otherwise, the
+score is replaced by the nearest one that agrees, so both always decide alike. Edge cases: n is at most T (thr is 1
+there); a detection of probability 0 is never accepted; the oracle accepts nothing of a term without occurrences.
 
-Source: Wang and Metze 2014, "An in-depth comparison of keyword specific thresholding and sum-to-one score
-normalization", eqs. 3 to 6; Miller et al. 2007 (KST); Mamou et al. 2013 (STO).
+S(w) is over all candidates of the search if the scores are the search's, and over the list of detections if a logistic
+computed the probabilities: see docs/decisions/0006-posterior-sums-in-a-run.md. It estimates the number of true trials,
+so for document trials it is over the best detection of each document. Sums are exact, so any partition of a list in any
+order gives the same bytes: each probability is rounded to the nearest multiple of 2^-62 (exact from 0.001 upwards;
+below it the rounding is less than 1e-16 of it down to 0.0001, and never more than 1.1e-19), the multiples are added as
+integers, and S(w) is the float64 nearest to their sum.
 
-The posterior sum S(w): the sum of the probabilities of a term's detections, an estimate of how often it occurs.
-
-Sums are exact, so any partition of a list in any order gives the same bytes: each probability is rounded to the nearest
-multiple of 2^-62 (exact from 0.001 upwards; below it the rounding is less than 1e-16 of it down to 0.0001, and never
-more than 1.1e-19), the multiples are added as integers, and S(w) is the float64 nearest to their sum. Sums of parts add.
-
-Source: Wang and Metze 2014, "An in-depth comparison of keyword specific thresholding and sum-to-one score
-normalization", section 2.1.
+Sources: Wang and Metze 2014, "An in-depth comparison of keyword specific thresholding and sum-to-one score
+normalization", eqs. 3 to 6 and section 2.1; Miller et al. 2007 (KST); Mamou et al. 2013 (STO).
 """
 
 from __future__ import annotations

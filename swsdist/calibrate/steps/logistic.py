@@ -1,36 +1,29 @@
-"""Steps from and to probabilities: logistic, at-prior, power.
+"""Steps by the logistic function and powers: `logistic`, `at-prior`, `power`, and `fusion`.
 
-logistic: converts scores to probabilities, ``p = sigmoid(slope * score + offset)``, fitted on labelled detections.
+**logistic** converts scores to probabilities, ``p = sigmoid(slope * score + offset)``, fitted on labelled detections.
+Labels come from an aligned list (schema TRIALS): a paired detection is a hit, an unpaired one a false alarm. Fitted on
+all of them unweighted, p is the probability that a detection with that score is correct, as keyword specific thresholds
+and posterior sums need it. With an effective prior, hits and false alarms are weighted to it, and p is the posterior at
+that prior.
 
-Labels come from an aligned list (schema TRIALS): a paired detection is a hit, an unpaired one a false alarm. Fitted on all
-of them unweighted, p is the probability that a detection with that score is correct, as keyword specific thresholds and
-posterior sums need it. With an effective prior, hits and false alarms are weighted to it, and p is the posterior
-at that prior.
-
-Sources: Rodriguez-Fuentes and Penagarikano 2013, section 5 (prior-weighted linear calibration); Brummer and du Preez 2006,
-"Application-independent evaluation of speaker detection".
-
-at-prior: converts log-likelihood ratios to posteriors at a prior, with threshold 1/2.
+**at-prior** converts log-likelihood ratios to posteriors at a prior, with threshold 1/2.
 
     p = sigmoid(llr + ln P / (1 - P))
 
-p is 1/2 where llr is ``-ln P / (1 - P)``, the Bayes threshold at the effective prior P (eq. 31). P is that of the operating
-point, 1 / (1 + beta); or a number; or 1 / |V|, for queries drawn from a vocabulary of |V| words where errors of both kinds cost
-alike.
+p is 1/2 where llr is ``-ln P / (1 - P)``, the Bayes threshold at the effective prior P (eq. 31). P is that of the
+operating point, 1 / (1 + beta); or a number; or 1 / |V|, for queries drawn from a vocabulary of |V| words where errors
+of both kinds cost alike.
 
-Source: Rodriguez-Fuentes and Penagarikano 2013, "MediaEval 2013 Spoken Web Search task: system performance measures", eqs. 30,
-31 and 36, and section 4.2.3 on 1 / |V|.
+**power** raises probabilities to a power, ``p^gamma``, which flattens or sharpens a query's list before its sum. Before
+`sto` this is ``p^gamma / sum p^gamma``, the form that Mamou et al. 2013 normalise by. 0 stays 0.
 
-power: raises probabilities to a power, which flattens or sharpens a query's list before its sum.
+**fusion** converts the scores of several systems to a log-likelihood ratio; see `swsdist.calibrate.fusion`. Its
+threshold is the Bayes threshold of the operating point, ln(beta) (eq. 31, with the effective prior 1 / (1 + beta)).
 
-``p^gamma``; before `sto` this is ``p^gamma / sum p^gamma``, the form that Mamou et al. 2013 normalise by. 0 stays 0.
-
-Source: Mamou et al., "System combination and score normalization for spoken term detection", ICASSP 2013.
-
-fusion: converts the scores of several systems to a log-likelihood ratio; see `swsdist.calibrate.fusion`.
-
-Its threshold is the Bayes threshold of the operating point, ln(beta), with beta the weight of false alarms
-(Rodriguez-Fuentes and Penagarikano 2013, eq. 31, with the effective prior 1 / (1 + beta)).
+Sources: Rodriguez-Fuentes and Penagarikano 2013, "MediaEval 2013 Spoken Web Search task: system performance measures",
+eqs. 30, 31 and 36, section 4.2.3 (1 / |V|) and section 5 (prior-weighted linear calibration); Brummer and du Preez
+2006, "Application-independent evaluation of speaker detection"; power: Mamou et al., "System combination and score
+normalization for spoken term detection", ICASSP 2013.
 """
 
 from __future__ import annotations

@@ -1,60 +1,49 @@
-"""Normalisation by mean and deviation: q-norm, m-norm, zt-norm, speaker-norm.
+"""Steps that normalise scores by a mean and a deviation: `q-norm`, `m-norm`, `zt-norm`, `speaker-norm`.
 
-q-norm: the scores of a query minus their mean, over their standard deviation.
+Moments are computed from exact integer sums, as fractions, so they do not depend on sharding.
 
-Mean and deviation are those of all candidates of the query (all examples), which the search found in the
-collection: almost all are non-targets. They are computed from exact integer sums, as fractions, so they do not depend
-on sharding. If a query's scores do not vary, or it has a single candidate, the score is the difference from the mean.
+**q-norm**: the scores of a query minus their mean, over their standard deviation. Both are of all candidates of the
+query (all examples) that the search found in the collection: almost all are non-targets. If a query's scores do not
+vary, or it has a single candidate, the score is the difference from the mean. Also called z-norm per query.
 
-Also called z-norm per query; Rodriguez-Fuentes et al., "GTTS systems for the SWS task at MediaEval 2013", section 2.3.
+**m-norm**: the scores of a query minus the mode of its candidates' scores, over their deviation from the mode. The mean
+of q-norm is biased by a long tail of poor scores, and by the true occurrences of a frequent query. The mode is not:
+most candidates, nearly all non-targets, lie around it. It is computed from a histogram of all candidates of the query
+(all examples) in bins of 1 / 1024: of all windows of half a standard deviation the fullest, and of equal ones the
+middle between the first and the last. The deviation is the root of the mean square of differences from the mode, over
+the candidates at or above it (`better`: the side on which decisions are made), below it (`worse`) or all. If the
+deviation is 0, the score is the difference from the mode. Window, bins and side of the deviation are this project's
+choices (docs/concepts/calibration-steps.md has their effect).
 
-m-norm: the scores of a query minus the mode of its candidates' scores, over their deviation from the mode.
-
-The mean of q-norm is biased by a long tail of poor scores, and by the true occurrences of a frequent query. The mode is
-not: most candidates, nearly all non-targets, lie around it.
-
-It is computed from a histogram of all candidates of the query (all examples) in bins of 1 / 1024: of all windows of half a
-standard deviation the fullest, and of equal ones the middle between the first and the last. The deviation is the
-root of the mean square of differences from the mode, over the candidates at or above it (`better`: the side on which decisions
-are made), below it (`worse`) or all. If the deviation is 0, the score is the difference from the mode.
-
-Source: Szöke, Burget, Grézl, Černocký and Ondel 2014, "Calibration and fusion of query-by-example systems - BUT SWS 2013"
-(ICASSP), who put the peak of a query's distribution in the place of its mean; window, bins, and which side the deviation is
-of are this project's choices (docs/concepts/calibration-steps.md has what they are worth).
-
-zt-norm: q-normed scores minus the mean of a cohort's scores at the same place, over their standard deviation.
-
-Some places match every query: long documents, noise, a fast speaker. So each document (where documents are places in
+**zt-norm**: q-normed scores minus the mean of a cohort's scores at the same place, over their standard deviation. Some
+places match every query: long documents, noise, a fast speaker. So each document (where documents are places in
 recordings each recording; or a stretch, `window`) is normalised by queries without any other use: the cohort
 (`corpus.cohort`). With z the q-normed score of a query at a place, and z_c the best of each cohort query c there,
 
     zt = (z - mean z_c) / deviation z_c
 
-t-norm of z-normed scores. With a single cohort query the score is the difference from it; without any it is z.
+which is t-norm of z-normed scores. With a single cohort query the score is the difference from it; without any it is z.
+Without `corpus.cohort` the run's other queries are the cohort. Decisions then depend on other queries, which
+evaluations may forbid; a query's own score is subtracted from the sums.
 
-Without `corpus.cohort` the run's other queries are the cohort. Decisions then depend on other queries, which evaluations may
-forbid; a query's own score is subtracted from the sums.
-
-Source: Auckenthaler, Carey and Lloyd-Thomas 2000, "Score normalization for text-independent speaker verification systems",
-Digital Signal Processing 10 (t-norm, z-norm, and the two one after the other), with a query for the speaker's model and a place
-for the test utterance.
-
-speaker-norm: q-norm among the documents of one speaker.
-
-A spoken query is nearer to all speech of its own speaker and of similar voices. With one mean and deviation for all
-documents, these scores exceed true occurrences by other speakers. So the scores of a query in the documents of a
-speaker are normalised by the mean and deviation of these scores.
-
-The mean of a speaker with few candidates is unreliable: the query's moments over the whole collection count as `relevance`
-candidates beside the n of the speaker, ::
+**speaker-norm**: q-norm among the documents of one speaker. A spoken query is nearer to all speech of its own speaker
+and of similar voices. With one mean and deviation for all documents, these scores exceed true occurrences by other
+speakers. So the scores of a query in the documents of a speaker are normalised by the mean and deviation of these
+scores. The mean of a speaker with few candidates is unreliable: the query's moments over the whole collection count as
+`relevance` candidates r beside the n of the speaker::
 
     mean = (n own + r whole) / (n + r), and so the mean of squares
 
-Only the query's own scores are used. Voices stand for speakers who are not named (`swsdist.store.voices`). Sums are
-integers, and moments are computed as fractions, so they do not depend on sharding.
+Only the query's own scores are used. Voices stand for unknown speakers (`swsdist.store.voices`).
 
-Sources: the z-norm of a speaker model by a part of the impostors: Reynolds, Quatieri and Dunn 2000, "Speaker verification using
-adapted Gaussian mixture models", Digital Signal Processing 10 (H-norm, by handset; and `relevance`, section 3.2).
+Sources: q-norm: Rodriguez-Fuentes et al., "GTTS systems for the SWS task at MediaEval 2013", section 2.3; m-norm:
+Szöke, Burget, Grézl, Černocký and Ondel 2014, "Calibration and fusion of query-by-example systems - BUT SWS 2013"
+(ICASSP), who put the peak of a query's distribution in the place of its mean; zt-norm: Auckenthaler, Carey and
+Lloyd-Thomas 2000, "Score normalization for text-independent speaker verification systems", Digital Signal Processing 10
+(t-norm, z-norm, and the two one after the other), with a query for the speaker's model and a place for the test
+utterance; speaker-norm: the z-norm of a speaker model by a part of the impostors: Reynolds, Quatieri and Dunn 2000,
+"Speaker verification using adapted Gaussian mixture models", Digital Signal Processing 10 (H-norm, by handset; and
+`relevance`, section 3.2).
 """
 
 from __future__ import annotations

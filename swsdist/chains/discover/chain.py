@@ -225,7 +225,7 @@ BOUNDARIES = columns("doc_id string, channel int32, frame int32")
 
 
 class Finding(NamedTuple):
-    """The payload of a task: the track, and how many of its units make 1 dB."""
+    """The payload of a task: the track, and the number of its units in 1 dB."""
 
     store: tuple[str, str]
     shard: str
@@ -236,7 +236,7 @@ class Finding(NamedTuple):
 
 
 class FindBoundaries(Stage[Finding]):
-    """Falls of loudness in a shard, by the first coefficients of MFCC; nothing in a store that has none."""
+    """Falls of loudness in a shard, by the first coefficients of MFCC; none in a store without MFCC."""
 
     name = "find-boundaries"
     version = 1
@@ -381,7 +381,7 @@ KINDS = ("csv", *WRITERS)
 def writers(
     kinds: Sequence[str], classes: Sequence[Stretch], parse: Sequence[Stretch], recordings: Recordings
 ) -> dict[str, Callable[[Path], None]]:
-    """What writes the files, by name: those of `kinds`, the queries and the class file."""
+    """Functions that write the files, by name: those of `kinds`, the queries and the class file."""
     annotations, tables = list(labelled(classes, parse)), partial(write_tables, classes, parse)
     chosen = {
         kind: partial(write_tiers, kind, annotations, recordings) if kind in WRITERS else tables for kind in kinds
@@ -485,7 +485,7 @@ def words_of(chain_run: ChainRun) -> list[Word]:
 
 
 def least_of(chain_run: ChainRun) -> float:
-    """How sure a match is at least that makes a class."""
+    """The least certainty of a match that makes a class."""
     inputs: DiscoverInputs = chain_run.chain.inputs
     return inputs.options.clustering.score
 
@@ -529,8 +529,8 @@ def first_words(words: Sequence[Word], least: float) -> list[list[str]]:
     """The word list for a terminal: a heading, and rows of cells.
 
     Args:
-        words: its first.
-        least: of how sure a class is.
+        words: the first words of the list.
+        least: the least certainty of a class.
     """
     cells = [
         [

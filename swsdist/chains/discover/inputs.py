@@ -29,7 +29,9 @@ from swsdist.store.same_sound import SOUND, Key, copies
 def stretches(
     store: Store, shard: str, search: Search, keys: Collection[Key] | None = None, side: Side = "document"
 ) -> Iterator[tuple[Key, Stretches, Distance]]:
-    """Documents of a shard, all or some, with their frames and the distance of these; as long as the store's shortest track."""
+    """Documents of a shard, all or some, with their frames and the distance between frames.
+
+    A document has the length of its shortest track."""
     documents = Documents(store, [shard], search.model_copy(update={"skip_silence": False}))
     stored = list(zip(documents.table["doc_id"].to_pylist(), documents.table["channel"].to_pylist(), strict=True))
     chosen = np.array([keys is None or key in keys for key in stored], np.bool_)
@@ -48,7 +50,7 @@ def unit_of(search: Search) -> int:
 
 
 def speech(store: Store, shard: str) -> dict[Key, Bools]:
-    """Which frames of a shard's documents are speech, by any track made of the recordings."""
+    """Whether each frame of a shard's documents is speech, by any track computed from audio: bool (frames,)."""
     result = {}
     for row in Tracks(store).documents(shard, ["doc_id", "channel", "frames", "speech"]).to_pylist():
         result[row["doc_id"], row["channel"]] = unpack_marks(row["speech"], row["frames"]).astype(np.bool_)
@@ -79,7 +81,8 @@ class DiscoverInputs(SearchInputs):
     """The inputs of a config.
 
     Raises:
-        ConfigError: an option is invalid, the level is too high for the distance, or a key of the section `search` has no use.
+        ConfigError: an option is invalid, the level is too high for the distance, or a key of the section `search` is
+            not used.
     """
 
     def __init__(self, config: Config, ledger: Ledger) -> None:
@@ -106,7 +109,7 @@ class DiscoverInputs(SearchInputs):
 
     @property
     def copies(self) -> dict[Key, Key]:
-        """Documents of the store that are left out, for another has their sound; and that one."""
+        """Documents of the store that are left out because they are copies, and the original of each."""
         store = self.store.open()
         state = store.manifest.fingerprint
         if self._copies is None or self._copies[0] != state:

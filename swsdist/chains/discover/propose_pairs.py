@@ -1,6 +1,11 @@
-"""Stages that find pairs alike: cut-segments, propose, select, search, align.
+"""Stages of the chain discover that find pairs of similar segments, and align them.
 
-The stage propose-pairs: pairs of segments that stand near each other in a sorted order, a task per order."""
+- cut-segments: signatures of the segments of a shard.
+- propose-pairs: pairs of segments that are near each other in a sorted order, a task per order.
+- search-segments: pairs of segments by searching those of a shard in another.
+- select-pairs: the pairs to align, by bucket of documents.
+- align-pairs: matches of the pairs.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +63,7 @@ PAIRS = columns("slot int32, left int32, right int32, unlike int32")
 
 
 class Collection(NamedTuple):
-    """All segments, and the documents that they are of, in order."""
+    """All segments, and their documents, in order."""
 
     documents: list[tuple[str, int]]
     slots: NDArray[np.int32]
@@ -116,7 +121,7 @@ def in_groups(table: pa.Table) -> Iterator[pa.Table]:
 
 
 def files_of(parts: Sequence[Part]) -> tuple[str, ...]:
-    """Names of files, in an order of their own."""
+    """Names of files, sorted."""
     return tuple(sorted(part.name for part in parts))
 
 

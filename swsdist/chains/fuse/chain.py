@@ -8,11 +8,9 @@
 
 From align.train on, the stages are those of the chain search. Without options.between_queries, combine is named decide.
 
-The stage merge-lists: join the lists of the systems, by bucket of queries.
-
-The stage find-overlaps: detections that overlap one of another query with a higher fused score, by bucket of documents.
-
-With drop-overlaps, decisions about a query depend on the other queries.
+merge-lists joins the lists of the systems, by bucket of queries. find-overlaps finds detections that overlap one of
+another query with a higher fused score, by bucket of documents; if these are dropped, decisions about a query depend on
+the others.
 """
 
 from __future__ import annotations
@@ -140,7 +138,7 @@ class MergeLists(BucketStage[Joining]):
 
 
 def of_slots(table: pa.Table, column: str, slots: range) -> pa.Table:
-    """The rows whose key, the text of a column, hashes into these slots."""
+    """The rows whose key, the text of a column, has a hash in these slots."""
     coded = table[column].combine_chunks().dictionary_encode()
     inside = np.array([slot_of(key) in slots for key in coded.dictionary.to_pylist()], bool)
     return table if inside.all() else table.filter(pa.array(inside[coded.indices.to_numpy()]))
@@ -292,8 +290,8 @@ class DropOverlaps(BucketStage[Leaving]):
 def configs(inputs: FuseInputs) -> dict[str, Config]:
     """Configs by name, with corpus, protocol, executor and storage of the fusion, in run folders below its own.
 
-    Systems that store the same share a store, unless their configs name one: below RUN/systems/stores, named by a
-    fingerprint of what it holds, whatever else is fused.
+    Systems with the same documents and features share a store in RUN/systems/stores, named by a fingerprint of its
+    contents, unless their configs name one.
 
     Raises:
         ConfigError: a config cannot be read, is wrong, or is of another chain.
@@ -454,7 +452,7 @@ class Rescoring(NamedTuple):
 class Rescore(BucketStage[Rescoring]):
     """One task per bucket and system. The match lies in the place, widened by a margin, with the system's normalisation.
 
-    A query that the system did not search, or a place too short for its query, stays without a score, which is imputed later.
+    A query that the system did not search, or a place too short for its query, has no score; it is imputed later.
     """
 
     name = "rescore"

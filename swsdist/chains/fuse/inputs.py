@@ -116,7 +116,7 @@ _SEARCHED: dict[str, Callable[[CorpusInputs], pa.Array]] = {
 
 
 class FuseInputs(CorpusInputs):
-    """The store, and so the documents, are those of the first system."""
+    """Inputs of a fusion; the store, and so the documents, are those of the first system."""
 
     def __init__(self, config: Config, ledger: Ledger) -> None:
         super().__init__(config, ledger)

@@ -1,10 +1,10 @@
-"""The chain lattices: lattices of files, of a recogniser or of frames, in which queries are searched as text or as lattices.
+"""The chain lattices: from lattices of files, of a recogniser or of frames to a scored report.
 
-::
+Queries are searched as text or as lattices::
 
     index-lattices -> label-queries -> search -> reduce -> ... as in the chain search
 
-With frames these come before, and the first step is named `decode`::
+With lattices of frames these steps come before, and the first step is named `decode`::
 
     [fit-transforms] -> index -> decode ---> search -> reduce -> ... as in the chain search
                         examples -> queries -^
@@ -106,7 +106,7 @@ class IndexLattices(Stage[Documents]):
         return dataclasses.replace(output, result=output.result._replace(ffmpeg=sorted(used)))
 
     def makers(self, inputs: Inputs) -> Sequence[Receipt]:
-        """Those of the store's shards."""
+        """Receipts of the store's shards."""
         return inputs.chain_inputs(LatticeInputs).store.makers(self.name)
 
     def finish(self, inputs: Inputs) -> None:
@@ -114,7 +114,7 @@ class IndexLattices(Stage[Documents]):
         self._commit(inputs, None)
 
     def commit_partial(self, inputs: Inputs) -> None:
-        """Commit what is recognised so far, for searches; other sources are soon done."""
+        """Commit the documents recognised so far, for searches; other sources finish soon."""
         chain_inputs = inputs.chain_inputs(LatticeInputs)
         receipts, planned, now = inputs.outcome.receipts, chain_inputs.planned, chain_inputs.store.manifest
         done = {receipt.fingerprint for receipt in receipts}
@@ -151,7 +151,7 @@ class IndexLattices(Stage[Documents]):
 
 
 class IndexLatticeFiles(IndexLattices):
-    """The same of files."""
+    """Make lattices of the documents in files."""
 
     unit = "bytes"
 
@@ -275,7 +275,7 @@ class LabelQueries(Stage[Labelling]):
 
 
 def examples_of(rows: list[Row]) -> dict[str, list[Row]]:
-    """By query, its recordings and its texts, each once; of one with neither a row."""
+    """Rows by query: its recordings and its texts, each once; a single row of a query with neither."""
     result: dict[str, dict[object, Row]] = {}
     for row in sorted(rows, key=lambda row: (row["query_id"], row["example"])):
         key = row["term"] or None if row["path"] is None else row["example"]
@@ -308,7 +308,7 @@ def check(inputs: LatticeInputs) -> Iterator[Finding]:
 
 
 def check_words(inputs: SearchInputs) -> Iterator[Finding]:
-    """As `swsdist.chains.check.check`, of a search beside which words are made (`others`)."""
+    """As `swsdist.chains.check.check`, for a search beside which words are made (`others`)."""
     yield from findings(inputs, Checking(inputs))
     words = cast(LatticeInputs, inputs.others["words"])
     yield from (finding._replace(name="words") for finding in findings(words, _CheckingWords(words)))

@@ -1,4 +1,4 @@
-"""Inputs of the chain lattices: a store of lattices, and, where these are made of frames, one of frames."""
+"""Inputs of the chain lattices: a store of lattices, and a store of frames if lattices are decoded from frames."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BEYOND = 0.5
 
 
 class FrameInputs(SearchInputs):
-    """Inputs of the steps that make frames: of written queries there are none."""
+    """Inputs of the steps that make frames; written queries have none."""
 
     @cached_property
     def examples(self) -> list[dict[str, Any]]:
@@ -71,7 +71,7 @@ class LatticeInputs(SearchInputs):
         return LatticeCorpus(self.config, self.notices, self.source)
 
     def check_measured(self, spoken: Mapping[tuple[str, int], float], *, force: bool = True) -> Notices:
-        """As of all; and words after the end of their document."""
+        """The notices of every chain, and words after the end of their document."""
         result = super().check_measured(spoken, force=force)
         if self.store.manifest is not None:
             table = self.store.open().documents(columns=["doc_id", "frames", "duration"])
@@ -83,7 +83,7 @@ class LatticeInputs(SearchInputs):
         return result
 
     def expected_cells(self) -> float:
-        """Of frames as of all; else terms times milliseconds of documents, from durations."""
+        """As of every chain if there are frames; else terms times milliseconds of documents, from durations."""
         if self.frames is not None:
             return super().expected_cells()
         seconds = sum(value or 0.0 for value in self.corpus.documents["duration"].to_pylist())

@@ -108,7 +108,7 @@ class LatticesOptions(ChainOptions):
 
     @property
     def labels(self) -> Recipe:
-        """How labels are compared, and which are no words; of files and recordings also what is kept of lattices."""
+        """How labels are compared and which are no words; for files and recordings also how lattices are pruned."""
         if self.source != "frames":
             return self.recipe
         return Recipe(spelling="exact", fillers=self.decoding.non_speech)
@@ -152,7 +152,7 @@ class Documents(Protocol):
         ...
 
     def rows(self, work: float, context: Context) -> Iterator[LatticeRow]:
-        """Their lattices; `work` is the task's."""
+        """The lattices of the documents; `work` is that of the task."""
         ...
 
 
@@ -160,7 +160,7 @@ class Speech(Protocol):
     """How spoken queries become labels."""
 
     def labeller(self, context: Context) -> Labeller:
-        """What does so on this worker."""
+        """A labeller of spoken queries on this worker."""
         ...
 
 
@@ -204,11 +204,11 @@ class Source(ABC):
         return rows
 
     def speech(self) -> tuple[Speech | None, Any]:
-        """What makes labels of spoken queries, and all that these depend on besides the queries, as a JSON value."""
+        """How spoken queries become labels, and all that these depend on besides the queries, as a JSON value."""
         return None, None
 
     def known(self) -> frozenset[str] | None:
-        """Labels that documents can hold, or that the documents of the store hold; None: unknown, or not asked for."""
+        """Labels that documents can hold, or that those of the store hold; None if unknown or not needed."""
         store = self._inputs.store
         if not self._options.written.of_documents or store.manifest is None:
             return None

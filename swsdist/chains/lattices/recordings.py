@@ -1,7 +1,7 @@
-"""Lattices that a recogniser makes of recordings, their texts with its times, and its words of spoken queries.
+"""Sources of lattices: files, recordings for a recogniser, and stores of frames.
 
-Texts of recordings are TXT files or transcripts named after them, or a table (.csv, .tsv), whose rows of a recording are
-joined. Of transcripts, such as subtitles, the words are read, not their times.
+Texts of recordings, which a recogniser aligns, are TXT files or transcripts named after them, or a table (.csv, .tsv),
+whose rows of a recording are joined. Of transcripts, such as subtitles, the words are used, not their times.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ READING = 1e-3
 
 
 def not_ignored(notices: Notices) -> None:
-    """Files beside recordings are read: they are not ignored."""
+    """Remove the notice that files beside recordings are ignored: they are read."""
     for key in [key for key in notices.requested if key[0] == corpora_codes.IGNORED_FILES.name]:
         del notices.requested[key]
 
@@ -416,7 +416,7 @@ class RecordingSource(Source):
 
 
 class Recordings(NamedTuple):
-    """Documents of a task, of which a given `text` is aligned; how they are recognised, and whether commands may be run."""
+    """Documents of a task, whose `text` is aligned if given; how they are recognised; whether commands may be run."""
 
     documents: list[Row]
     recogniser: Recognition
@@ -460,7 +460,7 @@ class Recordings(NamedTuple):
 
 
 class RecognisedSpeech(NamedTuple):
-    """What is recognised of a spoken query is its text, in one way or several.
+    """The recognised words of a spoken query are its text, in one or several alternatives.
 
     It is not trimmed: a recogniser needs the silence around a word.
     """
@@ -529,8 +529,8 @@ _RECORDING, _TEXT = ("doc_id", "path", "file", "recording", "id"), ("text", "sen
 def texts_of(doc_ids: Set[str], path: str, storage: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
     """The text of each recording that has one, and names of the texts without a recording.
 
-    A text has the name of its recording, with or without ending; or one of the two names is the end of the other's path, and
-    this is so of no other.
+    A text has the name of its recording, with or without suffix; or one of the two names is the end of the other's
+    path, and of no other.
 
     Args:
         doc_ids: recordings.
@@ -654,7 +654,7 @@ class FrameSource(Source):
         return speech, [track.name, *decoding.identities(self._config.storage)]
 
     def decoder(self) -> FrameDecoder:
-        """A decoder of what the extractors make, for mistakes before there are frames.
+        """A decoder of the extractors' frames, to find mistakes before there are frames.
 
         Raises:
             UserError: there is no such track, or it cannot be decoded.

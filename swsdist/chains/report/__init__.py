@@ -1,1 +1,1 @@
-"""The report at the end of the chain search."""
+"""Reports: that of a run, and the description of a corpus."""

@@ -1,18 +1,11 @@
-"""A corpus described: documents, recordings, speakers, words, queries and their occurrences, as values.
+"""Description of a corpus as values and tables: documents, recordings, speakers, words, queries and their occurrences.
 
-Source: tables 1 to 6 of J. Tejedor et al., "Comparison of ALBAYZIN query-by-example spoken term detection 2012 and 2014
-evaluations", EURASIP Journal on Audio, Speech, and Music Processing 2016. Signal-to-noise ratios are those of
-`swsdist.audio.speech`.
+Unknown values are None, never 0; columns without any value are omitted. Recordings are read in blocks of a minute at
+their sample rate, in threads; an hour needs 2 MB of memory. Signal-to-noise ratios are those of `swsdist.audio.speech`.
 
-Unknown values are None, never 0.
-
-Durations, speech and noise of a corpus' documents.
-
-Recordings are read in blocks of a minute at their sample rate, in threads; an hour needs 2 MB of memory.
-
-The tables that describe a corpus in a paper, as of J. Tejedor et al. 2016: table 1 (recordings), 2 to 5 (queries), 6 (all).
-
-Columns without any value are omitted.
+Source: tables 1 (recordings), 2 to 5 (queries) and 6 (all) of J. Tejedor et al., "Comparison of ALBAYZIN
+query-by-example spoken term detection 2012 and 2014 evaluations", EURASIP Journal on Audio, Speech, and Music
+Processing 2016.
 """
 
 from __future__ import annotations
@@ -600,7 +593,7 @@ def _tables(description: Description) -> list[Table]:
 
 
 def text_tables(*described: Description) -> list[Table]:
-    """The same for a terminal: without long tables of recordings, and for several corpora only the joint tables."""
+    """All tables for a terminal: without long tables of recordings, and for several corpora only the joint tables."""
     if len(described) > 1:
         return [corpora_table(described), *(corpus_table(item) for item in described if item.parts)]
     tables = _tables(described[0])

@@ -1,9 +1,9 @@
-"""Write the report of a run to its folder.
+"""Write the report of a run to its folder, with the system description that SWS 2013 requires.
 
-The description of hardware and processing resources that SWS 2013 requires of every system.
+The description has the number and types of nodes, for each type the computer's brand, the CPU's model, cores and clock,
+RAM and operating system; and ISF, SSF, PMU of both phases, and PL.
 
-Rodriguez-Fuentes and Penagarikano (2013), section 4.3: number and type of nodes; of each type the computer's brand, the CPU's
-model, cores and clock, RAM and operating system; ISF, SSF, PMU of both phases, and PL.
+Source: Rodriguez-Fuentes and Penagarikano (2013), section 4.3.
 """
 
 from __future__ import annotations

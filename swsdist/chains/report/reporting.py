@@ -1,4 +1,4 @@
-"""The report's data, from receipts and journals."""
+"""The data of a run's report, from receipts and journals; notices and checks of finished steps."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _note_unjudged(chain_run: ChainRun, notices: Notices) -> None:
 
 
 def note_store(inputs: CorpusInputs) -> Notices:
-    """What is odd about the store: made with other libraries, without recordings, or with statistics of missing ones."""
+    """Notices of the store: made with other libraries, without recordings, or with statistics of missing ones."""
     late, store = Notices(), inputs.store.folder.path()
     if inputs.store.manifest is not None:
         libraries_here = made_with(inputs.store.manifest.libraries)
@@ -222,7 +222,7 @@ def barrier(chain_run: ChainRun, step: str, *, force: bool) -> Notices:
     Args:
         chain_run: of the plan.
         step: name of the finished step.
-        force: note, do not raise.
+        force: return notices instead of raising.
 
     Raises:
         ImplausibleError: see `swsdist.io.notices`.
@@ -248,7 +248,7 @@ def barrier(chain_run: ChainRun, step: str, *, force: bool) -> Notices:
 
 
 def doubts(chain_run: ChainRun) -> list[Notices]:
-    """The same for each finished step, noted."""
+    """Implausible results of each finished step, as notices."""
     return [barrier(chain_run, step.name, force=True) for step in chain_run.steps if step.name in chain_run.outcomes]
 
 
@@ -484,7 +484,7 @@ def build_report(outcome: Outcome, chain_run: ChainRun) -> data.ReportData:
 
 
 def result_digests(chain_run: ChainRun) -> dict[str, str]:
-    """Those of the tables `FINAL`; of the list, which is long, from its queries' hashes if these are there."""
+    """Digests of the tables `FINAL`; that of the list, which is long, from the hashes of its queries if available."""
     if not chain_run.table("summary").parts:
         return digests(chain_run, FINAL)
     listed, *others = FINAL

@@ -1,1 +1,1 @@
-"""The search chain leads from audio to a scored report; each stage is a file."""
+"""The chain search: from audio and spoken queries to a scored report."""

@@ -1,6 +1,4 @@
-"""Words of the documents beside their frames: options of the chain search, and a step of the chain lattices that makes them,
-in a store inside that of the frames.
-"""
+"""Words of documents, in a store inside that of their frames: options of the chain search, and the step `words`."""
 
 from __future__ import annotations
 
@@ -45,7 +43,7 @@ class SearchOptions(ChainOptions):
 
     @classmethod
     def terms_in(cls, options: Mapping[str, Any]) -> Mapping[str, object]:
-        """Of the words; none where there are none."""
+        """The section `terms` of the words; empty without words."""
         words = options.get("words")
         return Words.terms_in({"source": Words().source, **words}) if words else {}
 
@@ -67,11 +65,11 @@ class IndexWords(IndexLattices):
     may_take = {}
 
     def needs(self, config: Config) -> tuple[Needs, ...]:
-        """The recogniser's."""
+        """Those of the recogniser."""
         return super().needs(config_of_words(config))
 
     def digests(self, inputs: Inputs) -> dict[str, str]:
-        """As of any lattices, by another name."""
+        """Digests of the lattices, under another name."""
         return dict(zip(["words"], super().digests(inputs).values(), strict=False))
 
 

@@ -1,17 +1,15 @@
-"""The chain sweep: scores one search at many points. `swsdist sweep` makes its plans.
+"""The chain sweep, which scores one search at many points, and the runs of a sweep's plans.
 
-::
+`swsdist sweep` makes the plans of the chain::
 
     (align.train of a search) -> fit-calibration -> sort-scores -> score_points
     (reduce of a search, if it gives posteriors) --^
 
-The points of a plan are of KST and STO, and differ only in alpha, beta and method; or of fitted thresholds, and differ
-only in beta and folds. The aligned list is read once, to be sorted; a task then scores some points, and a process that
-does several tasks keeps the sorted list.
+The points of a plan use KST or STO, and differ only in alpha, beta and method; or they use fitted thresholds, and
+differ only in beta and folds. The aligned list is read once, to be sorted; a task then scores some points, and a
+process that does several tasks keeps the sorted list.
 
-Run the plans of a sweep, and gather the results of each point.
-
-All plans run together. If an error of one point ends that, the plans run one by one, so that only that
+All plans of a sweep run together. If an error of one point ends that, the plans run one by one, so that only that
 point fails.
 """
 
@@ -175,7 +173,7 @@ def point_id(point: Values) -> str:
 
 
 class ScorePoints(Stage[Scoring]):
-    """A process keeps the sorted list for its next task."""
+    """Score points from the sorted list, which a process keeps for its next task."""
 
     name = "score_points"
     version = 1

@@ -11,17 +11,17 @@ YAML as strict as a config's; paths are relative to the file:
         calibrate.alpha: {from: 1, to: 3, step: 0.1}
     measures: [atwv, atwv_pmiss, atwv_pfa]
 
-Points of different systems or corpora name their configs, by the key `config`; `grid` may be a list of grids.
+Points are a grid, a list, and random draws of values of config keys, written as for `--set`: `search.distance`. Points
+of different systems or corpora name their configs, by the key `config`; `grid` may be a list of grids.
 
-The points of a sweep: a grid, a list, and random draws of values of config keys.
-
-A key is written as for `--set`: `search.distance`. Its values in a grid are a list; or a range,
+The values of a key in a grid are a list; or a range,
 
     {from: 1, to: 3, step: 0.1}                both ends included, free of the rounding of repeated addition
     {from: 1, to: 1000, count: 7, scale: log}  equally spaced, or with scale: log in equal ratios
 
-or all subsets of a list, `{subsets: [a, b, c], least: 1, most: 2}`, in the list's order, the small ones first. A random draw
-takes each key from a distribution: `{uniform: [1, 3]}`, `{log-uniform: [1, 1000]}`, `{integer: [1, 8]}`,
+or all subsets of a list, `{subsets: [a, b, c], least: 1, most: 2}`, in the list's order, the small ones first.
+
+A random draw takes each key from a distribution: `{uniform: [1, 3]}`, `{log-uniform: [1, 1000]}`, `{integer: [1, 8]}`,
 `{choice: [a, b]}`. Draw k depends only on the seed, k and the key's name, so more draws do not change
 earlier ones.
 """

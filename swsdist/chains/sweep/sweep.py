@@ -1,23 +1,20 @@
-"""A whole sweep, from its file to its page.
+"""A sweep from its file to its table and page.
 
-A sweep over lists of any program: each system's list is read and aligned once, and scored at every point.
+A sweep runs a config at many points, or calibrates and scores lists of any program. In the second case each system's
+list is read and aligned once, and scored at every point. Keys of such points are config keys that affect lists:
+`calibrate.steps`, registered steps that work on a list; `calibrate.alpha`, `calibrate.options`; and `score.beta`. If
+the last step is kst or sto, and no other step depends on the operating point, all points are scored from one sorted
+list (`swsdist.calibrate.rescoring`). Any other point is calibrated and scored, as by `swsdist calibrate` and `swsdist
+score`.
 
-Keys of such points are config keys that affect lists: `calibrate.steps`, registered steps that work on a list;
-`calibrate.alpha`, `calibrate.options`; and `score.beta`. If the last step is kst or sto, and no other step depends on the
-operating point, all points are scored from one sorted list (`swsdist.calibrate.rescoring`). Any other point is
-calibrated and scored, as by `swsdist calibrate` and `swsdist score`.
+The table has one row per point, with intervals over queries and tests against the best point. Only points with the same
+scoring setup (documents, queries, references and rules) are ranked together and tested against each other. Intervals
+are percentiles of a bootstrap over queries, the same draws for all points. Tests are paired, over queries, of the mean
+difference: sign flips, corrected by Holm, and the maxT test of Westfall and Young; Wilcoxon's, of ranks, stands beside
+them (`swsdist.score.compare.paired`). The best point was chosen on the same queries, so the tests show which points are
+worse here, not that it is better elsewhere.
 
-The files of a sweep in its run folder: table, values of queries, page, plots, and the study of KST and STO.
-
-The table of a sweep: one row per point, with intervals over queries and tests against the best point.
-
-Only points with the same scoring setup (documents, queries, references and rules) are ranked together and tested against
-each other.
-
-Intervals are percentiles of a bootstrap over queries, the same draws for all points. Tests are paired, over queries, of the
-mean difference: sign flips, corrected by Holm, and the maxT test of Westfall and Young; Wilcoxon's, of ranks, stands beside
-them. The best point was chosen on the same queries, so the tests show which points are worse here, not that it is better
-elsewhere.
+Files in the sweep's folder: table, values of queries, page, plots, and the study of KST and STO.
 """
 
 from __future__ import annotations
@@ -440,7 +437,7 @@ def study_of(plans: Plans, swept: SweepRun, alphas: Sequence[float], alpha: floa
 
 
 def tasks_of(configs: Iterable[Config]) -> dict[str, str]:
-    """Names of several corpora, by their documents: what differs in the paths of these; none of a single corpus."""
+    """Names of several corpora, by their documents: the parts of these paths that differ; empty for a single corpus."""
     paths = list(dict.fromkeys(config.corpus.documents for config in configs))
     if len(paths) < 2:
         return {}
@@ -537,7 +534,7 @@ def sweep_lists(spec: SweepSpec, notices: Notices) -> tuple[list[PointResult], l
         Results of all points; the systems, for a study; and the values of alpha, ascending.
 
     Raises:
-        ConfigError: a point has a key that no list depends on, or a measure takes more than decisions.
+        ConfigError: a point has a key that no list depends on, or a measure needs more than decisions.
         UserError: files are missing, or a list has no hits or no false alarms to learn from.
         DataError: a file is broken.
     """
@@ -698,7 +695,7 @@ def run_sweep_file(
 
     Args:
         path: of the file.
-        corpus, run, sets: in place of the file's, as of `planned`.
+        corpus, run, sets: in place of the file's, as for `plan_sweep`.
         progress: receives events.
 
     Raises:

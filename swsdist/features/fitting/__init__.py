@@ -1,1 +1,1 @@
-"""Models that are fitted to the documents of a corpus, in rounds of sums of whole numbers: any cut gives the same model."""
+"""Models fitted to the documents of a corpus by integer sums: any division into tasks gives the same model."""

@@ -1,9 +1,9 @@
-"""Documents that a model is fitted on, and totals, as files: a row of NumPy's arrays each, read without pickle.
+"""Files of fitting: documents, totals, and labels of frames.
 
-Frame labels from a CTM or a master label file of phones, words, or other classes.
+Documents and totals are rows of NumPy arrays, read without pickle.
 
-A frame has the label of the segment that contains its middle; outside all segments it has none. Of overlapping
-segments, the one that begins last wins.
+Labels are read from a CTM or a master label file of phones, words, or other classes. A frame has the label of the
+segment that contains its middle, and none outside all segments. Of overlapping segments, the one that begins last wins.
 """
 
 from __future__ import annotations

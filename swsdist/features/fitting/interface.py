@@ -1,19 +1,17 @@
-"""Interfaces of fitted transforms and extractors.
+"""Fitting of models to a corpus: interfaces, model files, and the choice of a common band.
 
 A model is fitted in rounds. In each round every document adds totals, and a step turns their sum into the next model.
 Totals are integers, so the model has the same bytes whatever the order, shards or tasks. `Rounds.totals` depends only
 on the document and on the model of the round before. A chain runs the rounds (`stages.fit_transforms`); `fit` runs them
 in this process.
 
-Choose the band that a collection has in common: 3700 Hz if more than one document in 20 is telephone speech, whatever the
-sampling rate of its file; otherwise half the rate.
+Model files: NumPy's `.npz` with one array of each name, and `settings`, JSON as bytes; loading one executes no code.
+A model is identified by its content. The fingerprint covers names, types, shapes, bytes and settings, and so does not
+depend on the writer or the path.
 
-The model states the choice and not the counts, so that collections that choose alike have the same features.
-
-Models: named arrays and settings, read without pickle and identified by content.
-
-A model file is NumPy's `.npz` with one array of each name, and `settings`, JSON as bytes. Loading it executes no code.
-The fingerprint covers names, types, shapes, bytes and settings, so it does not depend on the writer or the path.
+Common band (`BandRounds`): 3700 Hz if more than one document in 20 is telephone speech, whatever the sampling rate of
+its file; otherwise half the rate. The model states the choice and not the counts, so collections that choose alike have
+the same features.
 """
 
 from __future__ import annotations
@@ -246,7 +244,7 @@ class Supervision(Protocol):
     """Additional members of a transform fitted on labels, which is not zero-resource. An extractor never has them.
 
     Attributes:
-        labels: a label file (`features.fitting.labels`); None: the labels of the corpus, `corpus.alignments.phones`.
+        labels: a label file (`features.fitting.files`); None: the labels of the corpus, `corpus.alignments.phones`.
         automatic: whether a program labelled the documents from their audio alone.
     """
 

@@ -1,36 +1,33 @@
-"""Gaussian mixtures, phones by their components, and speakers' warp factors, fitted in integers.
+"""Gaussian mixtures, and what is estimated with them: posteriors of phones, and warps of speakers.
 
-Gaussian mixtures with diagonal covariances, fitted by expectation maximisation with integer sums.
+All sums are of integers, so a model does not depend on how documents are cut or divided into tasks.
 
-Fitting begins with one Gaussian of the frames' mean and variances. All Gaussians are split, each into two whose means
-are 0.2 deviations to either side, up or down per column by a hash of its number, until there are enough. `_BETWEEN`
-rounds follow each split, and `iterations` rounds the last. There is no randomness.
+Mixtures have diagonal covariances, and are fitted by expectation maximisation. Fitting begins with one Gaussian of the
+frames' mean and variances. All Gaussians are split, each into two whose means are 0.2 deviations to either side, up or
+down per column by a hash of its number, until there are enough. `_BETWEEN` rounds follow each split, and `iterations`
+rounds the last. There is no randomness.
 
-Frames are normalised to deviations from the overall mean, in steps of 2^-12, clipped at 32; their squares are rounded
-to steps of 2^-12 too. Log densities are products of these and of integers that represent means and variances, exact in
-float64 on any BLAS; posteriors are rounded to 2^-16 and multiplied with the frames, again exactly. A frame's posteriors
-therefore do not depend on its block, nor the sums on how documents are cut.
+Numbers: frames are normalised to deviations from the overall mean, in steps of 2^-12, clipped at 32; their squares are
+rounded to steps of 2^-12 too. Log densities are products of these and of integers that represent means and variances,
+exact in float64 on any BLAS; posteriors are rounded to 2^-16 and multiplied with the frames, again exactly. A frame's
+posteriors therefore do not depend on its block.
 
-Sources: Dempster, Laird and Rubin (1977), "Maximum likelihood from incomplete data via the EM algorithm"; splitting as
-in Linde, Buzo and Gray (1980), "An algorithm for vector quantizer design".
-
-Posteriors of phones from the components of a Gaussian mixture and the labels of the frames in each.
+Phones: the mixture is fitted without labels, and one more round adds up the components' posteriors by label.
 
     p(phone | x) = sum over components c of p(c | x) p(phone | c)
 
-The mixture is fitted without labels (`fitting.mixture`). One more round adds up, by label, the posteriors of the
-components, in integer multiples of 2^-16; p(phone | c) is a phone's share of a component's sum, smoothed by `prior`
-frames distributed as the phones of the corpus.
+p(phone | c) is a phone's share of a component's sum, smoothed by `prior` frames distributed as the phones of the
+corpus.
 
-Sources: Tejedor and others (2016), the systems P1L-STD and DTW-Spanish; Gomez and Castro (2002), "Automatic
-segmentation of speech at the phonetic level".
+Warps: a speaker's factor is the one of a grid under which the speaker's speech is most likely by a mixture of unwarped
+speech. The columns of all factors are concatenated. The frames of a document are normalised to mean 0 and variance 1
+for each factor separately, so that the effect of a warp on the scale does not count as likelihood. Likelihoods of a
+speaker's documents are added in steps of 2^-20.
 
-Warp factors of speakers: the factor of a grid under which a speaker's speech is most likely by a mixture of unwarped
-speech.
-
-The columns of all factors are concatenated. The frames of a document are normalised to mean 0 and variance 1 for each
-factor separately, so that the effect of a warp on the scale does not count as likelihood. Likelihoods of a speaker's
-documents are added in steps of 2^-20, so the factors do not depend on shards.
+Sources: Dempster, Laird and Rubin (1977), "Maximum likelihood from incomplete data via the EM algorithm"; splitting:
+Linde, Buzo and Gray (1980), "An algorithm for vector quantizer design"; phones: Tejedor and others (2016), the systems
+P1L-STD and DTW-Spanish, and Gomez and Castro (2002), "Automatic segmentation of speech at the phonetic level"; warps:
+the sources of `swsdist.features.vtln`.
 """
 
 from __future__ import annotations
@@ -133,7 +130,7 @@ class Mixture:
         return both
 
     def logarithms(self, integers: Floats) -> Floats:
-        """ln of weight times density of each component: float64 (frames, components), for the result of `whole`.
+        """ln of weight times density of each component: float64 (frames, components), for the result of `logits`.
 
         Densities are in units of the normalised frames.
         """
@@ -143,7 +140,7 @@ class Mixture:
         return logarithms
 
     def posteriors(self, frames: NDArray[np.floating[Any]], scale: float = 1.0) -> Floats:
-        """Posteriors of the components: float64 (frames, components); logarithms are multiplied by `scale` first."""
+        """Posteriors of the components: float64 (frames, components); log densities are multiplied by `scale` first."""
         values = self.logarithms(self.logits(frames))
         values *= scale
         values -= values.max(axis=1, keepdims=True, initial=-np.inf)

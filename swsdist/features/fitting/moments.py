@@ -1,22 +1,20 @@
-"""Means, covariances and discriminants (lda, hlda), by integer sums.
+"""Means, covariances and linear discriminants (LDA, HLDA) of frames, by integer sums.
 
-Means and covariances of frames, by integer sums.
+Integer sums do not depend on the order of documents, on shards or tasks.
 
-Integer sums do not depend on the order of documents, on shards or tasks. First `Sums`: for each document the sums of
-its columns and of their squares, in float64, each rounded to 2^-60. Then, with the mean and deviation, `products`:
-normalised numbers are rounded to 2^-12, clipped at 64, and multiplied in float64 block by block, where every partial
-sum is an integer below 2^53.
+Means and covariances: first `Sums`, for each document the sums of its columns and of their squares, in float64, each
+rounded to 2^-60. Then, with the mean and deviation, `products`: normalised numbers are rounded to 2^-12, clipped at 64,
+and multiplied in float64 block by block, where every partial sum is an integer below 2^53.
 
-Linear discriminant analysis and its heteroscedastic variant, of labelled frames, by integer sums.
+Discriminants: labelled frames are normalised in the same way, by the mean and deviation of all labelled frames. Classes
+with fewer frames than columns are pooled, because their covariance cannot be estimated. LDA's directions v solve the
+generalised eigenproblem B v = lambda W v, with v' W v = 1, for B the covariance between classes and W that within them.
+HLDA has diagonal covariances, and its likelihood is maximised row by row.
 
-Frames are normalised to deviations from the mean of all labelled frames, in steps of 2^-12, clipped at 64
-(`fitting.moments`). Classes with fewer frames than columns are pooled, because their covariance cannot be estimated.
-
-Sources: LDA: Fisher (1936), Rao (1948); directions v of the generalised eigenproblem B v = lambda W v, B between
-classes and W within them, with v' W v = 1. HLDA: Kumar and Andreou (1998), "Heteroscedastic discriminant analysis and
-reduced rank HMMs for improved speech recognition", with diagonal covariances, maximised row by row as in Gales (1999),
-"Semi-tied covariance matrices for hidden Markov models", and Burget (2004), "Combination of speech features using
-smoothed heteroscedastic linear discriminant analysis".
+Sources: LDA: Fisher (1936), Rao (1948); HLDA: Kumar and Andreou (1998), "Heteroscedastic discriminant analysis and
+reduced rank HMMs for improved speech recognition", maximised as in Gales (1999), "Semi-tied covariance matrices for
+hidden Markov models", and Burget (2004), "Combination of speech features using smoothed heteroscedastic linear
+discriminant analysis".
 """
 
 from __future__ import annotations
@@ -230,10 +228,10 @@ def mean_and_deviation(model: Model) -> tuple[Floats, Floats]:
 
 
 def moments_of(model: Model, name: str) -> tuple[Floats, Floats]:
-    """The mean and deviation of a model of a name, float64 (columns,) each: finite, and the deviation above 0.
+    """The checked mean and deviation of the model of type `name`: float64 (columns,) each.
 
     Raises:
-        ConfigError: it is another model, or its arrays are none.
+        ConfigError: it is another model, or its arrays are not finite numbers with a deviation above 0.
     """
     arrays = [np.asarray(model.arrays.get(key, ()), np.float64) for key in ("mean", "deviation")]
     right = arrays[0].ndim == 1 and arrays[0].shape == arrays[1].shape and len(arrays[0]) and (arrays[1] > 0).all()
@@ -409,8 +407,9 @@ def lda(classes: Classes, columns: int, transform: str = "lda") -> Floats:
 
 
 def hlda(classes: Classes, columns: int) -> Floats:
-    """Rows that maximise the likelihood of diagonal Gaussians: one per class in `columns` dimensions, one for all in
-    the rest.
+    """Directions that maximise the likelihood of diagonal Gaussians.
+
+    There is one Gaussian per class in `columns` dimensions, and one for all classes in the others.
 
     Returns:
         float64 (input columns, columns), each of variance 1 over all frames.

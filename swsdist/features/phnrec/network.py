@@ -1,22 +1,23 @@
-"""Neural networks from log mel energies to posteriors of phone states.
+"""Networks of phnrec: from samples to log mel energies, and from these to posteriors of phone states.
 
-In each band, the 16 frames up to t and the 16 frames from t on are weighted by half a Hamming window and reduced to 11
-coefficients of a cosine transform. A network processes each side; a third merges the logarithms of their outputs.
-Hidden units are sigmoids; outputs are softmax: three states per phone and a final class, `oth`.
+Log mel energies: frame t covers samples [t * hop, t * hop + frame_length), under a Hamming window, with zeros behind it
+up to the next power of two. Samples are in the range of 16 bits; spectra are float32. Bands are triangles that are
+linear in mel, mel(f) = 1127 ln(1 + f / 700), as in HTK; their height is 1. The natural logarithm of a band's power is
+taken; a power of exactly 0 (digital silence) gives 0.
 
-**The exponential is an approximation** (N. Schraudolph, "A fast, compact approximation of the exponential function",
-Neural Computation 11, 1999), -3.9 % to +2.0 % off. Networks were trained with it; with the exact one posteriors differ
-by up to 0.08. Here the approximation is reproduced to 2^-20 in outputs (`fexp`) and in hidden units.
+Networks: in each band, the 16 frames up to t and the 16 frames from t on are weighted by half a Hamming window and
+reduced to 11 coefficients of a cosine transform. A network processes each side; a third merges the logarithms of their
+outputs. Hidden units are sigmoids; outputs are softmax: three states per phone and a final class, `oth`.
+
+The exponential is Schraudolph's approximation, off by -3.9 % to +2.0 %. The networks were trained with it; with the
+exact one posteriors differ by up to 0.08. Here the approximation is reproduced to 2^-20 in outputs (`fexp`) and in
+hidden units.
 
 Products are float32, some 256 frames at a time. On one type of CPU and version of the BLAS, in one thread, posteriors
 are the same to the last bit if a recording is cut into the same stretches; elsewhere they differ by some 1e-6.
 
-Log mel energies as phnrec computes them.
-
-Frame t covers samples [t * hop, t * hop + frame_length), under a Hamming window, zeros behind it up to the next power of two.
-Bands are triangles that are linear in mel, mel(f) = 1127 ln(1 + f / 700), as in HTK; their height is 1. The natural logarithm
-of a band's power is taken, and where the power is exactly 0 (digital silence) the number is 0. Samples are in the range of 16
-bits; spectra are in float32.
+Source of the exponential: N. Schraudolph, "A fast, compact approximation of the exponential function", Neural
+Computation 11, 1999; the others are those of `swsdist.features.phnrec`.
 """
 
 from __future__ import annotations
@@ -66,9 +67,7 @@ def softmax(logits: Singles) -> Singles:
 
 
 def log_softmax(logits: Singles, out: Singles | None = None) -> Singles:
-    """Natural logarithm of the softmax, in `out` if given; 0 in float32 has the logarithm 0, as in training of the
-    mergers.
-    """
+    """Natural logarithm of the softmax, in `out` if given; 0 has the logarithm 0, as in the training of the mergers."""
     made, zeros = _softmax(logits)
     if zeros:
         made[made == 0] = 1.0

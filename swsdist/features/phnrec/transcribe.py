@@ -1,15 +1,13 @@
-"""Recordings to strings of phones.
+"""The likeliest string of phones of a recording, decoded as by phnrec in a free loop of phones.
 
-The likeliest string of phones: a free loop of phones of three states, as phnrec decodes.
+A phone has three states. A path stays in a state or goes on to the next; each costs ln 0.5 a frame, as does entering a
+phone. From the last state it returns to the loop, where any phone follows at the price of the insertion penalty. There
+is no language model. Of equal paths the one that entered or moved later wins, and among phones the first. A label's
+score is the sum over its frames of ln p + ln 0.5, plus the penalty.
 
-A path stays in a state or goes on to the next, and each costs ln 0.5 a frame, as does entering a phone. From the last state it
-goes back to the loop, where any phone follows, at the price of the insertion penalty. There is no language model. Of equal
-paths the one that entered or moved later wins, and among phones the first. A label's score is the sum over its frames of
-ln p + ln 0.5, and the penalty.
-
-phnrec writes out what is 40 frames old before it knows the end, which changes no label of the golden data; here the path is the
-best of the whole recording. Two quirks are left out: the first score of a recording under 40 frames is 1 too high there, and
-one under 3 frames has a label that means nothing; here it has none.
+Differences from phnrec: it decides about a frame 40 frames later, before it knows the end, where here the path is the
+best of the whole recording (the labels of the golden data are the same). Its first score of a recording under 40 frames
+is 1 too high, and a recording under 3 frames gets a meaningless label; here the score is right, and there is no label.
 """
 
 from __future__ import annotations
@@ -90,7 +88,7 @@ class SpokenPhone(NamedTuple):
 
 
 class Transcriber(NamedTuple):
-    """What decodes recordings.
+    """A recogniser's parts that decode recordings.
 
     Attributes:
         extractor: of the posteriors of states.
@@ -104,7 +102,7 @@ class Transcriber(NamedTuple):
 
 
 def transcriber(weights: str) -> Transcriber:
-    """With the recogniser in a folder.
+    """Create a transcriber from a recogniser's folder.
 
     Raises:
         ConfigError: it is not the folder of one.

@@ -276,9 +276,9 @@ class Ssl(Options):
             samples: float32 (n,), full scale 1.
 
         Returns:
-            float32 (frames, dimension): the layer, the concatenated layers, or their weighted sum, in float32 from the
-                first
-            layer to the last; or posteriors, or their natural logarithms minus the mean over the columns of a frame.
+            float32 (frames, dimension): the layer, the concatenated layers, or their weighted sum, added in float32 from
+            the first layer to the last; or posteriors, or their natural logarithms minus the mean over the columns of a
+            frame.
         """
         frames = max(0, 1 + (len(samples) - self.frame_length) // self.hop)
         if frames == 0:
@@ -310,7 +310,7 @@ class Ssl(Options):
 
 
 def settings_of(models: Sequence[str], search: bool) -> list[str]:
-    """What a config for a folder of recordings sets to have the frames of models: KEY=VALUE.
+    """Overrides (KEY=VALUE) that give the config of a folder of recordings the frames of models.
 
     Args:
         models: folders, or names in the cache of the hub.
@@ -344,7 +344,7 @@ def settings_of(models: Sequence[str], search: bool) -> list[str]:
 
 
 def settings_with(features: Sequence[Mapping[str, Any]], search: bool) -> list[str]:
-    """What a config sets to have these sections `features`, of encoders; without a search, to discover words."""
+    """Overrides (KEY=VALUE) that give a config these sections `features`, of encoders; without a search, to discover."""
     names = [str(track.get("track") or Ssl.name) for track in features]
     section = search_of(names, alone=search)
     settings: dict[str, object] = {"features": features}

@@ -1,11 +1,13 @@
-"""Layers of Whisper's encoder (Radford et al. 2022, "Robust speech recognition via large-scale weak supervision").
+"""Layers of Whisper's encoder.
 
-Its products are written out over the arrays of its safetensors, so that a CPU needs no library but NumPy; on a GPU the same
-lines run on torch's tensors. Positions end where the recording does, not after 30 s as in training: an hour of sentences takes
-a tenth of the time.
+The encoder is written out over the arrays of its safetensors, so that a CPU needs no library but NumPy; on a GPU the
+same lines run on torch's tensors. Positions end where the recording does, not after 30 s as in training: an hour of
+sentences takes a tenth of the time.
 
-A word that was cut out is followed by silence. The network turns some frames into sinks of attention, twenty times as large as
-the others: frames of silence if there is any, else of the word itself (`docs/concepts/encoders.md`).
+A word that was cut out is followed by silence: the network turns some frames into sinks of attention, twenty times as
+large as the others, in silence if there is any, else in the word itself (`docs/concepts/encoders.md`).
+
+Source: Radford et al. 2022, "Robust speech recognition via large-scale weak supervision".
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ _EPSILON = np.float32(1e-5)
 
 
 class Operations(NamedTuple):
-    """What the products are made with: NumPy's arrays, or torch's tensors. Each may change its argument."""
+    """Array operations of the encoder, on NumPy's arrays or torch's tensors. Each may change its argument."""
 
     array: Callable[[Singles], Any]
     zeros: Callable[[int, int], Any]

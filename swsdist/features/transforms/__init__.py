@@ -1,1 +1,1 @@
-"""Transforms of an extractor's frames (`features.transforms` of a config), a file each."""
+"""Transforms of an extractor's frames (`features.transforms` of a config)."""

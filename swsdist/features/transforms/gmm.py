@@ -1,17 +1,16 @@
-"""Posteriors of the components of a Gaussian mixture, fitted to the corpus's speech before the first document is
-indexed.
+"""Posteriors of a Gaussian mixture's components, and of phones by its components, fitted to a corpus.
 
-Components have no given meaning: neither labels nor another language are needed. A chain fits the mixture
-(`features.fitting.mixture`).
+A chain fits the models before the first document is indexed (`features.fitting.mixture`).
 
-Source: Zhang and Glass (2009), "Unsupervised spoken keyword spotting via segmental DTW on Gaussian posteriorgrams";
-with its floor and renormalisation: each probability is at least `floor`, and they sum to 1 again.
+Components (`Gmm`) have no given meaning, and need neither labels nor another language. Each probability is raised to at
+least `floor`, and all are scaled to sum to 1 again.
 
-Posteriors of phones from the components of a mixture, fitted to a corpus and its labels (`features.fitting.phones`).
+Phones (`Phones`) need labels of frames: those of the corpus (`corpus.alignments.phones`), or of a file, a CTM or a
+master label file. The result is not zero-resource, and if the searched documents are the labelled ones, every report
+says so. `automatic` declares that a program labelled the documents from their audio alone; the labels are then no
+oracle.
 
-Labels come from the corpus (`corpus.alignments.phones`), or from a file: a CTM, or a master label file. The result is
-not zero-resource, and if the searched documents are the labelled ones, every report says so. `automatic` declares that
-a program labelled the documents from their audio alone; the labels are then no oracle.
+Source: Zhang and Glass (2009), "Unsupervised spoken keyword spotting via segmental DTW on Gaussian posteriorgrams".
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""Interface of transforms, and extractors followed by transforms, and by the rounding of what a store keeps as float16.
+"""Interface of transforms, extractors followed by transforms, and the transforms that need no model.
 
 Most transforms map each frame alone, so a frame does not depend on blocks, chunks, batches or its place in a recording.
 A transform that needs surrounding frames states their number (`context`), and receives them wherever a recording is cut
 (`Transformed.streamed`). A transform that needs the complete recording states None; long recordings are then cut into
-chunks.
+chunks. If the store keeps float16, the last step rounds the frames to it.
 
-Base class of the transforms that are fitted to the corpus before the first document is indexed.
-
-A subclass declares its options, how to load its model file (`read`), the number of columns it takes (`takes`), its
-output (`shape`, `apply`), and how the model is fitted (`matters`, and `rounds` of `features.fitting.interface`).
+Transforms that are fitted to the corpus before the first document is indexed are subclasses of `FittedTransform`. They
+declare their options, how to load their model file (`read`), the number of columns they take (`takes`), their output
+(`shape`, `apply`), and how the model is fitted (`matters`, and `rounds` of `features.fitting.interface`).
 """
 
 from __future__ import annotations
@@ -59,10 +58,9 @@ class Shape(NamedTuple):
 class Transform(Protocol):
     """Maps frames to as many frames.
 
-    Optional members are a method `files`, paths that the result depends on, and an attribute `context`: frames on
-        either side that a
-    frame depends on, by default 0; None: all of the recording. At the ends of the input, only the available frames are
-    used.
+    Optional members are a method `files`, paths that the result depends on, and an attribute `context`, frames on
+    either side that a frame depends on: by default 0, and None for all of the recording. At the ends of the input, only
+    the available frames are used.
 
     Attributes:
         name: its name in configs.
@@ -134,7 +132,7 @@ class Transformed:
     Args:
         inner: source of one track, or without transforms of any number.
         transforms: in order of application.
-        dtype: float16: the last act rounds each number to half precision; frames stay float32 arrays.
+        dtype: with float16 the last step rounds each number to half precision; frames stay float32 arrays.
 
     Raises:
         ConfigError: a transform does not accept its input, or the extractor yields several tracks.
@@ -427,7 +425,7 @@ class Columns(TransformOptions):
 
 
 class Log(TransformOptions):
-    """The natural logarithm of each number and a floor together."""
+    """The natural logarithm of each number plus a floor."""
 
     floor: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1e-10
 
@@ -439,7 +437,11 @@ class Log(TransformOptions):
         return input_shape._replace(kind="logits" if input_shape.kind == "posteriors" else "features")
 
     def apply(self, frames: Singles) -> Singles:
-        """Float32 (frames, columns); a number below 0 is an error."""
+        """Transform float32 (frames, columns).
+
+        Raises:
+            DataError: a number is below 0.
+        """
         if len(frames) and float(frames.min()) < 0:
             raise families.UNDEFINED.of(DataError)(
                 "the logarithm of {value:g} is not defined",
@@ -452,7 +454,7 @@ class Log(TransformOptions):
 
 
 class Splice(TransformOptions):
-    """So many frames to either side."""
+    """Each frame with its neighbours, as additional columns."""
 
     frames: Annotated[int, Field(ge=1, le=50)] = 4
 

@@ -1,32 +1,29 @@
-"""Mean and variance normalisation by recording, with the corpus's mean and variance as a prior.
+"""Normalisation of a recording's columns with the corpus as a prior: mean and variance, and feature warping.
 
-The mean of a cut word is unreliable: subtracting it would remove the word itself. The corpus's mean and variance
-therefore count as `corpus_frames` frames in addition to a recording's own: with m frames, the mean is (m own + n
-corpus) / (m + n), and the second moment is averaged in the same way. The transform needs the complete recording; one of
-ten minutes or more is computed in chunks of five minutes that share ten seconds, with one mean per chunk (the last is
-up to ten minutes long).
+A word cut out of a recording is too short to be normalised alone: subtracting its mean would remove the word itself,
+and any vowel has the highest ranks in it. Mean and deviation of the corpus, fitted to documents (`features.fitting`),
+stand in for what is missing.
 
-Sources: Viikki and Laurila (1998), "Cepstral domain segmental feature vector normalization for noise robust speech
-recognition"; the estimate with prior frames: Gauvain and Lee (1994), "Maximum a posteriori estimation for multivariate
-Gaussian mixture observations of Markov chains".
+Mean and variance (`MeanVariance`): the corpus's count as n = `corpus_frames` frames in addition to a recording's own m
+frames. The mean is (m own + n corpus) / (m + n), and the second moment is averaged in the same way. The transform needs
+the complete recording; one of ten minutes or more is computed in chunks of five minutes that share ten seconds, with
+one mean per chunk (the last is up to ten minutes long).
 
-Feature warping: each number becomes the normal deviate of its rank within its column in a sliding window.
-
-Pelecanos and Sridharan 2001, "Feature warping for robust speaker verification", Odyssey: in a window of W frames (3 s),
-the number with rank R from below becomes the m for which (R - 1/2) / W is the normal distribution's share below m. Slow
-additive or multiplicative changes of a column, from a channel or loudness, do not change ranks. Equal numbers share
-their mean rank.
-
-A word cut out of a recording lacks the 3 s, and ranks within it are meaningless: a vowel is the highest of any word.
-Where frames are missing, at the ends of a recording and around a short query, the window is therefore filled with a
-normal distribution of the corpus's mean and deviation. With n frames present::
+Feature warping (`Warp`): each number becomes the normal deviate of its rank within its column in a sliding window of W
+frames (3 s). The number with rank R from below becomes the m for which (R - 1/2) / W is the normal distribution's share
+below m. Equal numbers share their mean rank. Slow additive or multiplicative changes of a column, from a channel or
+loudness, do not change ranks. Where frames are missing, at the ends of a recording and around a short query, the window
+is filled with a normal distribution of the corpus's mean and deviation. With n frames present::
 
     p = (frames below x + half of those equal to x + (W - n) Phi((x - mean) / deviation)) / W,  y = Phi^-1(p)
 
-A full window is warped by its ranks alone, and a single frame by the corpus alone, which amounts to normalising mean
-and deviation, the best choice for short queries. Mean and deviation are fitted to documents (`features.fitting`).
-
+A full window is warped by its ranks alone, and a single frame by the corpus alone, which normalises mean and deviation.
 Ranks are integers, so a frame does not depend on its block.
+
+Sources: Viikki and Laurila (1998), "Cepstral domain segmental feature vector normalization for noise robust speech
+recognition"; the estimate with prior frames: Gauvain and Lee (1994), "Maximum a posteriori estimation for multivariate
+Gaussian mixture observations of Markov chains"; warping: Pelecanos and Sridharan (2001), "Feature warping for robust
+speaker verification".
 """
 
 from __future__ import annotations

@@ -79,7 +79,9 @@ class Projection(NamedTuple):
         return cls(mean, deviation, integers, largest / _MATRIX_STEPS / _STEPS, model.settings.get(FEWER))
 
     def made(self, columns: int | None, name: str) -> int:
-        """Number of output columns if `columns` are requested; None: all. Fewer, if so many were wanted when it was fitted.
+        """Number of output columns if `columns` are requested; None: all.
+
+        It is less than requested if as many were requested when it was fitted, and it has fewer.
 
         Raises:
             ConfigError: the matrix has fewer.

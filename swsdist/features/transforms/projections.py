@@ -1,23 +1,19 @@
-"""Principal components, whitened or not, fitted to the documents of the corpus before the first is indexed.
+"""Projections fitted to the corpus: principal components (PCA), whitened or not, and linear discriminants (LDA, HLDA).
 
-A chain fits it (`features.fitting`), and puts the model in the place of the option `model`; it is then the projection
-of that model, with its exact sums (`features.transforms.project`).
+A chain fits them before the first document is indexed (`features.fitting.moments`), and puts the model in the place of
+the option `model`. Each is then the projection of its model, with exact sums (`features.transforms.project`).
 
-Source: the eigenvectors of the covariance by falling eigenvalue; whitened, each is divided by the root of its eigenvalue, so
-that columns have variance 1.
+Principal components are the eigenvectors of the covariance by falling eigenvalue; whitened, each is divided by the root
+of its eigenvalue, so that columns have variance 1. Frames of an encoder that processes a stretch also tell their
+position in it, in some layers more than what is said (`docs/concepts/encoders.md`). With `positions`, the directions in
+which the means of the frames at each position differ most are removed first (nuisance attribute projection).
 
-The frames of an encoder that reads a stretch tell where in it they stand, in some layers more than what is said
-(`docs/concepts/encoders.md`). With `positions`, the directions in which the means of the frames at each position differ most
-are removed first: nuisance attribute projection (Solomonoff, Quillen and Campbell 2004, "Channel compensation for SVM speaker
-recognition").
+Discriminants need labels of frames: those of the corpus (`corpus.alignments.phones`), or of a file, a CTM or a master
+label file. The result is not zero-resource, and if the searched documents are the labelled ones, every report says so.
+`automatic` declares that a program labelled the documents from their audio alone; the labels are then no oracle.
 
-Linear discriminants of labels (LDA, HLDA), fitted to the corpus before the first document is indexed.
-
-A chain fits them (`features.fitting.scatter`); each is then the projection of its model, with exact sums.
-
-Labels come from the corpus (`corpus.alignments.phones`), or from a file: a CTM, or a master label file. The result is
-not zero-resource, and if the searched documents are the labelled ones, every report says so. `automatic` declares that
-a program labelled the documents from their audio alone; the labels are then no oracle.
+Sources: positions: Solomonoff, Quillen and Campbell (2004), "Channel compensation for SVM speaker recognition";
+discriminants: those of `swsdist.features.fitting.moments`.
 """
 
 from __future__ import annotations
@@ -83,7 +79,7 @@ class Pca(FittedProjection):
         return Model(model.name, model.version, model.arrays, {"most": count, FEWER: self.columns})
 
     def rounds(self) -> Rounds:
-        """By the covariance."""
+        """The rounds, over sums of frames and products of columns."""
         return OfCovariance(self.solve, positions=self.positions > 0)
 
     def describe(self) -> dict[str, object]:

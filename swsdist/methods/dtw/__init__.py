@@ -1,1 +1,1 @@
-"""Exact subsequence DTW: engine, lanes, products, devices."""
+"""The method dtw: exact subsequence DTW, its settings, and its backends."""

@@ -1,13 +1,13 @@
-"""Exact search of every query in every document, in bounded memory. (With a recurrence of unbounded paths, complete
-documents are in memory.)
+"""Exact search of every query in every document.
 
 The result depends only on the frames, not on backend, lanes, cuts, threads, order of documents, or matrix product.
+Memory is bounded, except that a recurrence of unbounded paths holds complete documents.
 
-**Halves** of queries (`swsdist.methods.query.example`) that match in one document are joined. Two halves are joined
-if they do not overlap and at most `gap` frames lie between them, in either order. The joined match lasts from the
-first frame to the last, and its cost is the sum of both. Of those of a query that end at the same frame, the cheapest
-is kept, of equals the shortest; then as many of a document as of any example. All are integers of one document, so
-candidates do not depend on how the work is split.
+**Halves** of queries (`swsdist.methods.query.example`) that match in one document are joined. Two halves are joined if
+they do not overlap and at most `gap` frames lie between them, in either order. The joined match lasts from the first
+frame to the last, and its cost is the sum of both. Of the joined matches of a query that end at the same frame, the
+cheapest is kept, of equals the shortest; then as many of a document as of any example. All are integers of one
+document, so candidates do not depend on how the work is split.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def best_matches(matches: list[Ints], most: Ints, fill: float) -> Matches:
     """The best candidates.
 
     Args:
-        matches: rows as `pruned` takes them, in parts; it is emptied, so that no row is held twice for longer than it must.
+        matches: rows as for `pruned`, in parts; the list is emptied, to save memory.
         most: int64 (documents,), candidates kept per query and document.
         fill: see `Matches`.
     """
@@ -202,7 +202,7 @@ def warm(settings: Settings | None = None) -> None:
 
 
 def halves_joined(matches: Matches, parts: Parts, most: Ints) -> Matches:
-    """Candidates of `parts.results`.
+    """Join the candidates of halves: candidates of `parts.results`.
 
     Args:
         matches: of `parts.searched`.

@@ -14,13 +14,13 @@ class Settings(NamedTuple):
 
     Attributes:
         distance: of the frames' dimension.
-        window: frames on either side that a candidate must be the least of.
+        window: frames on either side within which a candidate must have the least cost.
         lanes: pieces side by side.
         piece: frames a piece reports on; longer where queries are long, so that the overlap stays small.
         recurrence: its name.
         backend: implementation of the search, see `methods.dtw.backends`.
         threads: that search at once.
-        options: of the recurrence, those that are not as they are by default.
+        options: of the recurrence, those that differ from the defaults.
         row_range: map the distances of a query frame to a document to their range (`kernels.products`).
         device_memory: bytes of a GPU's memory at most; None: half of what is free, or 4 GB.
     """

@@ -1,4 +1,4 @@
-"""Search of a group of queries in one shard of a store: tables in, a table out."""
+"""Exact search of a group of queries in a shard of a store: documents are prepared, searched, and give CANDIDATES."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ class Documents:
             yield key, self._counted(self._index[key], group)
 
     def prepared(self, features: Iterable[tuple[int, Singles]]) -> Iterator[tuple[int, Iterator[Singles]]]:
-        """Like `stream`, of features that are given: (index, float32 (frames, dimension)) of each document."""
+        """Like `stream`, for given features: (index, float32 (frames, dimension)) of each document."""
         keyed = ((self._keys[k], frames) for k, frames in features)
         for key, blocks in self._in_batches(keyed, "document"):
             yield self._index[key], blocks
@@ -394,7 +394,7 @@ def search_shard(
 
 
 def engine_settings(search_config: Search, distance: Distance, shift: float) -> Settings:
-    """Engine settings of a config; the threads are those of numba in this worker."""
+    """Engine settings of a config; the number of threads is that of numba in this worker."""
     return Settings(
         distance,
         search_config.candidate_window,

@@ -1,1 +1,1 @@
-"""First passes that propose windows, which the exact search then visits: interface, registry, and a file each."""
+"""First passes, which propose windows for the exact search to visit."""

@@ -1,18 +1,23 @@
-"""Windows of the query's size, by the least distance of each document frame to any frame of the query.
+"""First pass in windows of the query's size, by the least distance of each document frame to any frame of the query.
 
-The coarse search of Tejedor et al. 2016, "Comparison of ALBAYZIN query-by-example spoken term detection 2012 and 2014
-evaluations", section "MFCC fingerprint-based QbE STD system": a window of N frames slides with 50 % overlap, and its
-estimated cost is the sum of the least values of the columns of the distance matrix (eq. 3)::
+A window of N frames, the query's length, slides over a document with 50 % overlap, and its estimated cost is the sum of
+the least values of the columns of the distance matrix (eq. 3)::
 
     estimate(n) = sum of min over i of d(i, t), n <= t < n + N
 
-Of an utterance the max(100, its seconds) windows of least estimate are searched properly. (The sum in the paper runs
-to n + N inclusive, one frame more than the window has; here it has N.) All distances are computed, so a window costs
-the product, only the recurrence is saved: at 39 dimensions about half.
+Of a document the max(100, its seconds) windows of least estimate are searched exactly. All distances are computed, so
+only the recurrence is saved: at 39 dimensions about half of the work.
 
-Ours: a last window where the document's end is not reached otherwise, and end frames from N / 2 before the window's end
-to N / 2 after it, of the first window from the document's beginning, since a path takes from half to twice the query's
-frames. The estimate can be taken on averaged frames, which costs r x r times less (`factor`; 1 is the paper's).
+Differences from the paper:
+
+- Its sum runs to n + N inclusive, one frame more than the window has; here it has N.
+- A last window is added where the document's end is not reached otherwise.
+- End frames go from N / 2 before the window's end to N / 2 after it, and in the first window from the document's
+  beginning, because a path takes from half to twice the query's frames.
+- The estimate can be computed from averages of `factor` frames, which costs factor^2 times less (1 is the paper's).
+
+Source: Tejedor et al. 2016, "Comparison of ALBAYZIN query-by-example spoken term detection 2012 and 2014 evaluations",
+section "MFCC fingerprint-based QbE STD system".
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """Product quantisation of prepared frames: 16 codes in each part of a stream's columns, and a query's tables of bytes.
 
-Jégou, Douze and Schmid (2011), "Product quantization for nearest neighbor search": a stream's columns are cut into
-parts, and a part of a frame is represented by the nearest of 16 centroids, which are means. Its product with a query
-is then a sum of numbers that a table gives (asymmetric distance computation). Here all of it is integers until the
-tables, so codebook and codes have the same bytes on any processor.
+A stream's columns are cut into parts, and a part of a frame is represented by the nearest of 16 centroids, which are
+means. Its product with a query is then a sum of numbers from a table (asymmetric distance computation). All values but
+the tables are integers, so codebook and codes have the same bytes on any processor.
 
-Columns count by how large they are on the side of the query, because an error there is multiplied by that.
+Columns are weighted by their size in queries, because an error in a column is multiplied by that.
+
+Source: Jégou, Douze and Schmid (2011), "Product quantization for nearest neighbor search".
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ class Landmarks(NamedTuple):
 
 
 class Codebook(NamedTuple):
-    """Centroids of all streams' parts, one after the other; of a stream so many parts a pair is a byte.
+    """Centroids of the parts of all streams, one after the other; two parts of a stream make a byte.
 
     Attributes:
         columns: int64 (parts, width), of prepared frames; -1 fills up.
-        weights, shifts: int64 (parts, width) and (parts,): ``(coordinate * weight) >> shift`` is what is near or far.
+        weights, shifts: int64 (parts, width) and (parts,): nearness is of ``(coordinate * weight) >> shift``.
         nearest: int32 (parts, width, 16), centroids in those units.
         centroids: int64 (parts, 16, width), in units of prepared frames.
         means: int64 (streams,), mean distance of a stream between a query's frame and a document's, 0..4095.
@@ -70,7 +71,7 @@ class Codebook(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """What `kernels.lookup.scanner` wants to know of an example."""
+    """The tables of an example for `kernels.lookup.scanner`."""
 
     entries: NDArray[np.uint8]
     less: NDArray[np.uint8]
@@ -188,7 +189,7 @@ def _line(stream: Stream) -> _Line:
 
 
 def tables(frames: Frames, distance: Distance, book: Codebook, size: int) -> Tables:
-    """The tables of an example, float64 operations that IEEE 754 rounds alike everywhere.
+    """The tables of an example, by float64 operations with the same result on any machine.
 
     Costs are scaled such that an example of mean distance everywhere costs `INFINITE`.
 

@@ -1,15 +1,13 @@
 """Interface of first passes: cheap approximate searches that propose windows for the exact search.
 
 A first pass proposes *windows*: ranges of end frames where a path may end at low cost. `first_pass.search.visit`
-computes exact costs there. A candidate is either identical to that of the full search, or missed; with windows for
-everything none is. (A mean over examples is of the candidates that were found.)
+computes exact costs there. A candidate is either identical to that of the full search, or missed; if the windows cover
+everything, none is missed. (A mean over examples is of the candidates that were found.)
 
 A `Budget` limits the number of windows in proportion to the seconds searched, like the number of candidates. Per
 document, a decision depends on that document only. Over the collection, the best windows of an example compete wherever
 they are; fewer windows then find as much, but all documents must be seen first. Neither depends on shards, lanes or
-order.
-
-A window's cost is an integer that is only comparable between windows of one example.
+order. A window's cost is an integer that is only comparable between windows of one example.
 
 **Buffers** of document stretches are laid out for the kernels of `kernels.windows`. A document comes as blocks of any
 size. A stretch has at least `_BUFFER_FRAMES` frames, or the rest of the document; stretches overlap. So memory does
@@ -104,7 +102,7 @@ class Material(NamedTuple):
         distance: the distance the frames are prepared for.
         window: frames on either side within which a candidate must have the least cost.
         sampled: bool (documents,), those that are searched exactly, whatever is proposed.
-        sample: function that gives those, not averaged.
+        sample: function that returns the sampled documents, not averaged.
         codebook: function of r and of the bytes of a code: centroids of averaged frames of the entire collection.
     """
 

@@ -1,14 +1,14 @@
-"""An index of product-quantised frames, whose distances are looked up in tables, for a search of all documents.
+"""First pass over an index of product-quantised frames, whose distances are looked up in tables.
 
 Frames are averaged in groups of `factor` and coded with 4 bits in each part of a stream (`codebook`); the index of a
 shard has the codes of its documents as they are searched (`kernels.lookup`). A query looks its distances up, a path
-costs their sum, and the chunks of 8 averages in which the cheapest paths end are proposed, but none that lies in the
+costs their sum, and the chunks of 8 averages in which the cheapest paths end are proposed, except those within the
 window of a cheaper one. Nothing else is left out before the budget: a word that is said twice in a second is proposed
 twice.
 
-What a proposed window costs is no bound of its exact cost: a distance differs by what quantisation leaves (a third of
-the variance of MFCC), by at most half a 255th of the tables' reach a part from rounding, and where it is farther than
-their reach. `verify` measures what that loses.
+A proposed window's cost is no bound of its exact cost: a distance differs by the error of quantisation (a third of the
+variance of MFCC), by at most half a 255th of the tables' range per part from rounding, and by more if it is beyond
+that range. `first_pass.verify` measures the loss.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Index(NamedTuple):
 
     Attributes:
         codes: uint8 (groups, bytes, 32), flat.
-        gap: uint8 (groups, 32), flat: 255 where no document is.
+        gap: uint8 (groups, 32), flat: 255 outside of documents.
         starts: int64 (documents,), the group with which each begins.
     """
 
@@ -68,7 +68,7 @@ class Index(NamedTuple):
 
 @dataclass(frozen=True)
 class Quantised:
-    """Searches codes of averaged frames.
+    """First pass that searches codes of averaged frames.
 
     Attributes:
         factor: frames per average.

@@ -1,10 +1,9 @@
-"""Search with a first pass in the shards of a store.
+"""Search with a first pass in the shards of a store: propose windows, and search them exactly.
 
-`visit` finds every candidate that ends in a window, exactly as the full search does.
-
-A path of bounded slope spans at most 2 N document frames, and whether a frame is a candidate depends on w costs on
-either side. A window is therefore computed from w + 2 (N - 1) frames before it to w after it; frames further off cannot
-change the result. Overlapping windows of an example are joined, and long ones split; neither changes the result.
+`visit` finds every candidate that ends in a window, exactly as the full search does. A path of bounded slope spans at
+most 2 N document frames, and whether a frame is a candidate depends on w costs on either side. A window is therefore
+computed from w + 2 (N - 1) frames before it to w after it; frames further off cannot change the result. Overlapping
+windows of an example are joined, and long ones split; neither changes the result.
 
 Documents arrive in blocks and are held one stretch at a time, several together, so that a call covers many windows of
 an example.
@@ -98,8 +97,8 @@ def visit(
         window: frames on either side within which a candidate must have the least cost.
 
     Returns:
-        Candidates of `engine.search` whose end frame is in a window of their example, pruned the same way. Work counts
-        the cells whose distances were computed.
+        Candidates of `dtw.search.search` whose end frame is in a window of their example, pruned the same way. Work
+        counts the cells whose distances were computed.
     """
     sizes = np.array([len(example.frames) for example in examples], np.int64)
     parts = _parts(chosen, lengths, sizes, window)
@@ -280,8 +279,8 @@ def search_windows(
 
     Args:
         store: the store.
-        shards: all of them where the budget is over the collection.
-        examples: of a factor, with so many frames averaged.
+        shards: all shards if the budget is over the collection.
+        examples: function of a factor: the examples with that many frames averaged.
         search_config: names the first pass.
     """
     names = _kept_names(store, shards, search_config)
@@ -353,8 +352,8 @@ def run(
     The exact search visits the windows that are proposed, and the sampled documents from end to end.
 
     Args:
-        first_pass, material, budget: see there.
-        averaged: scores of a query's examples will be averaged, so each visits what any of them proposes.
+        first_pass, material, budget: see `swsdist.methods.first_pass.interface`.
+        averaged: scores of a query's examples will be averaged, so each visits the windows proposed for any of them.
     """
     all_sampled = bool(material.sampled.all())
     proposed = Proposals(no_windows(), Work()) if all_sampled else first_pass.propose(material, budget)

@@ -1,1 +1,1 @@
-"""The method lattice: written terms in a store of lattices."""
+"""The methods lattice and lattice-edits: written terms, or queries' lattices, in a store of lattices."""

@@ -31,8 +31,8 @@ class Written(NamedTuple):
 
     Attributes:
         term: number of the term.
-        labels: texts; with `patterns`, with ? and *.
-        weight: what its posterior is multiplied by.
+        labels: texts; with ? and * if `patterns`.
+        weight: factor of its posterior.
         patterns: whether labels may be patterns.
     """
 
@@ -43,12 +43,12 @@ class Written(NamedTuple):
 
 
 class Automaton(NamedTuple):
-    """What `swsdist.kernels.lattice_search.search` takes.
+    """An automaton as `swsdist.kernels.lattice_search.search` takes it.
 
     Attributes:
         columns: int32 (labels,), the column of each label of the shard; 0: no word.
         child: int32 (nodes, columns), the next node; the last columns are those of all other labels, and of `BREAK`.
-        inner: bool (columns,), after which a term may go on.
+        inner: bool (columns,), whether a term may continue after the column.
         mask: uint64 (nodes,), bits of columns with a next node.
         accepts: int64 (nodes + 1,), first entry of each node in the next two.
         terms: int32, terms that end at a node.
@@ -156,7 +156,7 @@ def automaton(
 def automata(
     sequences: Sequence[tuple[Written, list[Choice]]], numbers: Mapping[str, int], labels: int
 ) -> Iterator[tuple[Sequence[tuple[Written, list[Choice]]], Automaton]]:
-    """The automaton of some sequences, or several of some terms each, whose tables are not too large; with their sequences.
+    """Automata and their sequences: one of all, or if its table would be too large, several of some terms each.
 
     Args:
         sequences, numbers, labels: as for `automaton`.

@@ -1,9 +1,11 @@
-"""The method lattice-edits: every path of a query's lattice against every path of the documents', edits allowed.
+"""The method lattice-edits: a query's lattice against those of documents, with edits.
 
-The score of a match is -(least cost) / (labels of the query's path). A cost of 1 is a factor of 1/e of the chance of
-both paths, and an edit costs `edit`. A match begins and ends with a label of the document that stands for one of the
-query's, so silence at the edges of either lasts no part of it. Source: the system P1L-STD of ELiRF (Albayzin 2012),
-see docs/sources.md.
+Every path of the query's lattice is aligned with every path of the documents'. The score of a match is -(least cost) /
+(labels of the query's path). A cost of 1 is a factor of 1/e of the probability of both paths, and an edit costs `edit`.
+A match begins and ends with a label of the document that is aligned with one of the query's, so it includes no silence
+at the edges of either.
+
+Source: the system P1L-STD of ELiRF (Albayzin 2012), see docs/sources.md.
 """
 
 from __future__ import annotations
@@ -33,13 +35,13 @@ from swsdist.store.reading import Store
 
 
 class EditsOptions(Options):
-    """Of the alignment.
+    """Options of the alignment.
 
     Attributes:
         edit: cost of a substitution, insertion or deletion of a label.
         confusions: file of cheaper substitutions, lines `QUERY-LABEL DOCUMENT-LABEL COST`.
-        apart: s between the ends of two matches of a document.
-        longest: s of the longest match that is looked for in documents of more than some minutes.
+        apart: least time between the ends of two matches of a document, s.
+        longest: duration of the longest match in documents of more than some minutes, s.
     """
 
     edit: NonNegativeFloat = 4.0
@@ -49,7 +51,7 @@ class EditsOptions(Options):
 
 
 class QueryLattice(NamedTuple):
-    """An example, ready to be aligned: labels are places in `texts`."""
+    """An example, ready to be aligned: labels are indices into `texts`."""
 
     query_id: str
     example: int

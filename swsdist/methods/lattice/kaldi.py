@@ -2,21 +2,18 @@
 
 A hit is not a place but a sequence of clusters. The arcs of a word are clustered: the heads are arcs that follow each
 other without overlap, from the first on, and an arc belongs to the head that it overlaps most. All chains of arcs
-through the same clusters are one hit: the posteriors add, the start is the earliest, the end the latest. So a hit's
-times can be those of no single path, and its score can be more than 1. Silence (label 0) stands between words only,
-and no arc of it is longer than a limit.
+through the same clusters are one hit: the posteriors add, the start is the earliest, the end (exclusive) the latest. So
+a hit's times can be those of no single path, and its score can be more than 1. Silence (label 0) stands between words
+only, and no arc of it is longer than a limit. Hits do not depend on other lattices, so those of parts of a collection
+can be concatenated.
 
-Of the sequences of clusters that end alike the program reports the best alone. The disambiguation symbols that
-replace the clusters name states of the determinised index, and two sequences that end in the same states of the
+Of the sequences of clusters that end alike only the best is reported. The program's disambiguation symbols, which
+replace the clusters, name states of the determinised index, and two sequences that end in the same states of the
 lattice, with the same shares of their posteriors and the same differences of start among them, end in the same state
-of the index. That loses hits, and is done here because the program does it. Detections that keep them are made
-elsewhere.
+of the index. That loses hits; it is reproduced here.
 
-The program rounds weights to 1/1024, so its costs differ by up to 0.0015. It aborts at lattices with states that no
-path reaches or leaves; here such states have no hits.
-
-The end of a hit is exclusive. Nothing depends on other lattices: hits of parts of a collection are together those of
-the collection.
+Differences: the program rounds weights to 1/1024, so its costs differ by up to 0.0015. It aborts at lattices with
+states that no path reaches or leaves; here such states have no hits.
 
 Sources: Can and Saraclar 2011, "Lattice indexing for spoken term detection"; Kaldi (lattice-to-kws-index.cc,
 kws-search.cc, kws-functions.cc, by reading them).
@@ -43,7 +40,7 @@ _DELTA = 1 / 1024
 
 
 class Alternative(NamedTuple):
-    """Words that stand for a keyword (a proxy), at a cost that their hits' costs are raised by."""
+    """Words that stand for a keyword (a proxy), and a cost that is added to the costs of their hits."""
 
     cost: float
     words: Sequence[str]
@@ -72,7 +69,7 @@ class Factors:
         times: int (states,), of states in topological order.
         source, target, label: int (arcs,).
         numbers: labels by text.
-        log_chances: ln of the chance to take each arc from its source.
+        log_chances: ln of the probability of each arc, given its source.
         log_visits: ln of the probability to pass each state.
         longest_silence: of an arc of label 0 within a keyword, in the unit of `times`.
     """

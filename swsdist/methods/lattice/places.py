@@ -1,4 +1,4 @@
-"""Written queries and their places, between the method lattice and its search."""
+"""Queries and their places for methods that search lattices: CANDIDATES of places, and query lattices as table rows."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def gap_ticks(options: LatticeOptions) -> int:
 
 
 def by_buckets(table: pa.Table, buckets: int) -> Iterator[pa.Table]:
-    """CANDIDATES in order, those of each bucket that has any."""
+    """Sorted CANDIDATES by bucket, without empty ones."""
     table = table.sort_by([(name, "ascending") for name in _ORDER])
     bucket = table["slot"].to_numpy().astype(np.int64) * buckets // SLOTS
     cuts = [*np.flatnonzero(np.diff(bucket, prepend=-1)).tolist(), len(bucket)]
@@ -94,7 +94,7 @@ def span_columns(query_id: str, example: int, lattices: Lattices, rows: Ints, un
     """CANDIDATES of matches of an example.
 
     Args:
-        query_id, example: of it.
+        query_id, example: of the example.
         lattices: that were searched.
         rows: int64 (matches, 5): lattice, first tick, tick after the last, cost in units, and labels.
         unit: of costs.
@@ -180,7 +180,7 @@ def packed_of(row: dict[str, Any]) -> Packed:
 
 
 def linear(sequences: Sequence[tuple[Sequence[str], float]]) -> Packed:
-    """A lattice of written alternatives: a path each, its chance its weight's share.
+    """A lattice of written alternatives: a path for each, whose probability is its share of the weights.
 
     Args:
         sequences: labels and weight of each, at least one.

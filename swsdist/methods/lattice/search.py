@@ -161,18 +161,18 @@ def _holders(sequences: Sequence[tuple[Written, list[Choice]]], postings: Postin
 
 
 class ZeroLength:
-    """Places at which one path may hold a term twice: only where words of no length stand at one of its ends.
+    """Places at which one path may hold a term twice, because words of no length are at one of its ends.
 
-    There the sum over chains counts such a path twice. Its posterior is the sum over paths instead, each by the likeliest of
-    the sequences that it holds: a path is followed with the set of occurrences that it has begun at the place's start, until
-    one ends at the place's end.
+    The sum over chains counts such a path twice there. The posterior is instead the sum over paths, each with the
+    likeliest of the sequences that it holds: a path is followed with the set of occurrences that it has begun at the
+    place's start, until one ends at the place's end.
 
     Args:
-        lattices: any.
+        lattices: that are searched.
         labels: int32 (arcs,), columns of the automaton.
         machine: the terms.
         gap: greatest time between two words, ticks.
-        any_empty: whether there are any.
+        any_empty: whether there are words of no length.
     """
 
     def __init__(

@@ -1,14 +1,10 @@
-"""A query example, prepared for the search.
+"""Prepared examples of queries, their parts, and averages of their frames.
 
-Parts of a query example, which the engine searches as examples: for documents with other words between, or another
-ending.
+Parts of an example are searched as examples, for documents with other words between, or with another ending. A query of
+N frames is cut into halves of N // 2 frames and the rest, and into its first and its last ceil(2 N / 3) frames.
 
-A query of N frames is cut into halves of N // 2 frames and the rest, and into its first and its last ceil(2 N / 3)
-frames.
-
-**Averages.** Frames are averaged before they are prepared, for whatever distance. A mean is taken of features, and
-the distance then prepares it as any frame: under a cosine its norm is that of all others, and a mean of posteriors is
-a posterior.
+Averages are taken of features, before the distance prepares them as any frame, so they suit every distance: under a
+cosine a mean is normalised like all frames, and a mean of posteriors is a posterior.
 """
 
 from __future__ import annotations
@@ -28,7 +24,7 @@ class Example(NamedTuple):
         query_id: of its query.
         example: its number; of a template the least number of its examples.
         frames: prepared, float32 (query frames, columns).
-        saturated: frames of what was spoken that the distance's range did not hold (`kernels.distances.interface`).
+        saturated: number of frames that were clipped to the distance's range (`kernels.distances.interface`).
     """
 
     query_id: str
@@ -49,9 +45,9 @@ class Parts(NamedTuple):
     """Examples in parts.
 
     Attributes:
-        searched: what the engine searches.
-        target: int64 (searched,), ascending: the index in `results` of what each is or, as a half, is joined to.
-        results: what candidates are of; joined halves are as long as the whole.
+        searched: examples that the engine searches.
+        target: int64 (searched,), ascending: index in `results` of the same example, or for a half of its whole.
+        results: examples that candidates are of; joined halves are as long as the whole.
         gap: greatest number of document frames between two halves.
     """
 
@@ -62,7 +58,7 @@ class Parts(NamedTuple):
 
 
 def in_parts(examples: Sequence[Example], least: int, gap: int) -> Parts:
-    """All examples with their parts; parts of fewer than `least` frames, or of none, are left out."""
+    """All examples with their parts; empty parts and parts of fewer than `least` frames are left out."""
     least = max(least, 1)
     searched: list[Example] = []
     results: list[Example] = []
@@ -92,7 +88,7 @@ Frames = Singles
 
 
 def averaged(blocks: Iterable[Frames], factor: int) -> Iterator[Frames]:
-    """Means of each `factor` consecutive frames; the last ones of a document are the mean of what is left.
+    """Means of each `factor` consecutive frames; the last mean of a document can be of fewer.
 
     Args:
         blocks: consecutive, float32 (frames, dimension); not prepared.

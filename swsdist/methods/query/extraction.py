@@ -5,9 +5,8 @@ Documents and examples share the same code (`store.writing.write_tracks`) and re
 An example that is a place in a recording is computed with the context the extractor needs, and then cut, so its edge
 frames equal those of running speech. A file that was cut before has no context; the extractor repeats its edges.
 
-**Statistics** of recordings: means and variances for queries that are places in them. They apply with
-`search.documents_by: document`. They come from the store if it contains the recording, otherwise from up to six
-minutes around the place.
+With `search.documents_by: document`, an example that is a place is normalised by the mean and variance of its
+recording. They come from the store if it contains the recording, otherwise from up to six minutes around the place.
 """
 
 from __future__ import annotations
@@ -258,7 +257,7 @@ def bounded(frames: Singles, row: dict[str, Any], search: Search, average: bool)
     """Check the number of frames of an example.
 
     Raises:
-        AudioError: the recurrence does not hold them, or `average` cannot.
+        AudioError: there are too many for the recurrence, or, if `average`, for averaging.
     """
     options = search.recurrence_settings()
     longest = RECURRENCES[search.recurrence].longest(options)
@@ -396,8 +395,7 @@ def write_group(
         folder: the store.
         fingerprint: of this task; names the outputs.
         rows: of QUERIES, with the `identity` of each file if known, and `statistics` if those of the recording
-            normalise
-            (`recording_statistics.with_statistics`).
+            normalise (`with_statistics`).
         sources: extractors, with the tracks of each.
         search, trim, dropping: see `extract`.
     """
@@ -590,7 +588,7 @@ def prepared(
         table: EXAMPLES.
         statistics: the store's frozen statistics. A query is normalised by its recording, if its statistics exist and
             `search.documents_by` says so; otherwise by its speaker, if `search.queries_by` says so and the store knows the
-            speaker; otherwise by the collection, or by it and all queries together; its own mean counts beside theirs if
+            speaker; otherwise by the collection, or by it and all queries together; its own mean counts in addition if
             `search.corpus_frames` says so.
         search: names the distance, the offset removed from features, and whether examples are averaged.
         dimension: of the features.

@@ -1,10 +1,10 @@
-"""What of queries and documents is searched: speech, frames of wanted classes, a common band.
+"""Choice of what is searched: trimming of queries to speech, dropped frames, and checks of bandwidth.
 
 `search.drop` drops frames of documents and queries that are of some classes, such as silence. A frame is judged
 alone, so neither blocks nor shards matter.
 
-Queries and documents of different bandwidths are found, up to the highest frequency of the features. Features differ
-in a band that only one of them has, whatever was said.
+Bandwidths of queries and documents are compared up to the highest frequency of the features. Features differ in a band
+that only one of them has, whatever was said.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _beginning(row: Mapping[str, Any], rate: int, storage: Mapping[str, object])
 
 
 def kept(features: Singles, dropping: Dropping) -> Bools:
-    """Which frames are not dropped.
+    """Whether each frame is kept, that is not dropped.
 
     Args:
         features: float32 (frames, columns of all tracks side by side).
@@ -130,7 +130,7 @@ def kept(features: Singles, dropping: Dropping) -> Bools:
 
 
 def demand_kept(frames: Singles, row: Mapping[str, Any], dropping: Dropping | None, least: int) -> None:
-    """Demand that enough frames of a query are kept.
+    """Check that enough frames of a query are kept.
 
     Raises:
         AudioError: fewer than `least` are.
@@ -206,7 +206,7 @@ def narrow(documents: pa.Table, highest: float) -> Apart | None:
 
 
 def apart(examples: pa.Table, documents: pa.Table, highest: float) -> Iterator[Apart]:
-    """Of each example of a query (`query_id`, `bandwidth`) the documents of another band."""
+    """Documents of another band than an example, for each example of a query (`query_id`, `bandwidth`)."""
     hz = _seen(documents, highest)
     for name, left in zip(examples["query_id"].to_pylist(), _seen(examples, highest).tolist(), strict=True):
         odd = np.flatnonzero(np.minimum(hz, left) <= np.maximum(hz, left) * _RATIO)

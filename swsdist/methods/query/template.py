@@ -1,15 +1,16 @@
 """A template from several spoken examples: DTW barycentre averaging.
 
-Petitjean, Ketterlin and Gancarski 2011, "A global averaging method for dynamic time warping, with applications to
-clustering", section 3: an initial average is aligned with each example, each of its frames becomes the mean of all
-frames aligned with it, and this is repeated. The initial average is the medoid, the example of least summed cost to the
-others; the template has its length.
+An initial average is aligned with each example, each of its frames becomes the mean of all frames aligned with it, and
+this is repeated. The initial average is the medoid, the example of least summed cost to the others; the template has
+its length.
 
 Averages are taken over features normalised by each example's speaker; otherwise they would mix speakers and channels.
 Alignment uses the same frames in fixed point and the distance of the search, so paths follow from integers; means are
-float64 with + - / in a fixed order. The bytes are the same on any machine.
+float64 with + - / in a fixed order. The bytes are the same on any machine. The result does not depend on the numbers or
+order of examples, which are sorted by length and values.
 
-The result does not depend on the numbers or order of examples, which are sorted by length and values.
+Source: Petitjean, Ketterlin and Gancarski 2011, "A global averaging method for dynamic time warping, with applications
+to clustering", section 3.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def template(examples: Sequence[Frames], distance: Distance, where: str | None =
 
     Args:
         examples: float64 (frames, dimension) each, normalised; at least one, in any order, each of at most
-            `example_frames.LONGEST_AVERAGED` frames if there are several.
+            `methods.query.extraction.LONGEST_AVERAGED` frames if there are several.
         distance: of the search.
         where: the source of the examples, for errors.
 

@@ -1,10 +1,8 @@
 """The method windows: the search of the ALBAYZIN systems "MFCC fingerprint" and "phoneme posteriorgram".
 
-Tejedor et al. 2016, "Comparison of ALBAYZIN query-by-example spoken term detection 2012 and 2014 evaluations", section
-"MFCC fingerprint-based QbE STD system". A window of the query's size, N frames, slides over a document with 50 %
-overlap; its estimated cost is the sum of the least distances of its columns (eq. 3). In each document the max(100, its
-seconds) windows of least estimate are searched by DTW. Detections that end at least 0.5 s from every better one are
-kept.
+A window of the query's size, N frames, slides over a document with 50 % overlap; its estimated cost is the sum of the
+least distances of its columns (eq. 3). In each document the max(100, its seconds) windows of least estimate are
+searched by DTW. Detections that end at least 0.5 s from every better one are kept.
 
 The paper leaves details open, which are decided as follows:
 
@@ -16,6 +14,9 @@ The paper leaves details open, which are decided as follows:
   rarely begin with the word; or it goes from the window's first frame to its last (`ends: pinned`).
 - The cost is divided by the query's frames, so that scores of queries of different lengths are comparable.
 - "Separated" is from end to end; with `ends: pinned` it is the same from begin to begin.
+
+Source: Tejedor et al. 2016, "Comparison of ALBAYZIN query-by-example spoken term detection 2012 and 2014 evaluations",
+section "MFCC fingerprint-based QbE STD system".
 """
 
 from __future__ import annotations
@@ -117,10 +118,10 @@ class Windows:
         )
 
     def rescore(self, queries: list[Example], store: Store, spans: pa.Table) -> pa.Table:
-        """The best path in the windows of a span: one every half of the query from its begin, and one that ends with
-        it.
+        """The best path in the windows of each span.
 
-        A span shorter than the query is one window.
+        A window begins every half query from the span's begin, and one ends with the span. A span shorter than the
+        query is one window.
         """
         from swsdist.methods.windows.search import best_in
 

@@ -1,1 +1,1 @@
-"""Comparison of systems: tests, intervals, breakdowns."""
+"""Comparison of systems: paired tests, intervals, and breakdowns."""

@@ -16,15 +16,16 @@ Two units:
   no query has one, or a query has no non-target left, has no value; such draws are counted and left out. beta and the
   decisions are unchanged. A document is a recording with all its channels.
 
-  The estimator is biased if rare terms are better or worse than frequent ones, because a term with one reference is left
-  out of a third of the draws: BCa corrects for that, percentiles do not.
+  The estimator is biased if rare terms are better or worse than frequent ones, because a term with one reference is
+  left out of a third of the draws: BCa corrects for that, percentiles do not.
 
 All systems use the same draws, so the interval of a difference is that of paired values. Intervals are percentiles of
 the draws, or BCa (bias corrected and accelerated, acceleration from the jackknife over the same unit); where BCa is not
 defined, because all draws lie on one side of the value observed, the percentiles are given and named as such.
 
-Draws come from numpy's PCG64 with the seed given, and are the same for any size of the pieces they are worked in. Counts
-are integers (in float64, exact); sums over queries run in the order of their ids: the same bytes everywhere.
+Draws come from numpy's PCG64 with the given seed, and do not depend on the size of the pieces that they are computed
+in. Counts are integers (in float64, exact), and sums over queries run in the order of their ids, so intervals have the
+same bytes everywhere.
 
 Sources: Efron and Tibshirani, "An introduction to the bootstrap", 1993, chapters 13 and 14; Bisani and Ney, "Bootstrap
 estimates for confidence intervals in ASR performance evaluation", ICASSP 2004.

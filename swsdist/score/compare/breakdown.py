@@ -157,14 +157,14 @@ def quantile_bins(values: ArrayLike, bins: int) -> Groups:
 
 
 def grouped(values: pa.ChunkedArray | pa.Array, bins: str | None = None) -> Groups:
-    """Groups of a column, as given on a command line.
+    """Groups of a column, in the words of the command line.
 
     Args:
         values: a column of text or numbers, (n,).
         bins: None: one group per distinct value; `unit`: [i - 1, i); `q4`: quantiles, here four; `0.2,0.5,1`: edges.
 
     Raises:
-        UserError: bins are asked for but the column is not of numbers, or the words are none of these.
+        UserError: bins are given but the column is not of numbers, or they have none of these forms.
     """
     if bins is None:
         return by_value(values.to_pylist())

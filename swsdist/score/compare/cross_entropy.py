@@ -1,18 +1,19 @@
-"""Compares systems by min Cnxe: intervals and a paired test, resampled over queries.
+"""Comparison of systems by min Cnxe: intervals and a paired test, resampled over queries.
 
 Min Cnxe is computed over all trials of all queries (`swsdist.score.measures.cnxe`), not as a mean over queries, so the
-tests of per-query values do not apply. Instead queries are resampled: Q queries are drawn with
-replacement from the Q of the set, including those without references or detections; the trials of a query that is drawn twice
-count twice; the affine map is fitted to each draw, and trials that were not submitted get the least submitted score of
-the draw. All systems use the same draws.
+tests of per-query values do not apply. Instead queries are resampled: Q queries are drawn with replacement from the Q
+of the set, including those without references or detections; the trials of a query that is drawn twice count twice; the
+affine map is fitted to each draw, and trials that were not submitted get the least submitted score of the draw. All
+systems use the same draws.
 
-The p value of a difference is two-sided: twice the part of the draws in which it is not on the side that was observed, at most
-1, and at least 2 / (draws + 1); 1 where none was observed.
+The p value of a difference is two-sided: twice the part of the draws in which the difference does not have its observed
+sign, at most 1, and at least 2 / (draws + 1); 1 if the observed difference is 0.
 
 More than `BINS` distinct scores are binned in a draw, with even shares of targets, non-targets and the range of scores,
-each with its mean score: that changes a value by some 1e-4. Observed values are exact.
+each with its mean score, which changes a value by some 1e-4. Observed values are exact.
 
-Sources: as of `swsdist.score.compare.bootstrap`; Efron and Tibshirani 1993, section 15.4, for significance from intervals.
+Sources: those of `swsdist.score.compare.bootstrap`; Efron and Tibshirani 1993, section 15.4, for significance from
+intervals.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _STEPS = 60  # Newton steps, starting from the best map of the observed values
 
 @dataclass(frozen=True)
 class EntropyRow:
-    """A system: its min Cnxe, and the interval of it over queries."""
+    """A system: its min Cnxe, and the interval over queries."""
 
     system: str
     value: float

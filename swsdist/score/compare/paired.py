@@ -1,50 +1,46 @@
-"""Compares systems: paired tests, intervals and effect sizes over per-term values.
+"""Comparison of systems by values of the same queries: paired tests, corrections, effect sizes and intervals.
 
 Systems are compared over the same queries and the same references, a pair of values a query. What is compared is a
-column of the per-term table (`score.measures.twv.per_term`): `twv`, whose mean is ATWV; `best_twv`, `pmiss`, `pfa`. For values
-at another threshold, for example that of MTWV, decide the aligned list by it and compute the table again (`decided_at`).
+column of the per-term table (`score.measures.twv.per_term`): `twv`, whose mean is ATWV; `best_twv`, `pmiss`, `pfa`. For
+values at another threshold, for example that of MTWV, decide the aligned list by it and compute the table again
+(`decided_at`). Over systems instead of queries, the pairs are the ATWVs of each system under two conditions
+(`conditions`).
 
-Rules:
+Queries:
 
 - Queries without references are left out, as in TWV.
-- A query with references that a system's table lacks counts as all missed: Pmiss 1, Pfa 0, TWV 0; their number is reported.
+- A query with references that a system's table lacks counts as all missed: Pmiss 1, Pfa 0, TWV 0; their number is
+  reported.
 - Different numbers of references for a query in two tables are a `UserError`.
 - A query with references whose detections are not decided has no value: `UserError`.
 
-Over systems instead of terms, the pairs are the ATWVs of each system under two conditions (`conditions`). Tests,
-corrections and sizes of effects are those of `swsdist.score.compare.paired` and
-`swsdist.score.compare.paired`, intervals of `swsdist.score.compare.bootstrap`.
+Tests of the mean difference are two-sided. Per-term values are far from normal and skewed (Wang and Metze 2014, section
+3.2), so the test to rely on is that of sign flips.
 
-Source: Wang and Metze, "An in-depth comparison of keyword specific thresholding and sum-to-one score normalization",
-2014, section 3.2.
-
-Tests of mean differences by changes of sign (paired permutation tests), for one difference or for many with one system.
-
-Under the hypothesis that two systems do not differ, the sign of each query's difference is as likely to be plus as minus.
-p is how often the mean of the differences with other signs is at least as far from 0 as the one observed. It is two-sided, and
-its direction is the sign of the mean. Where all choices of signs are at most `DRAWS` they are all tried; else `DRAWS` random
-ones are, and the one observed counts as one more.
-
-Many systems against one are corrected by the step-down maxT procedure of Westfall and Young: signs are changed for all
-systems alike, so the dependence between systems stays as it is; a corrected p value is how often the greatest statistic among
-the systems that differ no more is at least as great as the one observed. Points of a sweep are much alike, so this finds more
-than Holm's correction, which takes nothing of that into account. The statistic is the sum of the differences over the root of
-the sum of their squares, which no change of sign alters: a function of the paired t statistic that rises with it.
-
-Sources: Fisher, "The design of experiments", 1935, section 21; Westfall and Young, "Resampling-based multiple testing", 1993,
-chapter 4; Ge, Dudoit and Speed, "Resampling-based multiple testing for microarray data analysis", 2003, section 3.2.
-
-Tests of paired values, corrections for multiple tests, and effect sizes.
-
-Tests are two-sided: the paired t test, of the mean of normally distributed differences, and the Wilcoxon signed-rank
-test, of their ranks. Per-term values are far from normal (Wang and Metze 2014, section 3.2), and skewed: the ranks may favour
-the system with the lesser mean. Differences of means are tested by `swsdist.score.compare.paired`.
+- **Sign flips** (paired permutation test). If two systems do not differ, each query's difference is as likely to be
+  positive as negative. p is how often the mean with other signs is at least as far from 0 as the observed one. All
+  choices of signs are tried if there are at most `DRAWS`; else `DRAWS` random ones, and the observed one counts as one
+  more.
+- **Paired t test**, of the mean of normally distributed differences.
+- **Wilcoxon's signed-rank test**, of their ranks, which may favour the system with the lesser mean.
 
 Differences below 1e-12 are rounding, and are 0; so are those between two differences when they are ranked.
 
+Many tests are corrected by Holm's procedure, or by Benjamini's and Hochberg's (false discovery rate). Many systems
+against one are corrected by the step-down maxT procedure of Westfall and Young (`max_t`): signs are changed for all
+systems alike, which keeps the dependence between systems, and a corrected p value is how often the greatest statistic
+among the systems that differ no more is at least as great as the observed one. It finds more than Holm's correction if
+systems are much alike, as points of a sweep are. The statistic is the sum of the differences over the root of the sum
+of their squares, which no change of sign alters; it rises with the paired t statistic.
+
+Intervals are those of `swsdist.score.compare.bootstrap`.
+
 Sources: Wang and Metze, "An in-depth comparison of keyword specific thresholding and sum-to-one score normalization",
-2014, section 3.2; Wilcoxon 1945; Pratt 1959; Holm, "A simple sequentially rejective multiple test procedure", 1979;
-Benjamini and Hochberg, "Controlling the false discovery rate", 1995; Kerby, "The simple difference formula", 2014.
+2014, section 3.2; sign flips: Fisher, "The design of experiments", 1935, section 21; maxT: Westfall and Young,
+"Resampling-based multiple testing", 1993, chapter 4, and Ge, Dudoit and Speed, "Resampling-based multiple testing for
+microarray data analysis", 2003, section 3.2; Wilcoxon 1945; Pratt 1959; Holm, "A simple sequentially rejective multiple
+test procedure", 1979; Benjamini and Hochberg, "Controlling the false discovery rate", 1995; Kerby, "The simple
+difference formula", 2014.
 """
 
 from __future__ import annotations
@@ -78,7 +74,7 @@ MOST_EXACT = 50
 
 @dataclass(frozen=True)
 class TTest:
-    """Paired t test. `p` is None if the differences do not vary, or there are fewer than two."""
+    """Paired t test. `p` is None if the differences do not vary or are fewer than two."""
 
     n: int
     statistic: float | None

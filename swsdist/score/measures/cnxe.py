@@ -1,36 +1,31 @@
-"""Normalised cross entropy: the share of information about the truth that a system's scores do not provide.
+"""Normalised cross entropy (Cnxe): the share of information about the truth that a system's scores do not provide.
 
 Scores are interpreted as natural log-likelihood ratios: with the prior P the posterior odds of a trial being a
 target are exp(llr) P / (1 - P). A target costs -ln(posterior), a non-target -ln(1 - posterior). Mean costs of targets
 and of non-targets, weighted P and 1 - P, in bits, are the cross entropy; Cnxe is that divided by the cross entropy
 of llr = 0 everywhere: 0 is perfect, 1 uninformative, more than 1 misleading.
 
-If scores are not log-likelihood ratios (DTW scores are not), the actual Cnxe is hardly informative, and often far above 1.
-Its minimum over affine maps gamma llr + delta is meaningful for any score, and its minimum over all rising maps
-(pool adjacent violators) does not depend on the scale of the scores. Actual minus minimum is the calibration
-loss.
+If scores are not log-likelihood ratios (DTW scores are not), the actual Cnxe is hardly informative, and often far above
+1. Its minimum over affine maps gamma llr + delta is meaningful for any score, and its minimum over all rising maps does
+not depend on the scale of the scores. Actual minus minimum is the calibration loss.
+
+Rising maps are found by pooling adjacent violators, which gives the best-fitting rising rates of targets in rows
+ordered by score. The fit is best for every proper scoring rule, for squared error and for cross entropy at any prior.
 
 Trials that a system did not submit are censored: each gets the smallest submitted score, also in the minima, where it
-is mapped too. For a system without submitted trials llr is 0 everywhere, and Cnxe 1 (ours; the source does
-not define it). A list with more false alarms than there are non-target trials, as of a system that may answer more often than
-once a trial, has as many non-target trials as false alarms (ours). The order of trials with equal scores has no effect.
+is mapped too. For a system without submitted trials llr is 0 everywhere, and Cnxe 1 (ours; the source does not define
+it). A list with more false alarms than there are non-target trials, as of a system that may answer more often than once
+a trial, has as many non-target trials as false alarms (ours). The order of trials with equal scores has no effect.
 
 Time trials, segment trials and document trials differ only in what a trial is: see `Trials.of_aligned`.
 
 Values are computed from integer counts per distinct score, ascending, so they do not depend on the order of rows
 or the partition of a list. Logarithms may differ between CPU types in their last bit.
 
-Source: Rodriguez-Fuentes and Penagarikano, "MediaEval 2013 spoken web search task: system performance measures", 2013,
-section 4.2, equations 22 to 45; Bruemmer and du Preez, "Application-independent evaluation of speaker detection",
-2006, for pool adjacent violators.
-
-Pool adjacent violators: the best-fitting rising rates of ordered rows of targets and non-targets.
-
-The fit is best for every proper scoring rule, for squared error and for cross entropy at any prior, so the rates are also
-the optimum over all rising maps of scores.
-
-Source: Ayer, Brunk, Ewing, Reid and Silverman, "An empirical distribution function for sampling with incomplete information",
-1955; Bruemmer and du Preez, "Application-independent evaluation of speaker detection", 2006, for scoring rules.
+Sources: Rodriguez-Fuentes and Penagarikano, "MediaEval 2013 spoken web search task: system performance measures", 2013,
+section 4.2, equations 22 to 45 (equation numbers below); pool adjacent violators: Ayer, Brunk, Ewing, Reid and
+Silverman, "An empirical distribution function for sampling with incomplete information", 1955; for scoring rules:
+Bruemmer and du Preez, "Application-independent evaluation of speaker detection", 2006.
 """
 
 from __future__ import annotations
@@ -133,7 +128,7 @@ def log_cost(llr: ArrayLike, prior: float, *, target: bool) -> Floats:
     Args:
         llr: any shape; infinite ones cost 0 on their own side.
         prior: effective prior.
-        target: are the trials targets?
+        target: whether the trials are targets.
     """
     log_odds = np.asarray(llr, dtype=np.float64) + _logit(prior)
     cost: Floats = np.logaddexp(0.0, -log_odds if target else log_odds)
@@ -477,7 +472,7 @@ class CrossEntropies:
     }
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
-        """Nothing without targets or non-targets."""
+        """Values by key; empty without targets or non-targets."""
         prior = point.effective_prior
         try:
             result = measure(trials_of(parts, point), prior)

@@ -1,17 +1,15 @@
-"""Mean rates and value at every threshold, ascending, from a stream of counts.
+"""Counts of an aligned list, and the curve of mean rates and value at every threshold.
 
 The counts are rows per (score, class); a class holds the queries that have the same number of true occurrences. A
 stream of them is a sequence of blocks, scores ascending, no score in two blocks. Rejected counts below a block are kept
 per class, so a curve needs memory for one block only. Rates are summed over classes in ascending order, so a point of
-the curve is identical for any blocks.
+the curve is identical for any blocks. The rules of the curve are those of `swsdist.score.measures.twv`.
 
-The rules of the curve are those of `swsdist.score.measures.twv`.
+Rankings hold counts per query and rank instead of per class: for each query with references, its detections in groups
+of equal score, best first. Spreads over queries (`swsdist.score.measures.det`), average precision and similar measures
+(`swsdist.score.measures.retrieval`) are computed from them.
 
-An aligned list as rankings: for each query with references, its detections in groups of equal score, best first.
-
-Basis of counts per query and rank instead of per class of Ntrue: spreads over queries (`swsdist.score.measures.det`),
-average precision and similar measures (`swsdist.score.measures.retrieval`). All counts are integers, in an order that does not
-depend on the rows' order.
+All counts are integers, in an order that does not depend on the rows' order.
 """
 
 from __future__ import annotations
@@ -77,7 +75,7 @@ class Block(NamedTuple):
 
 
 def by_score(block: Block) -> tuple[Floats, Ints, Ints]:
-    """Distinct scores, ascending, and the hits and false alarms of all classes at each."""
+    """Distinct scores, ascending, and the hits and false alarms of all classes at each: float64, int64, int64 (n,)."""
     scores, inverse = np.unique(block.score, return_inverse=True)
     sums = np.zeros((2, len(scores)), dtype=np.int64)
     np.add.at(sums[0], inverse, block.hits)
@@ -361,7 +359,7 @@ class Counts:
 
     @classmethod
     def zero(cls) -> Counts:
-        """The counts of nothing."""
+        """Counts of an empty list."""
         none = np.zeros(0, dtype=np.int64)
         return cls(none, none, none, np.zeros(0), none, none, none, none, none)
 

@@ -4,9 +4,9 @@ x is the deviate of the false-alarm rate, y that of the miss rate; the deviate (
 P(Z <= z) = p for a standard normal Z. Rates 0 and 1 lie at infinity; they are drawn at the border of the picture.
 
 A band is two standard errors to both sides of a rate. The rates are means over the n queries with references, and their
-standard error is that of STDEval's `.dat` files: the sample standard deviation of the queries' rates divided by
-sqrt(n - 1). (The usual divisor is sqrt(n); the program's own legend says so.) One query has no spread: not a number.
-Spreads are evaluated from sums of squares, integers per distinct Ntrue and score (`Squares`).
+standard error is that of STDEval's `.dat` files: the sample standard deviation of the queries' rates divided by sqrt(n
+- 1). (The usual divisor is sqrt(n), which is also what the program's legend states.) With one query the error is not a
+number. Spreads are evaluated from sums of squares, integers per distinct Ntrue and score (`Squares`).
 
 Sources: Martin et al., "The DET curve in assessment of detection task performance", Eurospeech 1997; and what STDEval
 0.7 does.
@@ -275,8 +275,10 @@ def _standard_error(n: int, sums: Floats, squares: Floats) -> Floats:
 
 
 class PooledMaximum:
-    """The maximum of the pooled curve, the occurrence-weighted value at the best threshold, by the program's conventions
-    (option -P)."""
+    """The maximum of the pooled curve (option `-P`): the occurrence-weighted value at the best threshold.
+
+    The conventions are those of the protocol's program.
+    """
 
     parts = (EVENTS, CLASSES)
     undefined = {
@@ -285,7 +287,7 @@ class PooledMaximum:
     }
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
-        """None without references; also if Pfa is not a probability."""
+        """Values by key; None without references, or if Pfa is not a probability."""
         sums = Sums.from_parts(parts, point, refless=True)
         if not sums.referenced:
             return {}

@@ -1,36 +1,33 @@
-"""Retrieval measures of an aligned list: precision, recall, F, P@N, average precision, equal error rate, area under ROC.
+"""Retrieval measures of an aligned list: precision, recall, F, P@N, average precision, EER, area under ROC, figure of
+merit.
 
 The aligned list (schema TRIALS) has, for each query, its correct detections and the number of missed occurrences;
-document trials (`swsdist.score.trials`) are such a list, too. Queries without references are left out of
-everything, as for TWV: their detections affect no measure here. A mean over queries counts each query once;
-a pooled measure counts each detection once. Means are exactly rounded sums, so the order of rows and queries has no effect.
+document trials (`swsdist.score.trials`) are such a list, too. Queries without references are left out of everything, as
+for TWV: their detections affect no measure here. A mean over queries counts each query once; a pooled measure counts
+each detection once. Means are exactly rounded sums, so the order of rows and queries has no effect.
 
 Equal scores are not ordered arbitrarily: a rank measure is its exact mean over all orders of equal
 scores (McSherry and Najork). Trials that were not submitted rank below everything, as one group of equal scores.
 
-Conventions for undefined cases: a query without accepted detections has precision 0 and F 0; ranks past the end of
+Undefined cases: a query without accepted detections has precision 0 and F 0; ranks past the end of
 a list are empty, so P@N always divides by N; a missed occurrence adds nothing to average precision.
 
-Sources: Manning, Raghavan and Schuetze, "Introduction to information retrieval", 2008, chapter 8; McSherry and Najork,
-"Computing information retrieval performance measures efficiently in the presence of tied scores", 2008; Hanley and McNeil,
-"The meaning and use of the area under a receiver operating characteristic curve", 1982.
-
-Figure of merit: the mean detection rate of a query from 0 to 10 false alarms an hour.
-
-With p_i the part of a query's true occurrences that score above its i-th false alarm, T hours of audio, and N the whole part
-of 10 T,
+Figure of merit (FOM): the mean detection rate of a query from 0 to 10 false alarms an hour, averaged over the queries
+with references. With p_i the part of a query's true occurrences that score above its i-th false alarm, T hours of
+audio, and N the whole part of 10 T,
 
     FOM = (p_1 + ... + p_N + a p_(N+1)) / (10 T)        a = 10 T - N
 
-so it is the mean of a step function. (HTK's HResults takes the whole number next to 10 T for N, and a may then be negative.)
-Behind the last false alarm of a list the rate stays what it is; what was not submitted is never found. The figure of a list is
-the mean over the queries with references.
+which is the mean of a step function. (HTK's HResults takes the whole number next to 10 T for N, and a may then be
+negative.) Behind the last false alarm of a list the rate stays what it is; trials that were not submitted are never
+found. Of h hits and f false alarms of one score, the j-th false alarm has h j / (f + 1) of the hits above it, the mean
+over all orders.
 
-Equal scores have no order: of h hits and f false alarms of one score, the j-th false alarm has h j / (f + 1) of the hits above
-it, the mean over all orders.
-
-Sources: Rohlicek, Russell, Roukos and Gish, "Continuous hidden Markov modeling for speaker-independent word spotting", ICASSP
-1989, for the measure; The HTK Book 3.4, section 17.11 (HResults), for the formula.
+Sources: Manning, Raghavan and Schuetze, "Introduction to information retrieval", 2008, chapter 8; McSherry and Najork,
+"Computing information retrieval performance measures efficiently in the presence of tied scores", 2008; Hanley and
+McNeil, "The meaning and use of the area under a receiver operating characteristic curve", 1982; figure of merit:
+Rohlicek, Russell, Roukos and Gish, "Continuous hidden Markov modeling for speaker-independent word spotting", ICASSP
+1989, and for the formula The HTK Book 3.4, section 17.11 (HResults).
 """
 
 from __future__ import annotations
@@ -115,7 +112,7 @@ _MEANS = {
 
 
 def means(queries: pa.Table) -> dict[str, Value]:
-    """Means over the queries of a table from `per_query`; None where a query has no value, nothing without queries."""
+    """Means over the queries of a table from `per_query`; None where a query has no value, empty without queries."""
     if not queries.num_rows:
         return {}
     columns = {key: queries[name] for key, name in _MEANS.items()}
@@ -268,7 +265,7 @@ class Retrieval:
     }
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
-        """None without references; precision, recall and F also if a detection is not decided."""
+        """Values by key; None without references; precision, recall and F also if a detection is not decided."""
         return means(parts["retrieval"].table())
 
 
@@ -297,7 +294,7 @@ def _figure(aligned: pa.Table, point: OperatingPoint) -> pa.Table:
 
 
 class FigureOfMerit:
-    """Mean detection rate from 0 to 10 false alarms a query and hour (`measures.figure_of_merit`)."""
+    """Mean detection rate from 0 to 10 false alarms per query and hour."""
 
     parts = (PartTable("figure", FIGURE, ("query_id",), _figure, adds=False),)
     undefined = {"": "no query has a true occurrence"}
@@ -344,7 +341,7 @@ class PairAreas:
     undefined = {"": "the number of documents is not known, or no pair or all pairs of query and document are true"}
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
-        """None if the number of documents is unknown, or all or no pairs are true."""
+        """Values by key; None if the number of documents is unknown, or all or no pairs are true."""
         queries = parts["pairs"].table()
         if point.documents is None or not queries.num_rows:
             return {}

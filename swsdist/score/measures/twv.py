@@ -1,12 +1,21 @@
-"""Term-weighted value: mean over the queries of 1 - Pmiss - beta Pfa, at the decisions and at every threshold.
+"""Term-weighted value (TWV): actual, maximum, optimum and supremum.
 
 For a query with Ntrue true occurrences among N trials
 
-    Pmiss = misses / Ntrue        Pfa = false alarms / (N - Ntrue)
+    Pmiss = misses / Ntrue        Pfa = false alarms / (N - Ntrue)        TWV = 1 - Pmiss - beta Pfa
+
+and the value of a list is the mean over its queries:
+
+- **ATWV**, actual: at the list's decisions.
+- **MTWV**, maximum: at the best threshold for all queries.
+- **OTWV**, optimum (KWSEval's "Optimum"): each query at its best threshold among those of the whole list's curve. These
+  reject all detections of a query only if a detection of another query scores higher.
+- **STWV**, supremum ("Supremum"): all paired detections are accepted and nothing else, 1 - mean(unpaired references /
+  Ntrue).
 
 Queries without a true occurrence have no Pmiss; they are left out of all means and of the thresholds. Everything is
-counted from an aligned list (schema TRIALS, made by `swsdist.score.align.align`) in integers, `Counts`, per distinct Ntrue:
-counts of parts add up to the counts of the list, for any partition into parts with all rows of their queries.
+counted from an aligned list (schema TRIALS, made by `swsdist.score.align.align`) in integers, `Counts`, per distinct
+Ntrue: counts of parts add up to the counts of the list, for any partition into parts with all rows of their queries.
 Rates are computed from the integers once, classes of Ntrue ascending, so the floats are identical, too.
 
 Rules of the curve, those of STDEval 0.7 unless marked:
@@ -22,19 +31,13 @@ Rules of the curve, those of STDEval 0.7 unless marked:
 - N = Ntrue is a `UserError` (STDEval divides by zero and stops). N < Ntrue makes a negative rate as in STDEval, and a
   warning.
 
+OTWV and STWV need one row per query (`OPTIMUM`), with its best point both for the case that a detection of another
+query scores higher and for the other case. Rows of parts are concatenated, because the case is known only once all
+queries are present.
+
 Sources: NIST STD 2006 evaluation plan; Fiscus et al. 2007; Anguera 2012, eq. 1; Rodriguez-Fuentes and Penagarikano
-2013, section 2, eqs. 1 to 6; and what the program does.
-
-TWV with the best threshold of each query (OTWV), and without false alarms (STWV).
-
-Optimum term-weighted value (KWSEval's "Optimum"): each query is decided at its best threshold among those of the whole
-list's curve. These reject all detections of a query only if a detection of another query scores higher.
-Supremum ("Supremum"): all paired detections are accepted and nothing else, STWV = 1 - mean(unpaired references / Ntrue).
-
-One row per query has its best point for both cases (`OPTIMUM`), so rows of parts are concatenated; which case applies is known
-once all queries are present.
-
-Source: F4DE 3.5, KWSEval; NIST, OpenKWS14 evaluation plan, appendix.
+2013, section 2, eqs. 1 to 6; and what the program does. OTWV and STWV: F4DE 3.5, KWSEval; NIST, OpenKWS14 evaluation
+plan, appendix.
 """
 
 from __future__ import annotations
@@ -209,7 +212,7 @@ class Optimum:
         names: (Q,) query ids.
         pmiss, pfa, twv: float64 (Q,), there.
         stwv: float64 (Q,), each query's supremum.
-        otwv: mean over the queries, the value formed of the mean rates; not numbers where there is no query.
+        otwv: mean over the queries, with the value computed from the mean rates; NaN without queries.
         supremum: the mean supremum, with its mean Pmiss.
     """
 
@@ -304,7 +307,7 @@ def point_in(values: Mapping[str, Value], name: str) -> CurvePoint | None:
 
 
 class TermWeighted:
-    """At the decisions (ATWV) and at the threshold of the maximum (MTWV); the rules are in `measures.twv`."""
+    """TWV at the decisions (ATWV) and at the threshold of the maximum (MTWV)."""
 
     parts = (EVENTS, CLASSES)
     undefined = {
@@ -313,7 +316,7 @@ class TermWeighted:
     }
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
-        """None without references; the actual value also if a detection is not decided."""
+        """Values by key; None without references; the actual value also if a detection is not decided."""
         sums = Sums.from_parts(parts, point, refless=point.include_refless)
         if not sums.referenced:
             return {}
@@ -330,7 +333,7 @@ def _optimum(aligned: pa.Table, point: OperatingPoint) -> pa.Table:
 
 
 class OptimumAndSupremum:
-    """OTWV and STWV (`measures.optimum`)."""
+    """OTWV and STWV."""
 
     parts = (PartTable("optimum", OPTIMUM, ("query_id",), _optimum, adds=False),)
     undefined = {"": "no query has a true occurrence"}
@@ -351,7 +354,7 @@ class Decisions:
     }
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
-        """None without references, or if a detection is not decided; precision also without accepted detections."""
+        """Values by key; None without references or if a detection is undecided; precision also if none is accepted."""
         sums = Sums.from_parts(parts, point, refless=point.rules.all_terms or point.include_refless)
         true = sums.true
         if not true or sums.undecided.any():

@@ -1,1 +1,1 @@
-"""Implementations of the exact search, which find the same bytes: vectors of the CPU, its BLAS, a GPU."""
+"""Backends of the exact search, which find the same bytes: int16 vectors of a CPU, its BLAS, or a GPU."""

@@ -1,4 +1,4 @@
-"""The search on a CPU.
+"""The exact search on a CPU.
 
 One call of the compiled inner loop (`kernels.scan`) computes distances, recurrence and candidates of a batch of sixteen
 pieces and a group of queries. Threads process batches.
@@ -6,7 +6,7 @@ pieces and a group of queries. Threads process batches.
 A library's float32 matrix product may take the place of the int16 product of `kernels.products`. Prepared frames are
 integers whose sums float32 holds exactly, so both give the same bytes, and the choice affects only speed: the int16
 product (in registers, fused with the map) is fastest on CPUs with 512-bit vectors; see docs/concepts/engine.md. A
-library is used only after it multiplied known integers of the largest size without error.
+library is used only after it has multiplied known integers of the largest size without error.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def probe(chosen: Multiply) -> None:
     """Multiply known integers of the largest size that search uses.
 
     Raises:
-        UserError: a product came out wrong (reduced precision, or a broken BLAS).
+        UserError: a product is wrong (reduced precision, or a broken BLAS).
     """
     k = np.arange(39 * 64, dtype=np.int64).reshape(64, 39)
     left, right = k * 2654435761 % 927 - 463, k * 40503 % 925 - 462

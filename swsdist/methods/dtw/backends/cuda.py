@@ -1,16 +1,16 @@
 """The exact search on a GPU: the same candidates as on a CPU, byte for byte, for every recurrence.
 
-Pieces of documents are grouped into warps (`WarpBatch`). A batch of warps is copied to the GPU and
-searched with a part of the queries at a time. All GPU memory is allocated as one array of the size of the budget, so
-use is bounded by construction; `Account` reports how much was used.
+Pieces of documents are grouped into warps (`WarpBatch`); `kernels.cuda.threads` defines the layouts of documents in
+warps and of queries in tiles. A batch of warps is copied to the GPU and searched with a part of the queries at a time.
+All GPU memory is allocated as one array of the size of the budget, which bounds its use; `Account` reports how much was
+used.
 
-Copies and host work overlap computation: batches are copied from pinned memory on a separate stream, to two places in
-turns; parts are searched on two streams in turns, and candidates of one part are fetched while the next is searched.
+Copies and host work overlap computation: batches are copied from pinned memory on a separate stream, alternately to two
+places; parts are searched alternately on two streams, and candidates of one part are fetched while the next is
+searched.
 
-Products are float32 multiply-adds in registers, of integers whose sums float32 holds exactly (`kernels.cuda.threads`).
-No library multiplies matrices, so there is no reduced precision to disable.
-
-`kernels.cuda.threads` defines the layouts of queries in tiles and documents in warps.
+Products are float32 multiply-adds in registers, of integers whose sums float32 holds exactly. No library multiplies
+matrices, so there is no reduced precision to disable.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ class Work(NamedTuple):
         examples: at least one, of at least one frame each, prepared as queries.
         recurrence: that the settings name.
         most: int64 (documents,), candidates kept per example and document: those of least cost, earlier ends first.
-        settings: how.
+        settings: of the engine.
     """
 
     examples: list[Example]
@@ -132,11 +132,12 @@ class Scanned(NamedTuple):
 
 
 class Backend(Protocol):
-    """An implementation of the exact search, made of the work: ``backend(work) -> Backend``.
+    """An implementation of the exact search, created from the work: ``backend(work) -> Backend``.
 
-    What it finds in a piece are the ends of paths whose cost is the least within the window on either side (earlier ends first
-    where costs are equal), `first <= end < stop`; of each example and document at least the best `most`: whoever calls keeps
-    these. Rows may come in any order, and none twice. `swsdist.testing.conformance.check_backend` holds it against `int16`.
+    In a piece it finds the ends of paths, `first <= end < stop`, whose cost is the least within the window on either
+    side (of equal costs the earliest). It yields at least the best `most` of each example and document, and the caller
+    keeps these. Rows may come in any order, and none twice. `swsdist.testing.conformance.check_backend` compares it
+    with `int16`.
     """
 
     def scan(self, pieces: Iterable[Piece]) -> Iterator[Scanned]:
