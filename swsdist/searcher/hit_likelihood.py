@@ -1,4 +1,4 @@
-"""Probabilities that hits of a search are true (`swsdist.calibrate.likelihood`), by references of a run or other words.
+"""Probabilities that hits of a search are true (`swsdist.calibrate.likelihood`), by references or other words."""
 
 from __future__ import annotations
 
