@@ -70,7 +70,7 @@ def score(folder: Path, params: Answers, program: Program) -> Evaluation:
         trials="segment" if params["segment"] and program == "kwseval" else "time",
     )
     ecf, terms, system = (needed(folder, name) for name in _FILES[program])
-    given = {"ecf": ecf, "rttm": needed(folder, "ref.rttm"), "terms": terms}
+    given: dict[str, Any] = {"ecf": ecf, "rttm": needed(folder, "ref.rttm"), "terms": terms}
     notices = Notices()
     task = read_task(**given, protocol=rules, ecf_filter=params["ecf_filter"], notices=notices)
     return evaluate(

@@ -50,7 +50,9 @@ def test_first_and_last_phone_need_30_ms_or_half() -> None:
 
 
 @given(st.integers(595, 605), st.integers(0, 200), st.integers(290, 300))
-def test_durations_and_common_times_are_rounded_as_the_program_rounds_them(duration, start, common) -> None:
+def test_durations_and_common_times_are_rounded_as_the_program_rounds_them(
+    duration: int, start: int, common: int
+) -> None:
     onset, offset, end = (tick / 10_000 for tick in (start, start + duration, start + common))
     enough = (
         round(np.float64(end) - np.float64(onset), 3) >= 0.03
