@@ -1,6 +1,6 @@
-"""What `--model` sets of the template of a folder: encoders make frames, a recogniser makes words.
+"""The option `--model`: encoders make frames, a recogniser makes words.
 
-Of which kind a model is says its folder. Where none of a kind is named, those of the folder's run stay.
+The model's folder tells its kind. If no model of a kind is named, those of the folder's run stay.
 """
 
 from __future__ import annotations

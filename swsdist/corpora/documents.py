@@ -1,27 +1,25 @@
 """Read documents from tables, folders of audio and lists of other programs.
 
-**Documents.** Table: `doc_id, path`, and optionally `channel, duration, speaker`. Folder: every recording below it,
-recognised by its ending; `doc_id` is the relative path without ending, with `/`; each channel in the header is a
-document. A recording with an unreadable header becomes a document of channel 1, so that indexing rejects it with a
-reason. Files whose names begin with a dot, and files written by swsdist, are left out. Single recording: as in a
-folder. Kaldi's data folders, lhotse's manifests, data sets of Hugging Face and an ECF: see `swsdist.corpora`.
+Documents: a table has `doc_id, path`, and optionally `channel, duration, speaker`. In a folder every recording below it
+is read, recognised by its suffix; `doc_id` is the relative path without suffix, with `/`; each channel in the header is
+a document. A recording with an unreadable header becomes a document of channel 1, so that indexing rejects it with a
+reason. Files whose names begin with a dot, and files written by swsdist, are left out. A single recording is read as in
+a folder. Kaldi's data folders, lhotse's manifests, data sets of Hugging Face and an ECF: see `swsdist.corpora`.
 
-**Speakers.** A table: `doc_id, speaker`, and optionally `channel`: speakers of documents without one in their own
-table; or what annotations beside the recordings say (`swsdist.lattices.collection`).
+Speakers: a table of `doc_id, speaker`, and optionally `channel`, for documents without one in their own
+table; or the annotations beside the recordings (`swsdist.lattices.collection`).
 
-**Parts.** A list of `doc_id`s, or a table with such a column.
+Parts: a list of `doc_id`s, or a table with such a column.
 
 Paths in a table are relative to the table's folder, and are returned absolute, or as `s3://` urls.
 
-The kind of file or folder that a key of the section `corpus` names, recognised by content where possible.
-
-A folder with a `wav.scp` is a Kaldi data folder, one with a `state.json` and a `dataset_info.json` a data set of
-Hugging Face; a folder of files of frames holds no recordings. Files are recognised by their first bytes: XML by its
-outermost element, a manifest of lhotse by its first line, an RTTM by the type at the beginning of its first line,
-Parquet and recordings by their magic. A `wav.scp` and a CTM are recognised by their names, other files of a Kaldi data
-folder by name and first line. Any other file is a table, whose reader reports its faults.
-
-On S3 a name with the ending of a file is a file, any other a folder.
+The kind of a file or folder that a key of the section `corpus` names is recognised by content where possible. A folder
+with a `wav.scp` is a Kaldi data folder, one with a `state.json` and a `dataset_info.json` a data set of Hugging Face; a
+folder of files of frames holds no recordings. Files are recognised by their first bytes: XML by its outermost element,
+a manifest of lhotse by its first line, an RTTM by the type at the beginning of its first line, Parquet and recordings
+by their magic. A `wav.scp` and a CTM are recognised by their names, other files of a Kaldi data folder by name and
+first line. Any other file is a table, whose reader reports its faults. On S3 a name with the suffix of a file is a
+file, any other a folder.
 """
 
 from __future__ import annotations

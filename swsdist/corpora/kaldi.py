@@ -1,4 +1,6 @@
-"""Documents of a Kaldi data folder, or of its `wav.scp` alone.
+"""Kaldi data folders: documents, of a folder or of its `wav.scp` alone, and places of utterances.
+
+Documents:
 
 - `wav.scp` (`recording entry`): an entry is a path, a place in an archive (`wav.ark:1234`), or a command (it ends in
   `|`). Relative paths and commands start from `corpus.audio`, by default the list's folder. Channel 1 is read, as in
@@ -9,18 +11,16 @@
 A `wav.scp` named directly is a list of complete recordings: other files of its folder are ignored. `text` is read only
 if `corpus.text` names it.
 
-Sources: Kaldi, "Data preparation" and "Kaldi I/O from a command-line perspective"; `extract-segments`, which moves an
-end at most 0.5 s beyond the recording to the recording's end.
+Places of utterances, for results of keyword search:
 
-Places of utterances, from a Kaldi data folder.
-
-- `segments` (`utterance recording start end`, s): without it an utterance is a recording of its own, from 0.
+- `segments`: without it an utterance is a recording of its own, from 0.
 - `reco2file_and_channel` (`recording file channel`), a map of two columns (`recording name`, the recipes' `utter_map`),
   or a `wav.scp` whose entries are plain paths: gives the document, and its channel. Without it the document is the
   recording, on channel 1.
 - `utter_id` (`utterance number`): numbers of utterances in an index for keyword search.
 
-Source: Kaldi's documentation of data folders, and the recipes for keyword search.
+Sources: Kaldi, "Data preparation" and "Kaldi I/O from a command-line perspective"; `extract-segments`, which moves an
+end at most 0.5 s beyond the recording to the recording's end; the recipes for keyword search.
 """
 
 from __future__ import annotations

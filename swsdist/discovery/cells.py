@@ -1,20 +1,19 @@
-"""The pairs of spans of the classes, cell by cell, never all at once; a pair in two classes comes once.
+"""Pairs of spans and their common substrings, counted in parts that fit in memory.
 
-An island is a longest series of spans that hang together by common phones: the parts of a span lie in its island. A cell is two
-ranges of islands, or one with itself. All pairs with one span in the one range and one in the other are in its cell, so that
+Cells: the pairs of spans of the classes, cell by cell, never all at once; a pair in two classes comes once. An island
+is a longest series of spans connected by common phones, so the parts of a span lie in its island. A cell is two ranges
+of islands, or one with itself. All pairs with one span in the one range and one in the other are in its cell, so that
 pairs, and pairs of parts of spans, can be told apart within a cell, and counted by sums over cells.
 
-Substring completion: which parts of two strings some cheapest way to edit one into the other aligns.
+Substring completion (P_disc*): the parts of two strings that some cheapest way to edit one into the other aligns. A
+pair of parts A[i:i2], B[j:j2] is completed if a cheapest path goes through (i, j) and (i2, j2): ``head(i, j) + mid(i, j
+-> i2, j2) + tail(i2, j2)`` is the whole distance. All costs are 1. Both parts have 3 to 20 phones.
 
-A pair of parts A[i:i2], B[j:j2] is completed if a cheapest path goes through (i, j) and (i2, j2):
-``head(i, j) + mid(i, j -> i2, j2) + tail(i2, j2)`` is the whole distance. All costs are 1. Both parts have 3 to 20 phones.
-Source: the ZeroSpeech 2017 description, P_disc*.
+P_all: pairs of equal phone strings of 3 to 20 phones in runs. Only their members are needed, and they are never listed
+as pairs. A span is a member if its string occurs once more, without overlap: in another document, or before or after
+it. A string of n + 1 phones that recurs begins with one of n that recurs, so the candidates shrink with the length.
 
-P_all: pairs of equal phone strings of 3 to 20 phones in runs. Only their members are needed, and they are never listed as
-pairs.
-
-A span is a member if its string occurs once more, without overlap: in another document, or before or after it. A string of
-n + 1 phones that recurs begins with one of n that recurs, so the candidates shrink with the length.
+Source: the ZeroSpeech 2017 description.
 """
 
 from __future__ import annotations

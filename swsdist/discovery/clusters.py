@@ -1,20 +1,19 @@
-"""Classes of stretches: those that match each other become one class.
+"""From matches to classes of stretches, their members, and parses of documents.
 
-A node is a place that sides of matches share: they overlap by most of their length. An edge joins the two nodes of a match.
+Classes: a node is a place that sides of matches share: they overlap by most of their length. An edge joins the two
+nodes of a match.
 
-- `components`: connected nodes, after edges are cut whose loss parts two groups of two nodes or more (bridges).
-- `centres`: the node whose edges have the greatest sum of scores takes its neighbours; then the next among those that are
-  left. Every member matches the centre itself, so that a chain of likenesses joins nothing.
+- `components`: connected nodes, after edges are cut whose removal separates two groups of two nodes or more (bridges).
+- `centres`: the node whose edges have the greatest sum of scores takes its neighbours; then the next among those that
+  are left. Every member matches the centre itself, so that a chain of similar pairs does not join different words.
 
-Members: begin and end of each stretch of a class.
+Members: matches of a class's centre begin and end at different frames of it. So that members are all the same part of a
+word, the ends of the centre, moved to boundaries, are found again in every stretch that matches it, and moved to
+boundaries there.
 
-Matches of a class's centre begin and end at different frames of it. So that members are all the same part of a word, the ends
-of the centre, moved to boundaries, are found again in every stretch that matches it, and moved to boundaries there.
-
-Parses: a document's speech as a row of tokens.
-
-Of the members of classes those with the greatest sum of scores are chosen that do not overlap (weighted interval scheduling);
-speech between them, cut where syllables may begin, stands as tokens of its own.
+Parses: a document's speech as a row of tokens. Of the members of classes those with the greatest sum of scores are
+chosen that do not overlap (weighted interval scheduling); speech between them, cut where syllables may begin, gives
+tokens of its own.
 """
 
 from __future__ import annotations

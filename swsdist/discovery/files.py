@@ -1,28 +1,25 @@
-"""Files of term discovery: classes, pairs, parses, phones, words, folds.
+"""Files of term discovery: classes, pairs, parses, phones, words, folds and talkers.
 
-Class files of the ZeroSpeech challenges: `Class NAME [TEXT]`, a line `DOC ONSET OFFSET` for each fragment, an empty line.
+Times are read as exact ticks of 1 us: a double of a time with 6 decimals, times 1e6, is nearer to the exact integer
+than to another up to `LATEST`, so rounding it gives that integer; a time with more decimals becomes the nearest tick.
 
-The empty line is not needed at the end, nor before the next class. A class may have no fragment. tdev2 wants the last line to
-be empty, and tde v1 numbers as names: `write_classes` writes the first, and keeps the names.
+Class files of the ZeroSpeech challenges: `Class NAME [TEXT]`, a line `DOC ONSET OFFSET` for each fragment, an empty
+line, which is not needed at the end, nor before the next class. A class may have no fragment. tdev2 requires the last
+line to be empty, and tde v1 requires numbers as names: `write_classes` writes the empty line, and keeps the names.
 
-Lines of names and times: their fields in chunks, and their times as exact ticks.
+Lists, of systems that do only a part of the task, and of splits:
 
-A double of a time with 6 decimals, times 1e6, is nearer to the exact integer than to another up to `LATEST`, so rounding it
-gives that integer; a time with more decimals becomes the nearest tick.
-
-Lists: pairs of fragments and parses, output of systems that do only a part of the task; splits and folds; talkers.
-
-- A pair a line: `DOC ONSET OFFSET DOC ONSET OFFSET`, with anything behind, such as a score. It is a class of two.
-- A fragment of a parse a line: `DOC ONSET OFFSET`, with anything behind, such as a class. It is a class of one.
-- An interval of a split or fold a line: `DOC ONSET OFFSET`; an empty line parts two folds.
+- A pair a line: `DOC ONSET OFFSET DOC ONSET OFFSET`, followed by anything, such as a score. It is a class of two.
+- A fragment of a parse a line: `DOC ONSET OFFSET`, followed by anything, such as a class. It is a class of one.
+- An interval of a split or fold a line: `DOC ONSET OFFSET`; an empty line separates two folds.
 - The talker of a document a line: `DOC TALKER`.
 
 Phones and words: ZeroSpeech's `DOC ONSET OFFSET SYMBOL`, CTM, TextGrid, ELAN; a file, or a folder of TextGrids or ELAN.
 
-- The first line that is not empty tells ZeroSpeech's files: it has four fields, a CTM's has five or more. The other formats
-  are read by the readers of lattices (`swsdist.lattices.formats`), which are loaded for them alone.
-- A CTM's document is its file, with `#2` behind for channel 2. A TextGrid or ELAN file is one document, named as in a store of
-  transcripts.
+- The first line that is not empty tells ZeroSpeech's files: it has four fields, a CTM's has five or more. The other
+  formats are read by the readers of lattices (`swsdist.lattices.formats`), which are loaded for them alone.
+- A CTM's document is its file, followed by `#2` for channel 2. A TextGrid or ELAN file is one document, named as in a
+  store of transcripts.
 - Units of one document must not overlap. What no unit covers is silence, and so are the symbols `SIL` and `SPN`.
 """
 

@@ -1,20 +1,15 @@
 """Measures of term discovery: coverage, grouping, type, token, boundary, matching, NED.
 
-Measures of a scene: counted over blocks, one pass over the pairs for all measures, and added.
+A measure is registered in `swsdist.registry.registries.DISCOVERY_MEASURES`. It is counted block by block, in one pass
+over the pairs for all measures, and gives ratios of counts; its parts are sums over blocks, so the division of
+documents does not matter (`swsdist.testing.conformance.check_discovery_measure`).
 
-Interface of measures of term discovery: counts that add up, and ratios of them.
+Coverage: what members of P_disc cover, relative to what members of P_all cover; in phones, or in their time. The part
+found need not be in P_all, so coverage may exceed 1, as by the formula of the seed.
 
-A measure is registered in `swsdist.registry.registries.DISCOVERY_MEASURES`. It is counted block by block; its parts are sums
-over blocks, so how the documents are parted does not matter (`swsdist.testing.conformance.check_discovery_measure`).
-
-Coverage: what members of P_disc cover, against what members of P_all cover; in phones, or in their time.
-
-The part found need not be in P_all, so coverage may exceed 1, as by the formula of the seed.
-
-Matching: P_disc with completed substrings against P_all; of the substrings, those of two phones may count or not.
-
-The weights by type of the seed cancel: ``sum_t freq(t, P) |match(t, P & Q)| / |match(t, P)| = |flat(P & Q)| / |flat(P)|``. So
-precision and recall are of the members of pairs, whose marks are kept by first phone and length.
+Matching: P_disc with completed substrings against P_all; of the substrings, those of two phones may count or not. The
+weights by type of the seed cancel: ``sum_t freq(t, P) |match(t, P & Q)| / |match(t, P)| = |flat(P & Q)| / |flat(P)|``.
+So precision and recall are of the members of pairs, whose marks are kept by first phone and length.
 """
 
 from __future__ import annotations

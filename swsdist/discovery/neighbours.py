@@ -1,31 +1,27 @@
-"""Pairs of segments that are alike, found by sorting signatures: the cost grows with n log n of the collection.
+"""Similar pairs of segments in a collection, their alignment, and the boundaries of words.
 
-(`by: exact` finds them by search: `swsdist.chains.discover.propose_pairs`.)
-
-Signatures are sorted by 64 of their bits in a random order, so that segments that agree in the first of them stand near each
-other; each is compared with those after it. Several orders find what a single order misses (Jansen and Van Durme 2011,
-"Efficient spoken term discovery using randomized algorithms").
-
-Of segments as short as a frame many pairs are alike by chance. `by: diagonals` keeps those with enough alike pairs on the
-diagonal through them (as that paper's median filter does), and takes a pair of each line of these (its Hough transform).
-
-Matches: two stretches that are alike from their first frames to their last.
-
-Around two segments with like signatures the best local alignment of the frames' distances says from where to where they are
-alike (`swsdist.kernels.alignment`). Of matches of the same places the best stays.
-
-Segments: stretches of one length, each a short vector, and a signature of it.
-
-A segment's vector is the sums of frames of its parts, one after the other. Its signature has a bit for each of some random
-directions of signs: the sign of the vector's product with it. The share of equal bits of two signatures estimates the angle
-between the vectors (Charikar 2002, "Similarity estimation techniques from rounding algorithms"). Frames are integers
+Segments are stretches of one length. A segment's vector is the sums of frames of its parts, one after the other. Its
+signature has a bit for each of some random directions of signs: the sign of the vector's product with it. The share of
+equal bits of two signatures estimates the angle between the vectors (Charikar 2002). Frames are integers
 (`swsdist.kernels.distances.interface`), so products are exact in float64, in any order.
 
-Boundaries: frames at which words may begin and end.
+Pairs are found by sorting signatures, at a cost of n log n of the collection. (`by: exact` finds them by search:
+`swsdist.chains.discover.propose_pairs`.) Signatures are sorted by 64 of their bits in a random order, so that segments
+that agree in the first of them are near each other; each is compared with those after it. Several orders find what a
+single order misses (Jansen and Van Durme 2011). Of segments as short as a frame many pairs are similar by chance. `by:
+diagonals` keeps those with enough similar pairs on the diagonal through them (as that paper's median filter does), and
+takes a pair of each line of these (its Hough transform).
 
-Speech is loud in vowels and soft in consonants. Where syllables end in vowels, loudness falls into the consonant of the next
-syllable, which begins about where half of the fall is done. Words begin and end at such falls, or beside pauses. Loudness is a
-whole number a frame, so that sums are exact.
+Matches are two stretches that are similar from their first frames to their last: around two segments with similar
+signatures the best local alignment of the frames' distances gives their begins and ends (`swsdist.kernels.alignment`).
+Of matches of the same places the best is kept.
+
+Boundaries are frames at which words may begin and end. Speech is loud in vowels and soft in consonants. Where syllables
+end in vowels, loudness falls into the consonant of the next syllable, which begins about halfway down the fall. Words
+begin and end at such falls, or beside pauses. Loudness is an integer per frame, so that sums are exact.
+
+Sources: Charikar 2002, "Similarity estimation techniques from rounding algorithms"; Jansen and Van Durme 2011,
+"Efficient spoken term discovery using randomized algorithms".
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Scores of what a system found, beside chance: matches, classes and a parse, and matches by how good they are.
+"""Scores of matches, classes and a parse, compared with chance; and of matches by their quality.
 
 Chance is the same fragments in random places: as many of each class, as long, anywhere in the speech of the documents.
 """

@@ -1,6 +1,7 @@
 """Input of the measures of mode seed: phones, and the distinct spans of fragments and words, in one set of numbers.
 
-The phones that belong to a fragment, by the rule of the seed: more than 30 ms of it, or more than half of the phone.
+A phone belongs to a fragment, by the rule of the seed, if more than 30 ms of it, or more than half of it, lie in the
+fragment.
 
 Source: Versteegh et al. 2015, as the ZeroSpeech 2017 description of the track's measures has it: T of a fragment.
 """

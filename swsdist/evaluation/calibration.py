@@ -1,7 +1,7 @@
-"""Calibrates a list from any system (`swsdist calibrate`): fits steps, applies them, decides.
+"""Calibration of a list of any system (`swsdist calibrate`), and fusion of lists of several (`swsdist fuse`).
 
-A method is one or more registered steps (`swsdist.registry.registries.CALIBRATION`), applied and fitted as in a run by
-`swsdist.calibrate.procedure`. One of these may replace them or follow them:
+Calibration: a method is one or more registered steps (`swsdist.registry.registries.CALIBRATION`), applied and fitted as
+in a run by `swsdist.calibrate.procedure`. One of these may replace them or follow them:
 
 =============  ==================================================================================================
 none           nothing is done: the list is converted
@@ -10,15 +10,14 @@ oracle-kst     normalises as kst and decides with the true Ntrue; optimistic by 
 kaldi          normalises and decides as Kaldi's recipes; removes duplicates, rounds times (`kaldi_results.as_kwslist`)
 =============  ==================================================================================================
 
-A last step with a threshold decides; otherwise decisions stay. Where a step needs probabilities and the scores are not, a
-logistic is applied first. Models are fitted as in a run: crossfit, oracle, or read from a file. S(w) is a sum over the given
-list. A list does not contain all candidates of a search, so steps that need them are refused.
+A last step with a threshold decides; otherwise decisions stay. Where a step needs probabilities and the scores are
+none, a logistic is applied first. Models are fitted as in a run: crossfit, oracle, or read from a file. S(w) is a sum
+over the given list. A list does not contain all candidates of a search, so steps that need them are refused.
 
-Fuses lists of several systems into one (`swsdist fuse`): joins, imputes, weighs, decides.
-
-It shares the functions of the chain fuse (`swsdist.calibrate.fusion`, `swsdist.calibrate.fusion`). A list does not contain all
-candidates, so scores are standardised by mean and standard deviation of each query's detections in the list. Without
-references and without a fitted fusion, all systems have the same weight.
+Fusion: lists are joined, missing scores imputed, and scores weighted, by the functions of the chain fuse
+(`swsdist.calibrate.fusion`). A list does not contain all candidates, so scores are standardised by mean and standard
+deviation of each query's detections in the list. Without references and without a fitted fusion, all systems have the
+same weight.
 """
 
 from __future__ import annotations

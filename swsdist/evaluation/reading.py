@@ -1,18 +1,15 @@
-"""Reads the files of an evaluation into a scoring task, by the rules of a protocol.
+"""Reads the files of an evaluation into a scoring task, by the rules of a protocol, and lists in all formats.
 
-A task has an ECF (the amount of audio), a term list, and references: occurrences looked up in an RTTM or CTM transcript, or a
-table. Oddities that the NIST programs ignore silently are noted with a count (`swsdist.io.notices`), and are errors with
-`strict`.
+A task has an ECF (the amount of audio), a term list, and references: occurrences looked up in an RTTM or CTM
+transcript, or a table. Oddities that the NIST programs ignore silently are noted with a count (`swsdist.io.notices`),
+and are errors with `strict`.
 
-Selects the references and detections that count for a task, by the conventions of the scoring program.
+What counts depends on the conventions of the scoring program. STDEval scores everything, and with -E leaves out
+everything outside of the ECF. KWSEval always leaves it out: whole detections, or by mid-point for segment trials.
+STDEval leaves out detections of queries that are not in the term list; KWSEval stops.
 
-STDEval scores everything, and with -E leaves out everything outside of the ECF. KWSEval always leaves it out: whole
-detections, or by mid-point for segment trials. STDEval leaves out detections of queries that are not in the term list;
-KWSEval stops.
-
-Readers of list formats, and the detection of each format by its first bytes.
-
-`swsdist.registry.registries.READERS` registers them; `swsdist.evaluation.scoring_task.read_system` calls them.
+Formats of lists are detected by their first bytes. `swsdist.registry.registries.READERS` registers their readers, which
+`swsdist.evaluation.scoring_task.read_system` calls.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""The inputs of scoring: the task and a system's list.
+"""The inputs of scoring: the task, and a system's list in any registered format.
 
-Reads lists of any registered format, and parses the names that a command line gives them.
-
-The content determines the format: the first element of a STDLIST or KWSLIST, the first line of Kaldi's results, the first
-bytes of Parquet, or another package's test. Everything else is CSV.
+The content determines the format of a list: the first element of a STDLIST or KWSLIST, the first line of Kaldi's
+results, the first bytes of Parquet, or another package's test. Everything else is CSV. Names of lists on a command line
+are parsed here too.
 """
 
 from __future__ import annotations

@@ -1,10 +1,13 @@
-"""Detections as lists: a CSV table, and a STDLIST and a KWSLIST of the NIST programs, where undecided detections become NO.
+"""Detections as lists: a CSV table, STDLIST and KWSLIST of the NIST programs, and Audacity label tracks.
 
-Detections as Audacity label tracks: a text file per document, a line `start<tab>end<tab>query score` per detection, or
-`start<tab>end<tab>query` for one without score; YES decisions, or else the best few of each query.
+In STDLIST and KWSLIST undecided detections become NO.
 
-Times are in seconds with 6 decimals, as in Audacity; scores, for display only, have 6 digits. Import a track with File,
-Import, Labels, beside the recording. (Audacity manual, Importing and Exporting Labels.)
+A label track is a text file per document, with a line `start<tab>end<tab>query score` per detection, or
+`start<tab>end<tab>query` for one without score: YES decisions, or else the best few of each query. Times are in seconds
+with 6 decimals, as in Audacity; scores, for display only, have 6 digits. Import a track with File, Import, Labels,
+beside the recording.
+
+Source: Audacity manual, Importing and Exporting Labels.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Glossaries: words, their judged places, who judged them, and what becomes of them in other programs."""
+"""Glossaries: words, their judged places and who judged them, and exports to other programs."""

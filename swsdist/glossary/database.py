@@ -1,8 +1,7 @@
-"""A project's database: rows, changes and their undoing.
+"""A project's database in SQLite: its schema, rows, changes and their undoing.
 
-The SQLite file of a project: its schema, and connections that several threads and processes may use at once.
-
-A commit is on the disk when it returns (WAL, `synchronous=FULL`); a transaction that fails leaves nothing.
+Several threads and processes may use it at once. A commit is on the disk when it returns (WAL, `synchronous=FULL`); a
+transaction that fails leaves nothing.
 """
 
 from __future__ import annotations

@@ -1,23 +1,21 @@
 """A glossary for other programs: ELAN, Praat, Audacity, FLEx, tables, clips, a page to print, and the whole project.
 
-Annotations and labels are the places judged `yes` and those judged `unsure`. In ELAN and Praat a tier WORDS for each speaker
-has them, and tiers below (BELOW) what else is said of the place; the text of a label that is unsure ends in ` ?`. Clips are
-places judged `yes`. Corrections of transcripts are annotations of a tier CORRECTED, where all entries are exported.
+Annotations and labels are the places judged `yes` and those judged `unsure`. In ELAN and Praat a tier WORDS for each
+speaker has them, and tiers below (BELOW) other information about the place; the text of a label that is unsure ends in
+` ?`. Clips are places judged `yes`. Corrections of transcripts are annotations of a tier CORRECTED, where all entries
+are exported.
 
-LIFT 0.13, which FLEx and other dictionary programs import: an entry for each word, its gloss, and its examples' sounds.
+LIFT 0.13, which FLEx and other dictionary programs import, has an entry for each word, its gloss, and its examples'
+sounds. A sound is a `pronunciation` that names a file of the folder `audio/` beside, where FLEx looks. A note gives the
+places judged `yes`. Ids are those of the glossary, so that a second import changes entries instead of adding them.
 
-A sound is a `pronunciation` that names a file of the folder `audio/` beside, where FLEx looks. A note says where each place
-judged `yes` is. Ids are those of the glossary, so that a second import changes entries instead of adding them.
+The whole project is a folder for a colleague, which `swsdist serve FOLDER` opens::
+
+    words/       the project, with all changes; no tokens and passwords
+    store/       the current state of the store: it is searched without the recordings
+    README.txt   how to use it
 
 Source: SIL, LIFT standard 0.13 (lift-0.13.rng).
-
-Everything for a colleague in one folder: the glossary, the sound of its examples, and the store that it is searched in.
-
-words/       the project, with all changes; no tokens and passwords
-store/       the current state of the store: it is searched without the recordings
-README.txt   what to do with it
-
-`swsdist serve FOLDER` opens it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What other programs know of words: tiers of ELAN, Praat and tables, and whole glossaries, become tokens.
+"""Import words of other programs as tokens: tiers of ELAN and Praat, tables, and whole glossaries.
 
-An annotation's text is the form of its entry, which is made if there is none; a text that ends in `?` is unsure. Of a file with
-a tier WORDS (`words`, `words@SPEAKER`, `words (2)@SPEAKER`) its tiers count, and what stands in tiers BELOW at the same times:
-gloss, variant, note, certainty. A token that is there with the same verdict keeps what it has and takes what it lacks; one that
-cannot be used is left out. Annotations of a tier CORRECTED are corrections of transcripts, in ELAN also those without a text.
-All of a file is one change, which can be taken back.
+An annotation's text is the form of its entry, which is made if there is none; a text that ends in `?` is unsure. Of a
+file with a tier WORDS (`words`, `words@SPEAKER`, `words (2)@SPEAKER`) only its tiers are read, and annotations in tiers
+BELOW at the same times: gloss, variant, note, certainty. A token that exists with the same verdict keeps its values and
+takes those it lacks; one that cannot be used is left out. Annotations of a tier CORRECTED are corrections of
+transcripts, in ELAN also those without a text. All of a file is one change, which can be undone.
 """
 
 from __future__ import annotations

@@ -1,12 +1,15 @@
 """The project folder of a glossary: what people found, judged and collected, with every change kept.
 
-project.sqlite           entries, tokens, corrections, sounds and changes (`swsdist.glossary.database`)
-project.backup.sqlite    a copy as of the last opening
-sounds/SHA256.wav        recorded and uploaded examples
-examples/*.flac          examples in recordings: words are heard and searched where recordings are missing
+::
 
-A file of `examples/` holds one channel of a place of a document, with `PAD` s on both sides. Its name has a digest of the
-document's id, the channel, its own start and end in the document, µs, and a digest of what the document held when judged.
+    project.sqlite           entries, tokens, corrections, sounds and changes (`swsdist.glossary.database`)
+    project.backup.sqlite    a copy as of the last opening
+    sounds/SHA256.wav        recorded and uploaded examples
+    examples/*.flac          examples in recordings: words are heard and searched where recordings are missing
+
+A file of `examples/` holds one channel of a place of a document, with `PAD` s on both sides. Its name has a digest of
+the document's id, the channel, its own start and end in the document, µs, and a digest of what the document held when
+judged.
 """
 
 from __future__ import annotations

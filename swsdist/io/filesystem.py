@@ -4,27 +4,25 @@ A file appears under its name complete or not at all: it is finished in a local 
 rename (local) or one put (S3). Never write through an open remote file: s3fs publishes the part written so far even
 when the writer raises.
 
-Two measured traps shape this file: s3fs's listing cache hides another writer's new file after one listing, so it is
-off; and an s3fs instance owns an event-loop thread which does not survive a fork, so instances are kept per process.
+Two measured properties of s3fs: its listing cache hides another writer's new file after one listing, so it is
+off; and an instance owns an event-loop thread which does not survive a fork, so instances are kept per process.
 `Folder` is a plain value without connection, which can be pickled and hashed.
 
 `storage` is a mapping of options for `s3fs.S3FileSystem` (https://s3fs.readthedocs.io); it may contain `endpoint_url`,
 otherwise `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL` applies. Keys come from `storage`, or from boto's usual sources.
 Transient failures are retried, and content is checked after reading (`swsdist.io.remote`).
 
-Failures of writing, and all errors of S3, are `StorageError`s (swsdist.io.failures); failures of reading a local file
-are the system's OSErrors, since the reader knows best how to interpret them.
+Errors: failures of writing, and all errors of S3, are `StorageError`s (swsdist.io.failures); failures of reading a
+local file are the system's OSErrors, since the reader knows best how to interpret them.
 
-Names in a store or a run must not lead out of it.
+Names in a store or a run must not lead out of it. A corpus is the user's, and may name files anywhere. Manifests, plans
+and receipts may come from others: the names in them must be below their folder, and must not make us read or write
+elsewhere. Every such name passes `demand_inside` when it is read, and every local file of a store or run
+`demand_no_detour` when it is opened or published.
 
-A corpus is the user's, and may name files anywhere. Manifests, plans and receipts may come from others: the names in
-them must be below their folder, and must not make us read or write elsewhere. Every such name passes `demand_inside`
-when it is read, and every local file of a store or run `demand_no_detour` when it is opened or published.
-
-Local copies of single files that a library or an extractor needs on a disk: models, tables of labels.
-
-An extractor's path has no options for S3. So those apply with which this process last opened a folder of the same
-bucket: of its run, or of its store.
+Local copies of single files (`local_file`), such as models and tables of labels, are made for libraries and extractors
+that need them on a disk. An extractor's path has no options for S3, so the options with which this process last opened
+a folder of the same bucket apply: that of its run, or of its store.
 """
 
 from __future__ import annotations

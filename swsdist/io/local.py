@@ -1,9 +1,10 @@
-"""Files on local or mounted disks, with retries of transient failures, and models in the cache of the Hugging Face hub.
-(For S3 see `swsdist.io.remote`.)
+"""Files on local or mounted disks, with retries of transient failures, counts of bytes, and the Hugging Face cache.
+
+For S3 see `swsdist.io.remote`.
 
 The bytes that this process reads from files and objects are counted for the accounts of tasks: reads through
-`swsdist.io.filesystem`, also by Arrow and libsndfile; without code, reads by other programs (ffmpeg), and reads only for a
-SHA-256 in addition to reading the content.
+`swsdist.io.filesystem`, also by Arrow and libsndfile. Not counted are code, reads by other programs (ffmpeg), and reads
+only for a SHA-256 in addition to reading the content.
 """
 
 from __future__ import annotations

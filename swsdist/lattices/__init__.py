@@ -1,1 +1,1 @@
-"""Lattices and transcripts: what recognisers write, read and made ready to be searched."""
+"""Lattices and transcripts of recognisers: reading, and preparation for search."""

@@ -1,13 +1,12 @@
-"""Files of lattices and transcripts: which there are, their formats, and what is in them.
+"""Files of lattices and transcripts: their discovery, formats and contents.
 
-A path is a file, or a folder of files of any of the registered formats, searched with its subfolders; hidden files and files of
-no format, or whose names are not UTF-8, are left out, and reported.
+A path is a file, or a folder of files of any of the registered formats, searched with its subfolders; hidden files and
+files of no format, or whose names are not UTF-8, are left out, and reported.
 
-Annotations beside recordings: `talk.eaf`, `talk.TextGrid`, `talk.csv`, ... beside `talk.wav`, in the same folder.
-
-Of several files of one recording the first counts, as for its words (`swsdist.lattices.collection`). A recording has a speaker
-if its tiers name exactly one: in ELAN their participant, in a TextGrid the name before ` - words`, as aligners write it, in a
-table its column. Of several it has none: who speaks when is then a matter of voices (`swsdist.store.voices`).
+Annotations beside recordings are `talk.eaf`, `talk.TextGrid`, `talk.csv`, ... beside `talk.wav`, in the same folder. Of
+several files of one recording the first counts. A recording has a speaker if its tiers name exactly one: in ELAN their
+participant, in a TextGrid the name before ` - words`, as aligners write it, in a table its column. A recording of
+several speakers has none; its stretches then belong to voices (`swsdist.store.voices`).
 """
 
 from __future__ import annotations

@@ -1,17 +1,15 @@
-"""Phone lattices and strings from the frames of a track: logits or posteriors, of phones, their states, or labels of CTC.
+"""Phone lattices and strings from a track of logits or posteriors: of phones, their states, or labels of CTC.
 
-Bigrams of phones, from a language model in ARPA's format.
+Lattices are exact, and memory is bounded (`swsdist.kernels.phone_loop`). The loop of three-state phones is that of
+BUT's recogniser. The topology of CTC: a label lasts while its column does, blanks may be between labels, and must be
+between equal ones.
 
-The weight of a phone after another is its bigram's, or, where there is none, the first one's back-off weight and the second
-one's unigram. `<s>` is the beginning; `</s>` and higher orders are left out. Logs in the file are of base 10.
+Bigrams of phones come from a language model in ARPA's format. The weight of a phone after another is its bigram's, or,
+where there is none, the first one's back-off weight and the second one's unigram. `<s>` is the beginning; `</s>` and
+higher orders are left out. Logs in the file are of base 10.
 
-Source: SRILM, ngram-format(5).
-
-Phone lattices from posteriors of phones' states, exact and in bounded memory; strings: `swsdist.kernels.phone_loop`.
-
-Sources: the loop of three-state phones is that of BUT's recogniser (P. Schwarz, "Phoneme recognition based on long temporal
-context", 2009); the topology of CTC is that of A. Graves et al., "Connectionist temporal classification", ICML 2006, section
-4: a label lasts while its column does, blanks may stand between labels, and must between equal ones.
+Sources: P. Schwarz, "Phoneme recognition based on long temporal context", 2009; A. Graves et al., "Connectionist
+temporal classification", ICML 2006, section 4; SRILM, ngram-format(5).
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""A lattice as it is searched: scaled, connected, pushed, pruned; arrays by state and by arc.
+"""Lattices as they are searched: scaled, connected, pushed and pruned; their posteriors and best paths.
 
-A chain of arcs from a state has the posterior visits[state] x product of the chances of its arcs. These are shares of the whole
-lattice, also where arcs are pruned: what is left keeps its posterior.
+Costs: that of an arc is lm_scale * graph + acoustic_scale * acoustic; of a lattice of `probabilities`, without the
+scales. alpha of a state is the log of the sum of exp(-cost) over the paths from the start to it, beta that from it to
+the end, with final costs. A path's posterior is exp(-its cost - total), total being beta of the start; an arc's the sum
+of those of its paths. Everything is in doubles and logs, since costs reach 1e5.
 
-Posteriors, best paths and pruning of lattices.
-
-The cost of an arc is lm_scale * graph + acoustic_scale * acoustic; of a lattice of `probabilities`, without the scales.
-alpha of a state is the log of the sum of exp(-cost) over the paths from the start to it, beta that from it to the end, with
-final costs. A path's posterior is exp(-its cost - total), total being beta of the start; an arc's the sum of those of its
-paths. Everything is in doubles and logs, since costs reach 1e5.
+A packed lattice has arrays by state and by arc. A chain of arcs from a state has the posterior visits[state] x product
+of the chances of its arcs. These are shares of the whole lattice, also where arcs are pruned: the rest keeps its
+posterior.
 """
 
 from __future__ import annotations

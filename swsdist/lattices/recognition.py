@@ -1,18 +1,18 @@
-"""Recognisers of recordings, by name (`swsdist.registry.registries.RECOGNISERS`), and what they share: stretches and joints.
+"""What recognisers of recordings share: stretches and their joints, and the alignment of given texts.
 
-A recogniser takes a recording in stretches of at most so many seconds, since its memory grows with an utterance. A longer
-one is cut in the middle of the quietest 0.3 s of the second half of each stretch, by the power of `swsdist.audio.speech`.
-The lattices of stretches follow each other with no word between them, so a phrase may span a cut.
+`swsdist.registry.registries.RECOGNISERS` registers recognisers by name. A recogniser takes a recording in stretches of
+limited length, since its memory grows with an utterance. A longer recording is cut in the middle of the quietest 0.3 s
+of the second half of each stretch, by the power of `swsdist.audio.speech`. The lattices of stretches follow each other
+with no word between them, so a phrase may span a cut.
 
-Times of the words of a given text, by the words that a recogniser hears.
+Alignment gives the words of a given text the times of the words that a recogniser hears. Three words that follow each
+other once in both texts, and in one order, are an anchor; between two anchors, letters are paired at the least cost. A
+word that is heard as given has the time of the heard word. Words between two of these are a run: they have the time of
+what is heard instead, if its duration and letters allow that it is a misheard form of them. In any other run a word has
+a time only if it is similar to what is heard itself.
 
-Three words that follow each other once in both texts, and in one order, are an anchor; between two, letters are paired at the
-least cost. A word that is heard as given lasts as long as that is heard. Words between two of these are a run: they have the
-place of what is heard in their stead, if its time and letters allow that it is they, misheard. In any other run a word has a
-place only if it is itself much like what is heard.
-
-The confidence of a word is the mean of how alike it, or its run, and what is heard are, and of the share of the letters beside
-it that are heard as given. Where that share is small, something else is said, and no word has a place.
+The confidence of a word is the mean of the similarity of it, or its run, to what is heard, and of the share of the
+letters beside it that are heard as given. If that share is small, something else is said, and no word has a time.
 """
 
 from __future__ import annotations

@@ -1,21 +1,21 @@
 """Written terms: from text to the sequences of labels that are searched.
 
-A term is words, separated by blanks. In a store of words they are the labels. A word of a script without blanks is also its
-characters, one with hyphens or apostrophes also its parts, a compound also the two labels that it joins, and words are also
-the labels that hold them as parts or join them; in one of phones each is replaced by its pronunciations. With `patterns` a
-word may hold `?`, any one character, and `*`, any number of them; alone, `?` is any one word, `*` none to three words; `(one
-two|three)` are alternatives. A phone is a word of a term that is written in phones.
+A term is words, separated by blanks. In a store of words they are the labels. A word of a script without blanks is also
+its characters, one with hyphens or apostrophes also its parts, a compound also the two labels that it joins, and words
+are also the labels that hold them as parts or join them; in one of phones each is replaced by its pronunciations. With
+`patterns` a word may hold `?`, any one character, and `*`, any number of them; alone, `?` is any one word, `*` none to
+three words; `(one two|three)` are alternatives. A phone is a word of a term that is written in phones.
 
-Pronunciations of words: a dictionary, rules for words that it lacks, and the words that sound nearest.
+Pronunciations come from a dictionary, from rules for words that it lacks, or from the words that sound nearest.
 
-**Dictionary**: a line a pronunciation, `WORD PHONE PHONE ...`, or with its probability, `WORD 0.7 PHONE PHONE ...` (Kaldi's
-lexicon.txt and lexiconp.txt, CMU's and pocketsphinx's dictionaries; `word(2)` is another pronunciation of `word`). A number
-without a decimal point, such as 1, is a phone (X-SAMPA has it), unless all lines begin with a probability and one has a point.
-Where all lines have four numbers (lexiconp_silprob.txt), those after the probability are of silence, and are not used. Lines
-that begin with `;;;` or `#` are comments.
+**Dictionary**: a line a pronunciation, `WORD PHONE PHONE ...`, or with its probability, `WORD 0.7 PHONE PHONE ...`
+(Kaldi's lexicon.txt and lexiconp.txt, CMU's and pocketsphinx's dictionaries; `word(2)` is another pronunciation of
+`word`). A number without a decimal point, such as 1, is a phone (X-SAMPA has it), unless all lines begin with a
+probability and one has a point. Where all lines have four numbers (lexiconp_silprob.txt), those after the probability
+are of silence, and are not used. Lines that begin with `;;;` or `#` are comments.
 
-**Rules**: a line a rule, `LETTERS PHONE PHONE ...`; letters without phones are silent. A word is read from left to right, each
-time by the rule with the most letters. A word that no rule reads to its end has no pronunciation.
+**Rules**: a line a rule, `LETTERS PHONE PHONE ...`; letters without phones are silent. A word is read from left to
+right, each time by the rule with the most letters. A word that no rule reads to its end has no pronunciation.
 
 Sources: Kaldi, "Data preparation", section on lang files; the header of CMUdict 0.7.
 """

@@ -1,22 +1,24 @@
-"""Words of recordings by Whisper (Radford et al., 2023): posteriors of words, and of what was second best; words as written.
+"""Words of recordings by Whisper: their posteriors, alternatives, and times.
 
-A recording is read in stretches of minutes. In each, Silero's detector marks speech, packed into windows of at most 30 s; a
-beam search gives the best hypotheses of a window. Whisper writes text where nobody speaks, or one text again and again: a
-hypothesis that compresses too well or is too unlikely is left out, as in Whisper's own program; a window without another one is
-halved once where it is quiet, unless Whisper thinks that nobody speaks. What is still wrong is left out and listed.
+A recording is read in stretches of minutes. In each, Silero's detector marks speech, packed into windows of at most 30
+s; a beam search gives the best hypotheses of a window. The language is given, or is the likeliest of the first windows
+of a recording.
 
-Posteriors. The probability of a word is the mean over its tokens, which cross-attention aligns with the sound. Where
-hypotheses differ, a variant has the probability of the best one's words times the ratio of the likelihoods of both hypotheses;
-of several hypotheses with the variant, the likeliest counts. Words follow each other as in a confusion network.
+Whisper writes text where nobody speaks, or repeats a text: a hypothesis that compresses too well or is too unlikely is
+left out, as in Whisper's own program. A window without another hypothesis is halved once where it is quiet, unless
+Whisper predicts that nobody speaks. What is still wrong is left out and listed.
 
-The language is given, or is the likeliest of the first windows of a recording.
+Posteriors: the probability of a word is the mean over its tokens, which cross-attention aligns with the sound. Where
+hypotheses differ, a variant has the probability of the best one's words times the ratio of the likelihoods of both
+hypotheses; of several hypotheses with the variant, the likeliest counts. Words follow each other as in a confusion
+network.
 
-Source: faster-whisper 1.2 (`WhisperModel`), CTranslate2 4 (`Whisper`); rules of the Whisper program's `transcribe`.
+Times: those of attention are early. An edge of a word near a pause moves to it. The other edges minimise, by least
+squares, how far they move and how lengths differ from those by letters: attention errs about as much at an edge as
+letters in a length.
 
-From a recogniser's hypotheses to words, to their times, and to what is said where hypotheses differ.
-
-Times of attention come early. An edge of a word near a pause moves to it; the others are those of the least squares of what
-they move and of how lengths differ from those by letters: attention errs about as much at an edge as letters in a length.
+Sources: Radford et al., 2023; faster-whisper 1.2 (`WhisperModel`), CTranslate2 4 (`Whisper`); rules of the Whisper
+program's `transcribe`.
 """
 
 from __future__ import annotations

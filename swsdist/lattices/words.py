@@ -1,16 +1,15 @@
-"""Words of transcripts: their checks, their recordings' names and their tiers, for all formats alike.
+"""Words of transcripts, for all formats: checks, names of recordings, tiers, and spelling.
 
-- Text is kept as written, without surrounding blanks. A text with blanks inside is several words, one of a script without
-  blanks is its characters: each lasts as long as the text does, in their order, for nothing says when in that time it is
-  spoken. Blanks alone are no word.
+- Text is kept as written, without surrounding blanks. A text with blanks inside is several words, one of a script
+  without blanks is its characters: each lasts as long as the text does, in their order, because their own times are
+  unknown. Blanks alone are no word.
 - Words come in the order of the file. They may overlap, and may last no time.
 - A word without confidence is certain.
-- A word, cue or annotation that cannot be used is left out (`LeftOut`), and the rest is read. A transcript is broken where
-  nothing is left, or its file's structure cannot be trusted.
+- A word, cue or annotation that cannot be used is left out (`LeftOut`), and the rest is read. A transcript is broken
+  where nothing is left, or its file's structure cannot be trusted.
 
-Spelling of labels: a recogniser and a person may write one word differently, so both are folded before comparison.
-
-Apostrophes at the ends go with the punctuation: for orthographies in which they are letters there is `exact`.
+Spelling: a recogniser and a person may write one word differently, so both are folded before comparison. Apostrophes at
+the ends are removed with the punctuation; `exact` keeps them, for orthographies in which they are letters.
 """
 
 from __future__ import annotations

@@ -1,24 +1,22 @@
-"""Chains: a chain is a list of stages, wired into a graph.
+"""Chains and stages: a chain is a list of stages, wired into a graph by the tables that they take and make.
 
-Each stage declares the tables it takes (`Stage.takes`); a table comes from the earlier step that makes it. A step that reads
-a table and makes a table of its name replaces it for the steps behind it. If several steps make a table, if it comes from
-another run, or if the list has a stage twice, a `Step` names the source::
-
-    Index(), Queries(), Search(), Reduce(), Step("align.final", Align(), {"detections": "decide:scored"})
-
-The registry `swsdist.registry.registries.CHAINS` names the function that makes a chain from a config.
-
-Stages: a stage divides one step of the data flow into tasks, and defines what a task does.
-
-::
+**Stages.** A stage divides one step of the data flow into tasks, and defines what a task does::
 
     plan(inputs)         -> iterator of Task   deterministic: equal inputs give equal tasks in the same order
     run(task, context)   -> TaskOutput         reads the inputs, publishes the outputs
     finish(inputs)       -> None               in the driver, after the last task: commits the outputs
 
-A stage knows no other stage. It has its own names for the tables it reads; the chain maps each to the step that makes it
-(`swsdist.pipeline.chain`). A stage in **rounds** plans again after each round, with the results of earlier rounds, and ends
-with the first round without tasks.
+A stage knows no other stage. It has its own names for the tables it reads; the chain maps each to the step that makes
+it. A stage in **rounds** plans again after each round, with the results of earlier rounds, and ends with the first
+round without tasks.
+
+**Chains.** Each stage declares the tables it takes (`Stage.takes`); a table comes from the earlier step that makes it.
+A step that reads a table and makes a table of its name replaces it for the steps behind it. If several steps make a
+table, if it comes from another run, or if the list has a stage twice, a `Step` names the source::
+
+    Index(), Queries(), Search(), Reduce(), Step("align.final", Align(), {"detections": "decide:scored"})
+
+The registry `swsdist.registry.registries.CHAINS` names the function that makes a chain from a config.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""The run of one chain with one config: its plan, the selected steps, and their results so far.
+"""The run of a chain with a config: its plan, the selected steps, and their results; or its steps on tables in memory.
 
-Steps of a chain on tables in memory: a question in a store without a run, or steps of another chain within a task.
-
-The steps are those of the chain, planned and run as in a run; their tables stay in memory, and nothing is published. Some
-tables are given. A step that needs more than a question has (`Stage.needs_run`) is left out: if it replaces a table, that table
-is handed on as it is.
+Steps in memory serve a search in a store without a run, or steps of another chain within a task. They are planned and
+run as in a run, but their tables stay in memory, and nothing is published. Some tables are given. A step that needs
+more than a search has (`Stage.needs_run`) is left out: if it replaces a table, that table is handed on unchanged.
 """
 
 from __future__ import annotations

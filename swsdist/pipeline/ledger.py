@@ -1,12 +1,12 @@
-"""The ledger: the receipts of a run folder and its stores, by which finished tasks are records.
+"""The ledger of a run folder and its stores: receipts, which record finished tasks, and plans, which list all tasks.
 
-A worker writes a receipt as a small file, after its outputs. The driver packs receipts into tables (Parquet, `RECEIPTS`) while
-a stage runs, and into one table when the stage ends, so that one read finds all finished tasks. A receipt is valid if its
-outputs exist in their full size. Several plans may share a ledger; a task that they share is done once.
+Receipts: a worker writes a receipt as a small file, after its outputs. The driver packs receipts into tables (Parquet,
+`RECEIPTS`) while a stage runs, and into one table when the stage ends, so that one read finds all finished tasks. A
+receipt is valid if its outputs exist in their full size.
 
-Plans: the list of tasks of each step. The plans of a ledger define which tables of the folder are current.
-
-A run has one plan, a sweep has many. A list of tasks that several plans share is written once.
+Plans: the list of tasks of each step. A run has one plan, a sweep has many. Tasks that several plans share are done
+once, and a list of tasks that they share is written once. The plans of a ledger define which tables of the folder are
+current.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Receipts as columns: a table in memory and on disk, indexed by fingerprint; `Receipt` objects are made on access.
+"""Receipts and open tasks by the million: receipts as columns, and tasks in a file.
 
-Receipts that are added one by one wait in a short list, which is merged into the table from time to time. Row numbers do not
-change, so a list of receipts is an array of rows (`ReceiptList`).
+Receipts are a table in memory and on disk, indexed by fingerprint; `Receipt` objects are made on access. Receipts that
+are added one by one wait in a short list, which is merged into the table from time to time. Row numbers do not change,
+so a list of receipts is an array of rows (`ReceiptList`).
 
-Open tasks wait in a file: a million take about 20 MB of memory, whatever their payload.
-
-Each task is a pickled record in an anonymous temporary file of this process, which nobody else can write to. The common part of
-a stage's tasks (`Task.common`) is stored once.
+Open tasks wait in a file: a million take about 20 MB of memory, whatever their payload. Each task is a pickled record
+in an anonymous temporary file of this process, which nobody else can write to. The common part of a stage's tasks
+(`Task.common`) is stored once.
 """
 
 from __future__ import annotations

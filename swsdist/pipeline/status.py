@@ -1,14 +1,12 @@
-"""What a run folder says: state, rejections, digests.
+"""State of a run from its folder: what it does now or how it ended, rejections, and digests of its results.
 
-The status of a run, from its folder: what it does now, or how it ended.
+For a running run the status file of the driver is read and the ends of the journals of live processes, whose size does
+not depend on the number of tasks. For other runs receipts are counted.
 
-For a running run it reads the status file of the driver and the ends of the journals of live processes, whose size does not
-depend on the number of tasks. For other runs it counts receipts.
-
-Digests: SHA-256 of the results of a plan. Equal digests prove equal results, however the work was divided.
-
-A digest covers the rows of the digested tables, each in canonical order. Paths, identities of files, shards and costs are not
-part of these tables; the column `system` of detections, a label that defaults to the name of the config's file, is left out.
+Digests are SHA-256 of the results of a plan. Equal digests prove equal results, however the work was divided. A digest
+covers the rows of the digested tables, each in canonical order. Paths, identities of files, shards and costs are not
+part of these tables; the column `system` of detections, a label that defaults to the name of the config's file, is left
+out.
 """
 
 from __future__ import annotations

@@ -1,45 +1,47 @@
-"""Examples of a query, each searched separately, merged into one list: by best score, or by mean score.
+"""Candidates to detections, one bucket of queries at a time, and the merging of a query's examples.
 
-**best**: the candidates of all examples compete, see `swsdist.reduce.examples`.
+A bucket reads its rows of each file of candidates. A document is in one shard only, and a query's examples in one
+group, so overlaps are merged file by file (`swsdist.reduce.spans`), and the best N of each query are kept. All orders
+are total (score descending, then doc_id, channel, first, last, example), so neither the order nor the number of the
+files matters. Memory holds one file's rows of the bucket and some N detections a query.
 
-**mean**, for a query of several examples:
+Statistics for calibration (`swsdist.calibrate.statistics`) are over all candidates, before any is removed; after a
+first pass over those of a sample of the documents (`swsdist.methods.sample`), or, for a query without candidates there,
+over all its candidates.
+
+Examples are searched separately, and merged by one of three rules:
+
+**best**: the candidates of all examples compete by score.
+
+**mean**: the mean score of a place over the examples, for a query of several examples.
 
 1. The score of a candidate is q-normed by the candidates of the same example, since scores of examples of different
    length and quality are not comparable.
-2. The best candidate in a document, of any example, is a place, with the times of that candidate. All candidates that overlap
+2. The best candidate in a document, of any example, is a place, with the times of that candidate. All candidates that
+overlap
    it, by the rule of suppression, belong to this place only. The best remaining candidate is the next place, and so on.
 3. The score of a place is the mean over all examples with candidates in the collection, each with its best candidate
-   at the place. An example without a candidate there counts with its mean, 0: its other candidates show only that
-   the place is not among its best.
+   at the place. An example without a candidate there counts with its mean, 0: its other candidates show only that the
+   place is not among its best.
 
-A mean over many examples varies less than a mean over few, so the next stage q-norms the means again, with statistics over the
-means of all places. Sums are exact: a q-normed score is rounded to a multiple of 1 / `fineness`; for K examples, minus the sum
-of these integers is a cost of scale K `fineness`.
+A mean over many examples varies less than a mean over few, so the next stage q-norms the means again, with statistics
+over the means of all places. Sums are exact: a q-normed score is rounded to a multiple of 1 / `fineness`; for K
+examples, minus the sum of these integers is a cost of scale K `fineness`. A query of one example is merged as by
+`best`.
 
-A query of one example is merged as by `best`.
+**parts**: the best score of any part of an example (`swsdist.methods.query.example`).
 
-**parts**: examples in parts, see `swsdist.reduce.examples`.
-
-Parts of queries (`swsdist.methods.query.example`) in one list: the best score of any part.
-
-1. The score of a candidate is q-normed by the candidates of the same part of the same example, since short parts match better
+1. The score of a candidate is q-normed by the candidates of the same part of the same example, since short parts match
+better
    anywhere.
-2. It is multiplied by the root of the part's share of the query's frames: a mean of n distances varies as 1 / sqrt(n), so
+2. It is multiplied by the root of the part's share of the query's frames: a mean of n distances varies as 1 / sqrt(n),
+so
    frames that are missing count as average ones.
-3. The best candidate in a document, of any part and example, is a place, and candidates that overlap it belong to it. The next
+3. The best candidate in a document, of any part and example, is a place, and candidates that overlap it belong to it.
+The next
    stage q-norms the scores of places again, with statistics over all of them.
 
 Scores are multiples of 1 / `fineness`, so the statistics are exact sums of integers.
-
-Candidates to detections, one bucket of queries at a time: the second half of a map-reduce.
-
-A bucket reads its rows of each file of candidates. A document is in one shard only, and a query's examples in one
-group, so overlaps are merged file by file (`swsdist.reduce.spans`), and the best N of each query are kept. All orders are
-total (score descending, then doc_id, channel, first, last, example), so neither the order nor the number of the files
-matters. Memory holds one file's rows of the bucket and some N detections a query.
-
-Statistics for calibration (`swsdist.calibrate.statistics`) are over all candidates, before any is removed; after a first pass
-over those of a sample of the documents (`swsdist.methods.sample`), or of a query that has none there over all that it has.
 """
 
 from __future__ import annotations

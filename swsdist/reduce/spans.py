@@ -1,30 +1,25 @@
-"""Candidates as numbers, so memory and sorting time do not grow with the length of names.
+"""Spans of candidates and detections: compact candidates, overlaps, excluded places, and times in recordings.
 
-Ids are codes into a list of names, so no array holds more than 2 GB of strings. The order is total: by
-query, score descending, doc_id, channel, first, last, example.
+Candidates are numbers, so memory and sorting time do not grow with the length of names. Ids are codes into a list of
+names, so no array holds more than 2 GB of strings. The order is total: by query, score descending, doc_id, channel,
+first, last, example.
 
-Overlapping candidates of a query in a document become one detection.
+Overlapping candidates of a query in a document become one detection. The best candidate of a document is a place, with
+all candidates that overlap it by more than a part of the shorter of the two. The best remaining candidate is the next
+place, and so on. Overlap is counted in ticks, since seconds would need rounding. A document is in one file only, so
+places do not depend on the partition of the work. There are two rules for the score:
 
-Both rules form the same groups: the best candidate of a document is a place, with all candidates that overlap it by
-more than a part of the shorter of the two. The best remaining candidate is the next place, and so on. Overlap is
-counted in ticks, since seconds would need rounding. A document is in one file only, so places do not depend on the
-partition of the work.
+- **best**: the place's best candidate is kept unchanged.
+- **sum**: it is kept, with the sum of the posteriors of all candidates of the place, at most 1. Posteriors are taken to
+  the nearest multiple of 2^-40 and added as integers, so the sum is exact in any order: cost = -(sum of round(p 2^40)),
+  scale = 2^40. The sum is for mutually exclusive hypotheses, such as the paths of a lattice.
 
-**best**: the place's best candidate is kept unchanged.
+Excluded places are those that queries were cut from, which can be excluded from detections and references. A place is
+excluded on all channels of its recording, which may carry the same sound.
 
-**sum**: it is kept, with the sum of the posteriors of all candidates of the place, at most 1. Posteriors are taken to the
-nearest multiple of 2^-40 and added as integers, so the sum is exact in any order: cost = -(sum of round(p 2^40)), scale = 2^40.
-The sum is for mutually exclusive hypotheses, such as the paths of a lattice.
-
-The places that queries were cut from, which can be excluded from detections and references.
-
-A place is excluded on all channels of its recording, which may carry the same sound.
-
-Detections in documents that are places in recordings become detections in the recordings.
-
-Times become those of the recording, rounded to 1e-6 s. Documents of one recording may overlap, and give duplicate
-detections: of two detections that overlap by more than a part of the shorter, the better is kept, as within a
-document.
+Documents that are places in recordings: their detections become detections in the recordings, with times rounded to
+1e-6 s. Documents of one recording may overlap, and give duplicate detections: of two detections that overlap by more
+than a part of the shorter, the better is kept, as within a document.
 """
 
 from __future__ import annotations

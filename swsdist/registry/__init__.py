@@ -1,1 +1,1 @@
-"""What a config can name: entries, registries, and what is built in."""
+"""Registries: names that a config can use, their entries, and the built-in ones."""

@@ -3,12 +3,10 @@
 The options of an entry are a pydantic model in a light module. `checked` validates them and fills in defaults, so equal
 options have equal values however they are written. Tasks load the object itself.
 
-Entries of calibration steps: metadata for configs, without the libraries of the steps.
-
-A step maps scores of detections to other scores: q-norm, a logistic regression, term-specific thresholds. Its entry in
-`swsdist.registry.registries.CALIBRATION` states the kinds of score that it takes and gives, the candidate statistics
-that it uses, whether it is fitted to labelled detections, and the dependencies of its decisions. The class of a step is
-in `swsdist.calibrate.steps.interface`.
+A step of calibration maps scores of detections to other scores: q-norm, a logistic regression, term-specific
+thresholds. Its entry in `swsdist.registry.registries.CALIBRATION` states the kinds of score that it takes and gives,
+the candidate statistics that it uses, whether it is fitted to labelled detections, and the dependencies of its
+decisions. The class of a step is in `swsdist.calibrate.steps.interface`.
 
 Kinds of score: `cost` is minus a distance, on a scale that differs between queries; `posterior` is the probability that
 the detection is right, 0 to 1; `llr` is a log-likelihood ratio; `any` means only that higher is more likely.

@@ -1,9 +1,8 @@
-"""Pages with players: hits of a search, classes of term discovery.
+"""Pages with players: hits of a search, and classes of term discovery (word candidates).
 
-Sounds for people: hits of a search by query, as lines of a terminal, a table and a page; and the classes of term
-discovery, word candidates, as a page.
+Hits are also shown as lines of a terminal and as a table, by query.
 
-Pages are self-contained, with players: no network requests, readable without scripts. Names in a page are untrusted: jinja2
+Pages are self-contained: no network requests, readable without scripts. Names in a page are untrusted: jinja2
 escapes all of them; only waveforms and clips of this module are inserted unescaped. A content security policy forbids
 everything that it does not need.
 """

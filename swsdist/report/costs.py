@@ -1,37 +1,28 @@
-"""Costs of a run: journals as timelines, ISF, SSF, PMU, PL, by type of node.
+"""Costs of a run: accounts from its journals, and ISF, SSF, PMU and PL, in total and by type of node.
 
-Costs of a run from its journals, which have more than receipts: peaks of nodes, warm-up, and lost attempts.
+Journals have more than receipts: peaks of nodes, warm-up, and lost attempts. The records of a run are read in one pass,
+process by process; only a few numbers for each node and stage stay in memory. The work of a process is attempts at
+tasks, warm-up, and CPU time. CPU times are integers, ticks of 0.1 ms as in journals, so sums of differences are exact
+in any order.
 
-One pass over the records of a run, process by process; only a few numbers for each node and stage stay in memory.
+The memory of a node, second by second, is the sum over its processes. In a second with samples a process counts with
+the highest of them, in the seconds after it with the last. Processes are added one after the other, and only the sums
+are kept: 24 bytes for each second of a node, whatever the number of processes.
 
-The work of one process, from its record: attempts at tasks, warm-up, CPU time.
-
-CPU times are integers, ticks of 0.1 ms as in journals, so sums of differences are exact in any order.
-
-The memory of a node, second by second: the sum over its processes.
-
-In a second with samples a process counts with the highest of them, in the seconds after it with the last. Processes are added
-one after the other, and only the sums are kept: 24 bytes for each second of a node, whatever the number of processes.
-
-Measures of processing cost of the SWS 2013 evaluation: ISF, SSF, PMU and PL.
-
-Plain functions of numbers, from a run's accounts or measured otherwise. CPU time is the total over all processors, "as
-if it was computed on a single CPU": 14 hours on 16 cores are 224 hours.
-
-Conventions: time in s, memory in GB = 1e9 bytes; None: undefined.
+ISF, SSF, PMU and PL are plain functions of numbers, from a run's accounts or measured otherwise. CPU time is the total
+over all processors, "as if it was computed on a single CPU": 14 hours on 16 cores are 224 hours. Conventions: time in
+s, memory in GB = 1e9 bytes; None: undefined.
 
 **Two units of SSF.** Equation 46 divides a time by a product of two times, so it is 1/s or 1/h. The source's worked
 example is in hours: 48 CPU hours for 0.25 h of queries in 300 h of audio. That is 0.64; the source prints 0.8, a slip.
 `searching_speed_factor` is in 1/s, and 3600 times it is what the example computes. PL inherits the unit: name it.
 
+By type of node, they are the cost of the run if all nodes were of that type. A stage's CPU time on a type is divided by
+the type's share of the stage's work, in the stage's unit (seconds of audio, cells of the search, ...). A stage in which
+a type had no part counts with its cost on the other nodes; a phase in which it had no part has no factor.
+
 Source: Rodriguez-Fuentes and Penagarikano, "MediaEval 2013 spoken web search task: system performance measures", 2013,
 section 4.3, "Required amount of processing resources", equations 46 to 48.
-
-ISF, SSF, PMU and PL by type of node: the cost of the run if all nodes were of that type.
-
-A stage's CPU time on a type is divided by the type's share of the stage's work, in the stage's unit (seconds of audio,
-cells of the search, ...). A stage in which a type had no part counts with its cost on the other nodes; a phase in which it
-had no part has no factor.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""All figures of a run, one per row, for a terminal, a log file and the page; and its headline, six figures and issues, with
-which the page begins, and commands end.
+"""All figures of a run as rows for a terminal, a log file and the page; and its headline of six figures and issues.
 
-`summary_rows` makes the rows; the rest is their layout. Also here: formats of numbers, shared by the table and the
-pages, and rendering of pages.
+`summary_rows` makes the rows; the rest is their layout. The page begins with the headline, and commands end with it.
+Formats of numbers, shared by the table and the pages, and rendering of pages are here too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How likely the hits of a search are (`swsdist.calibrate.likelihood`): by the references of a run, else by other words."""
+"""Probabilities that hits of a search are true (`swsdist.calibrate.likelihood`), by references or other words."""
 
 from __future__ import annotations
 

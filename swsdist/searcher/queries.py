@@ -1,6 +1,6 @@
-"""Queries of a search without a run: recordings, places and tables of them, by the extractors of a store; or texts.
+"""Queries of a search without a run: typed, from a table, or as samples; as recordings or as texts.
 
-Queries of a search without a run: typed, from a table, or as samples. The result are rows of QUERIES.
+The result are rows of QUERIES, and frames by the extractors of a store.
 
 A typed query is a recording, a channel of it, a place in it, or both: `FILE`, `FILE#2`, `FILE:12.3-13.1`,
 `FILE#2:12.3-13.1`. FILE may also be a document of the store, so a printed hit is a valid query. A file whose name is

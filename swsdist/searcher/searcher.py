@@ -1,12 +1,11 @@
 """Search without a run: one store, many searches in this process.
 
-Queries become examples (`methods.query.extraction`), a registered method searches unit by unit, and the steps of the run's
-chain turn candidates into scored hits (`swsdist.pipeline.chain_run`): the results are a run's, byte for byte.
+Queries become examples (`methods.query.extraction`), a registered method searches unit by unit, and the steps of the
+run's chain turn candidates into scored hits (`swsdist.pipeline.chain_run`): the results are a run's, byte for byte.
 
-Searches of several threads that share passes over a store.
-
-A pass reads and packs the documents once for all its queries, so ten questions at once cost three to four times as much as
-one. While a pass goes on, further questions wait; the next pass is for all of them.
+Searches of several threads share passes over a store. A pass reads and packs the documents once for all its queries, so
+ten searches at once cost three to four times as much as one. Searches that begin during a pass wait for the next one,
+which is for all of them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""HTTP routes of `serve`, and values of requests, checked.
+"""HTTP routes of `serve`, and checks of the values of requests.
 
-Routes are of the archive and its searches; of the glossary: entries, tokens, changes, exports and imports; and of transcripts:
-the words of a stretch of a recording, corrections of them, and tiers of annotations beside it.
+Routes are of the archive and its searches; of the glossary: entries, tokens, changes, exports and imports; and of
+transcripts: the words of a stretch of a recording, corrections of them, and tiers of annotations beside it.
 
-A correction counts for the words whose middle lies in its stretch, whatever is recognised there now or later.
+A correction applies to the words whose middle lies in its stretch, including words that are recognised there later.
 """
 
 from __future__ import annotations

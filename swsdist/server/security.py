@@ -1,14 +1,15 @@
-"""Access: a token in the printed address, a password, or a proxy that names users; and what a browser may do.
+"""Security of the server: access, what a browser may do, and limits on connections.
 
-Pages of other origins can neither read answers (cookies are `SameSite=Strict`, no CORS) nor change anything (changes need a
-header that a form cannot send, and an `Origin` of this server). A request for another host's name is refused, so that a name
-that is made to point here gets nothing.
+Access is by a token in the printed address, a password, or a proxy that names users.
 
-Limits on connections: their number, and the time without a request or without reading the response.
+Pages of other origins can neither read answers (cookies are `SameSite=Strict`, no CORS) nor change anything (changes
+need a header that a form cannot send, and an `Origin` of this server). A request for another host's name is refused, so
+that a name that is made to point here gets nothing.
 
-uvicorn waits for headers, and for whoever does not read, without end, and for any number of clients. Here a connection that
-waits for its client ends: without a request after `HEADERS` seconds, with an answer of which the client takes nothing after
-`ANSWERS`. Where there are too many, the one that has waited longest makes room; where none waits, one of a stranger.
+Connections are limited in number, and in the time without a request or without reading the response: uvicorn waits
+without end for headers and for slow readers, and for any number of clients. A connection that waits for its client ends
+without a request after `HEADERS` seconds, and with an answer of which the client reads nothing after `ANSWERS`. If
+there are too many, the one that has waited longest is closed; if none waits, one of an unknown client.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """The server's state: an archive that may grow, a project, and hits in new recordings.
 
-Index a folder of recordings by `swsdist index`, in a process beside the server.
-
-What is indexed can be asked before the rest is: an interrupted index commits what it has when it begins again, so the process
-is interrupted and begun again after `_FIRST` seconds, twice as many, and so on. Nothing is computed twice but the tasks that
-were running.
+A folder of recordings is indexed by `swsdist index`, in a process beside the server. Indexed recordings can be searched
+before the others are: an interrupted index commits what it has when it begins again, so the process is interrupted and
+begun again after `_FIRST` seconds, twice as many, and so on. Only the tasks that were running are computed again.
 """
 
 from __future__ import annotations

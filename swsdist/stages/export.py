@@ -1,6 +1,7 @@
 """Stages after the scored list: summarise, format, export.
 
-format and export write the detections in external formats, below `exports/` in the run folder."""
+format and export write the detections in external formats, in `exports/` of the run folder.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""fit-transforms: documents -> models of fitted extractors and transforms (PCA, GMM), pinned in the store.
+"""The stage fit-transforms: documents to models of fitted extractors and transforms (PCA, GMM), pinned in the store.
 
 It precedes index if a config has a fitted extractor or transform. A hash of names selects documents, up to a number of
 hours. In each round tasks sum totals over some minutes of documents each, and a further task processes their sum, until

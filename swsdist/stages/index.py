@@ -1,4 +1,4 @@
-"""index turns audio into shards of the feature store, a task per shard and extractor."""
+"""The stage index: audio to shards of the feature store, a task per shard and extractor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stages that make a store of lattices share: writing shards, and committing the store."""
+"""Common parts of the stages that make a store of lattices: writing shards, and committing the store."""
 
 from __future__ import annotations
 

@@ -1,12 +1,13 @@
 """Stages of queries: queries, query-statistics, describe.
 
-queries turns spoken examples into shards of a store of queries, a task per group.
+**queries** turns spoken examples into shards of a store of queries, a task per group.
 
-query-statistics: documents of the queries' corpus -> their means and variances, of all and of each speaker.
-
-It precedes search if a config names a corpus of queries (`corpus.queries_from`). A hash of names selects documents: up
-to a number of hours of all, and of each speaker of a query. Only sums are kept. Sums are integers
+**query-statistics** computes means and variances of the corpus of the queries, of all its documents and of each
+speaker. It precedes search if a config names such a corpus (`corpus.queries_from`). A hash of names selects documents:
+up to a number of hours of all, and of each speaker of a query. Only sums are kept. They are integers
 (`features.fitting.moments.Sums`), so any division into tasks gives the same statistics.
+
+**describe** computes statistics of the queries' examples, for steps of calibration that need them.
 """
 
 from __future__ import annotations

@@ -1,20 +1,17 @@
 """Stages from candidates to normalised detections: reduce, cohort, normalise, pooled-statistics.
 
-reduce turns candidates of all shards into detections and score statistics, one bucket of queries at a time.
+**reduce** turns candidates of all shards into detections and score statistics, one bucket of queries at a time.
 
-normalise makes the scores of different queries comparable.
+**normalise** makes the scores of different queries comparable.
 
-pooled-statistics: examples of all groups of queries -> their mean and variance, for `search.documents_by: pooled`.
+**pooled-statistics** computes the mean and variance of the examples of all groups of queries, for `search.documents_by:
+pooled`. The search adds the collection's to them, so that documents and queries are normalised by all frames together.
+Sums are integers (`features.fitting.moments.Sums`), so groups do not affect the bytes.
 
-The search adds the collection's to them, so that documents and queries are normalised by all frames together. Sums are
-integers (`features.fitting.moments.Sums`), so groups do not affect the bytes.
-
-cohort sums how well queries that only serve to judge others match each place of the collection.
-
-These are the queries of `corpus.cohort`, which are searched like others and never scored; without such a table, the
-run's queries. Each query's list is q-normed before the N best are chosen; its best detection in each document, or
-stretch of a document, counts. The sums over queries are integers in units of 1 / 65536, so they are independent of the
-division of work.
+**cohort** sums how well the queries of a cohort match each place of the collection. These are the queries of
+`corpus.cohort`, which are searched like others and never scored; without such a table, the run's queries. Each query's
+list is q-normed before the N best are chosen; its best detection in each document, or stretch of a document, counts.
+The sums over queries are integers in units of 1 / 65536, so they are independent of the division of work.
 """
 
 from __future__ import annotations

@@ -1,23 +1,20 @@
 """Stages of scoring: align, measure, fit, decide, score.
 
-score computes the measures of the whole list from the counts of its parts.
+**align** makes aligned lists of trials, and **decide** applies the fitted calibration and its threshold.
 
-Long tables of counts are merged before that, several files into one, in rounds until one is left.
+**measure** makes the counts behind the measures, for one bucket of queries. **score** computes the measures of the
+whole list from them. Long tables of counts are merged before that, several files into one, in rounds until one is left.
 
-measure makes the counts behind the measures, for one bucket of queries.
-
-Columns of a store's documents that tasks use besides frames, read once per process and kept for later tasks.
-
-A bucket of queries may have candidates in any document, so each task would otherwise read the complete table.
-
-fit learns the threshold and the fitted calibration steps from aligned lists.
-
-A short list is fitted by one task. Of a long one (`MOST`), tasks learn from each part, and others add that up, in rounds::
+**fit** learns the threshold and the fitted calibration steps from aligned lists. A short list is fitted by one task. Of
+a long one (`MOST`), tasks learn from each part, and others add that up, in rounds::
 
     for each fitted step   gather (a task a part) -> fit
     then                   count (a task a part) -> threshold (a task a fold) -> end, which writes the file
 
 Without a threshold to be fitted, count finds only the limits of the scores.
+
+Columns of a store's documents that tasks use besides frames are read once per process and kept for later tasks, because
+a bucket of queries may have candidates in any document.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""search finds candidates of a group of queries in a part of the store, sorted by slot, a row group per bucket."""
+"""The stage search: candidates of a group of queries in a part of the store, sorted by slot, a row group per bucket."""
 
 from __future__ import annotations
 

@@ -1,31 +1,28 @@
-r"""HTK's standard lattice format (SLF): a lattice a file. Its key is UTTERANCE, or the file's name without ending.
+r"""HTK's standard lattice format (SLF), and the formats of pocketsphinx: a lattice a file.
 
-Words are on links, or on nodes: then a word belongs to the links that end at its node (that of the start to none). `!NULL`, or
-no word, is label 0; other words, also `!ENTER` or `<s>`, are labels. HTK writes bytes that it cannot print as `\ooo`; together
-they are UTF-8.
+**HTK.** A lattice's key is UTTERANCE, or the file's name without suffix. Words are on links, or on nodes: then a word
+belongs to the links that end at its node (that of the start to none). `!NULL`, or no word, is label 0; other words,
+also `!ENTER` or `<s>`, are labels. HTK writes bytes that it cannot print as `\ooo`; together they are UTF-8.
 
 The scales of the header are applied: the log score of a link is (acscale * a + lmscale * l + ngscale * n + prscale * r
 + wdpenalty) / lmscale, the first term acoustic and the others graph, so that an acoustic scale of 1 is the file's own.
 Links without a word pay no wdpenalty. lmscale 0 does not divide. Logs are to the base of the header (wdpenalty, too);
-base 0: a, l, n and r are probabilities.
+base 0: a, l, n and r are probabilities. Times are in seconds, and become multiples of 10 ms. Sub-lattices are refused.
 
-Times are in seconds, and become multiples of 10 ms. Sub-lattices are refused.
+**pocketsphinx** writes its own format (`Lattice.write`) and SLF (`Lattice.write_htk`). A lattice's key is the file's
+name without suffix. In both formats a node is a word that begins at the node's time, and its links lead to the words
+that may follow: the word lasts until the next begins. The word of the end has a state of its own after it. Variants of
+pronunciation (`and(2)`) are the word.
 
-Sources: The HTK Book, chapter "Lattice and Network Formats"; SRILM, which writes n and ngscale.
-
-Lattices of pocketsphinx: its own format (`Lattice.write`) and its SLF (`Lattice.write_htk`). A lattice a file; its key is
-the file's name without ending.
-
-In both a node is a word that begins at the node's time, and its links lead to the words that may follow: the word lasts until
-the next begins. The word of the end has a state of its own after it. Variants of pronunciation (`and(2)`) are the word.
-
-- SLF: no scores of the language model are in it, but posteriors of links, p. They are a flow, so the chance of a link after
-  its node is its p by the sum of those that leave the node. Costs are of these chances: no scale applies. `!NULL`,
-  `!SENT_START` and `!SENT_END` are fillers, label 0. Times are in seconds; the word of the end has no length.
+- SLF: no scores of the language model are in it, but posteriors of links, p. They are a flow, so the probability of a
+  link after its node is its p divided by the sum of those that leave the node. Costs are of these probabilities: no
+  scale applies. `!NULL`, `!SENT_START` and `!SENT_END` are fillers, label 0. Times are in seconds; the word of the end
+  has no length.
 - Own format: acoustic scores only, logs to a base that a comment names. Fillers (`<s>`, `</s>`, `<sil>`, `[NOISE]`) are
   labels. Times are frames of `Origin.frame`; the utterance's length is given.
 
-Source: pocketsphinx's documentation of lattices, and files that it wrote.
+Sources: The HTK Book, chapter "Lattice and Network Formats"; SRILM, which writes n and ngscale; pocketsphinx's
+documentation of lattices, and files that it wrote.
 """
 
 from __future__ import annotations

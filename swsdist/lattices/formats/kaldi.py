@@ -1,19 +1,15 @@
-"""Kaldi's lattices: archives of Lattice and CompactLattice, binary or text, plain or packed; and lists of places in them.
+"""Kaldi's lattices: archives of Lattice and CompactLattice, binary or text, plain or packed; and lists of places.
 
-An archive is a key, a blank, and a lattice, again and again; each lattice is binary or text by itself. A line of a list
+An archive is a key, a blank, and a lattice, repeated; each lattice is binary or text by itself. A line of a list
 (`.scp`) is `KEY FILE:OFFSET` or `KEY FILE`; files are relative to its folder.
 
-Times are in frames of the lattice, `Origin.frame` seconds each; of a lattice with subsampled frames that is the longer step.
+Times are in frames of the lattice, `Origin.frame` seconds each; of a lattice with subsampled frames that is the longer
+step. States have no times in the file. The time of a state is the number of frames read on the way to it, which is the
+same on all ways.
 
-Source: Kaldi's documentation of lattices and of its tables.
-
-A lattice of Kaldi as its file has it, and the lattice that it is.
-
-A CompactLattice has a word and the ids of its frames on each arc. A Lattice has an arc a frame (an id that is not 0) and each
-word on the first of its arcs; chains of its arcs become one, as Kaldi's own conversion to CompactLattice does: through states
-with one arc in, one arc out without a word, that are neither the start nor final.
-
-States have no times. The time of a state is the number of frames read on the way to it, which is the same on all ways.
+A CompactLattice has a word and the ids of its frames on each arc. A Lattice has an arc a frame (an id that is not 0)
+and each word on the first of its arcs; chains of its arcs become one, as in Kaldi's own conversion to CompactLattice:
+through states with one arc in, one arc out without a word, that are neither the start nor final.
 
 **As text**: a line an arc or a final state. The source of the first line is the start.
 
@@ -26,14 +22,15 @@ arc of weight one     `source target word`                  `source target id wo
 arc                   `source target word g,a,ids`          `source target id word g,a`
 ====================  ====================================  =============================
 
-Ids are joined by `_`; a Lattice's weight may end in a comma, too. Which of the two it is the lines say: a lattice is read as
-that of which all are.
+Ids are joined by `_`; a Lattice's weight may end in a comma, too. A lattice is read as the type that all of its lines
+have.
 
-**As bytes**: an OpenFst vector FST of type lattice4, lattice8, compactlattice44 or compactlattice84. Header: magic number,
-`vector` and the type of arcs, each after its length, version 2, flags (32 bits each), properties, start (-1: no states), number
-of states and of arcs (64 bits each; Kaldi writes 0 arcs). Then the states: see `swsdist.kernels.lattices`. Little-endian.
+**As bytes**: an OpenFst vector FST of type lattice4, lattice8, compactlattice44 or compactlattice84. Header: magic
+number, `vector` and the type of arcs, each after its length, version 2, flags (32 bits each), properties, start (-1: no
+states), number of states and of arcs (64 bits each; Kaldi writes 0 arcs). Then the states: see
+`swsdist.kernels.lattices`. Little-endian.
 
-Source: Kaldi's documentation of lattices.
+Source: Kaldi's documentation of lattices and of its tables.
 """
 
 from __future__ import annotations

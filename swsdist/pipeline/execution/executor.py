@@ -1,4 +1,4 @@
-"""The interface of executors, and the serial executor.
+"""The interface of executors, the serial executor, and files of failed tasks.
 
 An executor yields a receipt or a failure for each task, in any order. Errors are handled by their kind:
 
@@ -8,11 +8,8 @@ An executor yields a receipt or a failure for each task, in any order. Errors ar
   `executor.attempts` times; a permanent one ends the run if it is an error of writing, otherwise the task fails;
 - any other error is a bug: the task fails, and the others go on.
 
-The driver keeps the traceback of a task that failed in a file (`swsdist.pipeline.execution.executor`).
-
-Files of failed tasks: `failed/` in the run folder has a file with the traceback of each until the task is done.
-
-A failure in an extension names the line of the extension, not that of a library that it calls.
+The driver keeps the traceback of a failed task in a file of the folder `failed/` in the run folder, until the task is
+done. A failure in an extension names the line of the extension, not that of a library that it calls.
 """
 
 from __future__ import annotations

@@ -1,34 +1,33 @@
-"""The policy assigns tasks to workers, and decides what happens to tasks that did not finish.
+"""Scheduling policy: which worker gets which task, what happens to unfinished tasks, and which nodes hold workers.
 
-It has no processes and no clock, so the executor and the simulator share it:
+The policy has no processes and no clock, so Ray's executor and the simulator of forecasts share it.
 
-- The largest task goes first, so that the last to end is small. Among tasks of similar size, prefer one whose inputs are cached
-  on the worker's node.
+**Tasks**:
+
+- The largest task goes first, so that the last to end is small. Among tasks of similar size, prefer one whose inputs
+  are cached on the worker's node.
 - A worker has a limited number of tasks in flight; every worker gets one task before any gets a second.
 - A task with a transient error returns to the queue after a pause.
-- When a worker dies, the oldest of its tasks in flight is suspected: it is tried again alone, on a worker without other tasks.
-  Its other tasks return to the front of the queue. A task that was suspected on all its attempts fails.
+- When a worker dies, the oldest of its tasks in flight is suspected: it is tried again alone, on a worker without other
+  tasks. Its other tasks return to the front of the queue. A task that was suspected on all its attempts fails.
 - Dead workers are replaced, up to a number for each run. When no worker is left, all waiting tasks fail.
-- When the queue is empty, an idle worker gets a second attempt at a task that takes another worker much longer than expected
-  from its work, and at the tasks behind it. The first answer counts, and the other attempt is not awaited. Both write the
-  same bytes under the same names.
+- When the queue is empty, an idle worker gets a second attempt at a task that takes another worker much longer than
+  expected from its work, and at the tasks behind it. The first answer counts, and the other attempt is not awaited.
+  Both write the same bytes under the same names.
 
-Placement of workers on nodes.
+**Placement**: a stage lists alternative resource needs of a worker, the best first. For a stage with
+`Stage.any_device`, each node takes the first alternative that fits it: GPU workers on nodes with a GPU, CPU workers on
+the others. Workers are counted node by node: two nodes with 3 GB each hold no worker of 4 GB.
 
-A stage lists alternative resource needs of a worker, the best first. For a stage with `Stage.any_device`, each node takes the
-first alternative that fits it: GPU workers on nodes with a GPU, CPU workers on the others. Workers are counted node by node:
-two nodes with 3 GB each hold no worker of 4 GB.
-
-Ray's executor and the simulator of forecasts place workers by the same functions.
-
-Which nodes of a cluster are used: those with the driver's versions, on which workers start, and whose disks work.
+**Nodes** are used if they have the driver's versions, workers start on them, and their disks work:
 
 - A worker with another version of swsdist, or of a library that determines the bytes of results, is not used
   (`version_mismatches`).
-- A worker that fails to start is tried again after a minute; meanwhile its slot is kept, or the next worker would be started in
-  the same place. If its process died, its node is unknown: from then on Ray is asked to spread workers over nodes.
-- If consecutive tasks fail on a node because its disk is full or gone, its worker gets no tasks for a minute, and a task that
-  failed there is tried on another node next, if there is one.
+- A worker that fails to start is tried again after a minute; meanwhile its slot is kept, or the next worker would be
+  started in the same place. If its process died, its node is unknown: from then on Ray is asked to spread workers over
+  nodes.
+- If consecutive tasks fail on a node because its disk is full or gone, its worker gets no tasks for a minute, and a
+  task that failed there is tried on another node next, if there is one.
 - A node that leaves takes its workers with it, which does not count against them; a node that joins is used at once.
 """
 

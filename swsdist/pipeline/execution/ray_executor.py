@@ -1,24 +1,22 @@
 """The Ray executor runs tasks in long-lived actors, here or on a cluster.
 
-By default it starts a private local instance with its own temporary folder, and always shuts it down; a bare `ray.init()` could
-join another user's cluster. With an address (config, or RAY_ADDRESS) it uses that cluster, and ends only its actors.
-
-A private instance outlives a killed driver by a second or two, until `swsdist.pipeline.execution.ray_instance` ends it.
+By default it starts a private local instance with its own temporary folder, and always shuts it down; a bare
+`ray.init()` could join another user's cluster. With an address (config, or RAY_ADDRESS) it uses that cluster, and ends
+only its actors. A private instance outlives a killed driver by a second or two, until
+`swsdist.pipeline.execution.ray_instance` ends it.
 
 An actor reserves CPUs and memory, and limits its libraries' threads to its CPUs (Ray sets OMP_NUM_THREADS, which numba
-ignores). `swsdist.pipeline.execution.policy` assigns tasks to actors and handles tasks that did not finish;
-`swsdist.pipeline.execution.policy` places actors on nodes. When a process dies, its finished tasks are known by their
-receipts: an answer may be lost, or arrive after the news of the death. Nodes may join and leave during a stage:
-`swsdist.pipeline.execution.policy`.
+ignores). `swsdist.pipeline.execution.policy` places actors on nodes, which may join and leave during a stage, assigns
+tasks to actors, and handles tasks that did not finish. When a process dies, its finished tasks are known by their
+receipts: an answer may be lost, or arrive after the news of the death.
 
 Accounts are kept by node. A node's name is its host name; if several nodes share one (identical containers, network
 namespaces), it is the host name and Ray's address of the node.
 
-Which store files are in which node's cache, as far as the driver knows, so that tasks run near their inputs.
-
-A worker reports the content of its node's cache when it starts. Files that its tasks read and write are added since, and the
-least recently used are dropped when a cache would be full. This is an estimate, because other runs use the caches too; a wrong
-entry costs one transfer.
+Caches: the driver estimates which store files are in which node's cache, so that tasks run near their inputs. A worker
+reports the content of its node's cache when it starts. Files that its tasks read and write are added since, and the
+least recently used are dropped when a cache would be full. Other runs use the caches too; a wrong entry costs one
+transfer.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""Costs of a run's steps, from their receipts, and of tasks of other sizes.
+"""Costs of a run's steps, from their receipts, and the machines of a forecast.
 
 The duration of a task is modelled by a line in its work, a + b work, times a factor drawn from the residuals of the
 receipts. The line passes through the origin (a = 0) if the works differ too little to separate a from b.
 
-The model uses only the wall time of tasks, which includes waiting for disks and for other tasks. It is best measured on a
-run with as many workers on a node as in the forecast, and is unreliable from a machine with other load.
+The model uses only the wall time of tasks, which includes waiting for disks and for other tasks. It is best measured on
+a run with as many workers on a node as in the forecast, and is unreliable from a machine with other load.
 
-The machines of a forecast: kinds of nodes, storage bandwidth, and failures.
-
-Conventions: s, GB = 1e9 bytes, MB = 1e6 bytes; prices are of a node hour, in any one currency.
+Machines are kinds of nodes, storage bandwidth, and failures. Conventions: s, GB = 1e9 bytes, MB = 1e6 bytes; prices are
+of a node hour, in any one currency.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Forecasts: the steps of a measured run, scaled to other hours, queries and machines, and simulated several times.
 
-Discrete-event simulator of a run, with the policy that real workers follow.
-
-Steps, and the rounds of a step, run one after the other; each starts when the last task of the previous one has ended. A
-worker works on its oldest task. The driver handles one answer at a time. Nodes fail at exponentially distributed times; their
-workers are replaced, as the policy decides, when the node is replaced.
+The simulator handles discrete events, with the policy that real workers follow. Steps, and the rounds of a step, run
+one after the other; each starts when the last task of the previous one has ended. A worker works on its oldest task.
+The driver handles one answer at a time. Nodes fail at exponentially distributed times; their workers are replaced, as
+the policy decides, when the node is replaced.
 
 The bandwidth of a transfer is fixed when it begins: the smaller of the node's and the storage's bandwidth, each shared
 equally by the transfers under way.

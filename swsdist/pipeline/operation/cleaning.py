@@ -1,23 +1,21 @@
-"""`swsdist clean`: the files of a run folder or store that can be removed, with reason and size.
+"""Removable files of a run folder or store (`swsdist clean`), readers of a store, and cancelling.
 
-Removed are: old temporary files; locks, requests and reader files of dead processes; tables and receipts of a finished run that
-none of its plans names; files of a store that neither its manifest nor a state searched by the run beside it names.
+Removed are: old temporary files; locks, requests and reader files of dead processes; tables and receipts of a finished
+run that none of its plans names; files of a store that neither its manifest nor a state searched by the run beside it
+names.
 
-Always kept are: a folder in which a process works; all states of a store with readers
-(`swsdist.pipeline.operation.cleaning`), or whose manifest changed recently; tables of an unfinished run, which it needs to go
-on; outputs of tasks in a store that no state names yet (shards of an interrupted index, sums and models of a fit), until the
-run in whose folder the store lies has ended without them; accounts, events, reports and exports.
+Always kept are: a folder in which a process works; all states of a store with readers, or whose manifest changed
+recently; tables of an unfinished run, which it needs to go on; outputs of tasks in a store that no state names yet
+(shards of an interrupted index, sums and models of a fit), until the run in whose folder the store lies has ended
+without them; accounts, events, reports and exports.
 
-Cancelling: a request file in the run folder, which can be written from any host; the driver checks for it every few seconds.
+Readers: a run, or a long reading command, writes `readers/<token>.json` to the store when it begins to read, updates it
+every few seconds, and removes it at its end, so that no file in use is removed. A dead reader is ignored once its
+process is known to be gone (same host), or its file has not changed for a while, whatever clocks show. In a store that
+is not writable, readers are unknown; superseded files are then kept for an hour.
 
-The request names the lock of one driver, so a stale request cannot cancel a later run.
-
-Readers of a store: each run that reads a store leaves a small file in it, so that no file in use is removed.
-
-A run, or a long reading command, writes `readers/<token>.json` to the store when it begins to read, updates it every few
-seconds, and removes it at its end. A dead reader is ignored once its process is known to be gone (same host), or its file has
-not changed for a while, whatever clocks show. In a store that is not writable, readers are unknown; superseded files are then
-kept for an hour.
+Cancelling: a request file in the run folder, which can be written from any host; the driver checks for it every few
+seconds. The request names the lock of one driver, so a stale request cannot cancel a later run.
 """
 
 from __future__ import annotations

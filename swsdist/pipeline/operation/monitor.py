@@ -1,13 +1,12 @@
 """The monitor of a run: writes events and status to the run folder, and obeys requests to cancel.
 
-A thread writes the status and checks for a request every few seconds. A cancelled run stops at the next report of a task's
-progress; without one, a signal stops it as `kill` does.
+A thread writes the status and checks for a request every few seconds. A cancelled run stops at the next report of a
+task's progress; without one, a signal stops it as `kill` does.
 
-Events of a run as JSON lines, in the folder `events/` of the run and in the file of `--events`.
-
-Each line has `event`, `t` (s since 1970) and `run` (the run folder); `EVENTS` lists the other fields. Each driver appends to
-one file; on S3, which cannot append, it writes a new file every few seconds. File names sort by time, so a follower lists the
-folder and reads what is new.
+Events are JSON lines, in the folder `events/` of the run and in the file of `--events`. Each line has `event`, `t` (s
+since 1970) and `run` (the run folder); `EVENTS` lists the other fields. Each driver appends to one file; on S3, which
+cannot append, it writes a new file every few seconds. File names sort by time, so a follower lists the folder and reads
+what is new.
 """
 
 from __future__ import annotations

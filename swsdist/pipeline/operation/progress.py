@@ -1,9 +1,8 @@
-"""The interface by which the driver reports progress: to a display, an event file, a test.
+"""Progress of a run: the interface by which the driver reports it, and the status file.
 
-The status file of a run: a small file in the run folder, which the driver writes every few seconds.
-
-`swsdist status` reads it, and the ends of a few journals, whatever the number of tasks. For a run that has ended or died, the
-receipts count; the file records how its last driver ended.
+Progress is reported to a display, an event file, or a test. The status file is a small file in the run folder, which
+the driver writes every few seconds. `swsdist status` reads it, and the ends of a few journals, whatever the number of
+tasks. For a run that has ended or died, the receipts count; the file records how its last driver ended.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The corpus of a plan: immutable tables for any chain, each read once, on demand.
 
-True occurrences of the queries: from a table, or looked up in a transcript.
+True occurrences of the queries come from a table, or are looked up in a transcript:
 
 - A table of references: see `swsdist.corpora.references`.
 - An RTTM or CTM: terms are looked up as in the scorers, by the rules of the config's protocol, which also decides about
@@ -8,17 +8,14 @@ True occurrences of the queries: from a table, or looked up in a transcript.
 - Kaldi's `text`: a query occurs in the documents whose text contains its term as whole words, ignoring case. The text
   has no times, so trials must be documents.
 
-The scored population: all documents of a corpus, readable or not.
+The scored population is all documents of a corpus, readable or not. Trials (seconds, segments, documents), true
+occurrences, pairs, and queries that every document contains are all counted in it. So an unreadable document affects
+measures like one that is searched without hits.
 
-Trials (seconds, segments, documents), true occurrences, pairs, and queries that every document contains are all counted
-in it. So an unreadable document affects measures like one that is searched without hits.
-
-Queries of another corpus: documents are looked up there, its speakers differ from those of the searched corpus, and
-its means and variances normalise its queries.
-
-A method normalises a query like the searched documents, by mean and deviation of the collection. So a query of another
-corpus, with mean m and deviation s of its own collection or speaker, is first moved there: (x - m) / s S + M. The
-method then removes M and S, which leaves (x - m) / s.
+Queries of another corpus: documents are looked up there, its speakers differ from those of the searched corpus, and its
+means and variances normalise its queries. A method normalises a query like the searched documents, by mean M and
+deviation S of the collection. So a query of another corpus, with mean m and deviation s of its own collection or
+speaker, is first moved there: (x - m) / s S + M. The method then removes M and S, which leaves (x - m) / s.
 """
 
 from __future__ import annotations

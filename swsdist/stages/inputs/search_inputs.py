@@ -1,8 +1,7 @@
-"""Inputs of the stages: the corpus, the features, the store's state, and their oddities.
+"""Inputs of the stages: the corpus, the features, and the store's state; and notices of their oddities.
 
-Oddities in the tables of a searchable corpus: noted with a count and the first case.
-
-Checks before the work use durations from a table or header; checks afterwards use measured ones.
+Oddities in the tables of a searchable corpus are noted with a count and the first case. Checks before the work use
+durations from a table or header; checks afterwards use measured ones.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """The store of a run: its folder, its state, and its content of the required features.
 
-Find recordings in a store by content: those moved, renamed or copied since indexing.
-
-Equal bytes with equal file ending, channel and speaker give equal frames. A document that keeps its name keeps its
-place in its shard, and only its path changes; for one with a new name the frames are copied. Local files are compared
-by SHA-256, and read only if their length occurs in the store; on S3 the ETag identifies content.
+Recordings that were moved, renamed or copied since indexing are found by content. Equal bytes with equal suffix,
+channel and speaker give equal frames. A document that keeps its name keeps its place in its shard, and only its path
+changes; for one with a new name the frames are copied. Local files are compared by SHA-256, and read only if their
+length occurs in the store; on S3 the ETag identifies content.
 """
 
 from __future__ import annotations
