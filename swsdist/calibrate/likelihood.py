@@ -24,7 +24,7 @@ WORDS = {"likely": 0.5, "possible": 0.1, "unlikely": 0.0}
 
 
 def word_of(probability: float | None) -> str:
-    """What a hit is called; nothing where its probability is not known."""
+    """The name of a hit's probability; empty if it is unknown."""
     return "" if probability is None else next(word for word, least in WORDS.items() if probability >= least)
 
 
@@ -110,7 +110,7 @@ def _lines(scores: Floats, hits: Floats, true: Floats, prior: Prior) -> tuple[Fl
 
 
 class Summary(NamedTuple):
-    """What is left to find.
+    """Estimates of what is left to find.
 
     Attributes:
         expected: true ones among hits that nobody judged.

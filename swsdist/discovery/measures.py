@@ -105,7 +105,7 @@ class WithoutPairs:
         self._parts = parts
 
     def add(self, cell: Cell) -> None:
-        """Nothing to count."""
+        """Count nothing."""
 
     def parts(self) -> Parts:
         """As given."""

@@ -57,7 +57,7 @@ _ONLY = {
 
 
 class Neighbours(Section):
-    """How pairs of segments are proposed."""
+    """Settings of the proposal of pairs of segments."""
 
     by: Literal["segments", "diagonals", "exact"] = Field(
         "segments",
@@ -239,7 +239,7 @@ def joined(pieces: Sequence[Pairs]) -> Pairs:
 
 
 def unique(pairs: Pairs) -> Pairs:
-    """Each pair once, ascending, with the least that it is unlike."""
+    """Each pair once, ascending, with its least dissimilarity."""
     key = pairs.left.astype(np.int64) << 32 | pairs.right
     order = np.argsort(key, kind="stable")
     first = np.flatnonzero(np.diff(key[order], prepend=-1))
@@ -264,7 +264,7 @@ def most_alike(pairs: Pairs, kept: int) -> Pairs:
 
 
 class Matching(Section):
-    """How two stretches are aligned."""
+    """Settings of the alignment of two stretches."""
 
     level: float = Field(
         0.6,
@@ -352,7 +352,7 @@ _SEGMENTS_HELD = 1024
 
 
 class Segments(Section):
-    """How documents are cut into segments."""
+    """Settings of segments."""
 
     frames: int = Field(50, ge=1, description="frames of a segment")
     hop: int = Field(5, ge=1, description="frames from one segment to the next")

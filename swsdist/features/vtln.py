@@ -123,7 +123,7 @@ class Vtln(BaseModel):
 
     @property
     def context(self) -> int | None:
-        """None: a factor may depend on the entire recording."""
+        """None, because a factor may depend on the entire recording."""
         return self._all[0].context if self.warps == "all" else None
 
     @property

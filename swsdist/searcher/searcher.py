@@ -207,7 +207,7 @@ DEFAULTS = Config(run=".", corpus=Corpus(documents="."))
 
 
 class SearchSetup(NamedTuple):
-    """How a store is searched.
+    """Settings of the search of a store.
 
     Attributes:
         store: its folder.

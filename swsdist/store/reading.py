@@ -32,7 +32,7 @@ from swsdist.store.statistics import statistics_in
 
 
 def keys_of(names: pa.ChunkedArray, channels: pa.ChunkedArray) -> pa.Array:
-    """One string per document: its name, and its channel or part."""
+    """A string per document: its name, and its channel or part."""
     text = pa.large_string()
     joined = pc.binary_join_element_wise(
         names.cast(text), channels.cast(pa.string()).cast(text), pa.scalar("\0", text), null_handling="replace"
@@ -97,7 +97,7 @@ class Store:
         )
 
     def with_memory(self, memory: Memory | None) -> Store:
-        """The same store with a memory, or without any."""
+        """The same state with another memory, or without one."""
         made = copy(self)
         made.memory = memory
         return made
@@ -509,5 +509,5 @@ def of_rows(table: pa.Table) -> str:
 
 
 def combined(parts: dict[str, str]) -> str:
-    """One SHA-256 of several, by name."""
+    """One SHA-256 of several parts by name."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -359,7 +359,7 @@ def _pack(head: bytes) -> int:
 
 
 def extent(file: Readable, brief: bool = False, remote: bool = False) -> Extent:
-    """How far the sound of a file goes.
+    """The extent of a file's sound.
 
     Args:
         file: of any format; others than these are one part.

@@ -169,7 +169,7 @@ def moments(totals: Totals, mean: Floats, deviation: Floats) -> Moments:
 
 
 class OfMean:
-    """One round, for a model that depends on the mean and deviation of columns."""
+    """The fitting procedure of a model that depends on the mean and deviation of columns, in one round."""
 
     speech = False
 

@@ -86,7 +86,7 @@ def pruned(rows: Ints, most: Ints) -> Ints:
 
 
 def first_of_equal(rows: Ints, columns: int) -> Bools:
-    """Which sorted rows differ from the one before in their first columns, bool (rows,)."""
+    """Whether each sorted row differs from the one before in its first columns: bool (rows,)."""
     new = np.ones(len(rows), bool)
     np.any(rows[1:, :columns] != rows[:-1, :columns], axis=1, out=new[1:])
     return new

@@ -130,7 +130,7 @@ class Budget(NamedTuple):
     over: str
 
     def most(self, material: Material) -> Ints:
-        """Most windows per document, int64 (documents,), if the budget is over documents."""
+        """The greatest number of windows per document, int64 (documents,), if the budget is over documents."""
         return self._count(material.lengths, material)
 
     def count(self, material: Material) -> int:

@@ -276,7 +276,7 @@ class EqualErrors:
     undefined = {"": "no query has a true occurrence"}
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
-        """None without references."""
+        """Values by key; None without references."""
         sums = Sums.from_parts(parts, point, refless=False)
         if not sums.referenced:
             return {}
@@ -300,7 +300,7 @@ class FigureOfMerit:
     undefined = {"": "no query has a true occurrence"}
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
-        """None without references."""
+        """Values by key; None without references."""
         values = parts["figure"].table()["fom"].to_numpy()
         return {"fom": math.fsum(values) / len(values) if len(values) else None}
 
