@@ -94,7 +94,7 @@ class Statistics:
         return self.scatter / max(self.frames, 1)
 
     def offset_and_scale(self, normalise: str) -> tuple[Floats, Floats]:
-        """Offset and scale, which `prepare` subtracts from frames and divides them by.
+        """Offset and scale, float64 (dimension,) each, which `prepare` subtracts from frames and divides them by.
 
         A constant dimension is divided by 1.
 

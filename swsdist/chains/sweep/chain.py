@@ -661,9 +661,9 @@ def values_by_query(
     Args:
         objective: `atwv` or `mtwv`, or their rates; others are no means.
         names: ids of the queries.
-        counts: references, hits and false alarms of each.
+        counts: references, hits and false alarms of each query, int64 (queries,).
         beta: weight of false alarms.
-        trials: T.
+        trials: T, trials of each query.
     """
     ntrue, hits, false_alarms = counts
     if objective.endswith("_threshold"):

@@ -264,7 +264,7 @@ class Classes(NamedTuple):
 
     @property
     def between(self) -> Floats:
-        """Covariance of the classes' means, weighted by their frames."""
+        """Covariance of the classes' means, weighted by their frames: float64 (columns, columns)."""
         return np.asarray((self.means.T * self.counts) @ self.means / self.counts.sum(), np.float64)
 
 
@@ -340,7 +340,7 @@ class OfClasses:
 
 
 def labelled(document: Document) -> tuple[Singles, Ints]:
-    """The labelled frames of a document, and their labels."""
+    """The labelled frames of a document, float32 (frames, columns), and their labels, int64 (frames,)."""
     assert document.labels is not None
     model = document.labels >= 0
     return np.concatenate(document.blocks)[model], document.labels[model]

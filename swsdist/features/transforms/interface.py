@@ -254,7 +254,10 @@ class TransformedExtractor(Transformed):
                 setattr(self, optional, getattr(inner, optional))
 
     def extract(self, samples: Singles) -> Singles:
-        """Transformed frames of a stretch of samples; recordings use `streamed`."""
+        """Transformed frames of a stretch of samples: float32 (n,) to float32 (frames, dimension).
+
+        Recordings use `streamed`.
+        """
         frames = self.inner.extract(samples)
         for transform in self.transforms:
             frames = transform.apply(frames)
@@ -324,7 +327,7 @@ class FittedTransform(TransformOptions, Generic[Loaded]):
 
     @abstractmethod
     def apply(self, frames: Singles) -> Singles:
-        """See `Transform`; uses `loaded`."""
+        """Transform float32 (frames, input columns) to float32 (frames, output columns) by the model `loaded`."""
 
     @abstractmethod
     def matters(self) -> dict[str, object]:

@@ -93,7 +93,7 @@ def first_of_equal(rows: Ints, columns: int) -> Bools:
 
 
 def joined(matches: list[Ints]) -> Ints:
-    """Concatenate the rows of all parts, and empty the list."""
+    """Concatenate the rows of all parts, int64 (candidates, 5) each, and empty the list."""
     rows = np.concatenate(matches) if matches else np.empty((0, COLUMNS), np.int64)
     matches.clear()
     return rows
