@@ -288,6 +288,9 @@ class Store:
             tracks: their names, columns from left to right.
             live: keys (doc_id, channel) to yield; by default all documents live in each track.
             threads: that read ahead.
+
+        Raises:
+            StoreError: a track or its file does not exist, or tracks do not hold the same documents.
         """
         recording_names = set.intersection(*(self.live(shard, track) for track in tracks))
         required = recording_names if live is None else recording_names & live

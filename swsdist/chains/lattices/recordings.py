@@ -657,7 +657,8 @@ class FrameSource(Source):
         """A decoder of the extractors' frames, to find mistakes before there are frames.
 
         Raises:
-            UserError: there is no such track, or it cannot be decoded.
+            StoreError: there is no such track.
+            UserError: the track cannot be decoded.
         """
         assert self._frames is not None
         decoding, sources = self._options.decoding, self._frames.features.sources

@@ -218,7 +218,11 @@ class MixtureRounds:
         return {"frames": np.array([frames, expected.likelihood]), "counts": expected.counts, "sums": expected.sums}
 
     def go_on(self, model: Model | None, totals: Totals) -> Step:
-        """The next mixture."""
+        """The next mixture.
+
+        Raises:
+            ConfigError: there are too few frames for the chosen number of components.
+        """
         if model is None:
             sums = Sums.of_totals(totals)
             enough = max(1, int(sums.frames / _FEWEST))

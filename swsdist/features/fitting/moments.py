@@ -289,7 +289,11 @@ class OfClasses:
         )
 
     def totals(self, model: Model | None, document: Document) -> Totals:
-        """In the first round sums of frames, in the second sums of frames and of column products by class."""
+        """In the first round sums of frames, in the second sums of frames and of column products by class.
+
+        Raises:
+            ConfigError: the covariances of all classes are too large for memory.
+        """
         frames, labels = labelled(document)
         if model is None:
             return Sums.from_blocks([frames], frames.shape[1]).totals()
@@ -413,6 +417,9 @@ def hlda(classes: Classes, columns: int) -> Floats:
 
     Returns:
         float64 (input columns, columns), each of variance 1 over all frames.
+
+    Raises:
+        ConfigError: there are fewer.
     """
     counts, covariances = classes.counts, classes.covariances
     frames, dimension = counts.sum(), covariances.shape[1]

@@ -310,7 +310,7 @@ class FittedTransform(TransformOptions, Generic[Loaded]):
         """Load the content of the model.
 
         Raises:
-            DataError: it is another model, or a damaged one.
+            ConfigError: it is another model, or a damaged one.
         """
 
     @abstractmethod
@@ -403,7 +403,11 @@ class Columns(TransformOptions):
     _places: list[int] = PrivateAttr(default_factory=list)
 
     def becomes(self, shape: Shape) -> Shape:
-        """Shape of the output: features, since some columns of a posterior do not sum to 1."""
+        """Shape of the output: features, since some columns of a posterior do not sum to 1.
+
+        Raises:
+            ConfigError: a column occurs twice, or is not among those of the frames.
+        """
         places = [shape.columns.index(name) if name in shape.columns else name for name in self.keep]
         for place in places:
             if isinstance(place, str) or place >= len(shape.columns):
