@@ -160,7 +160,7 @@ class Likelihood(NamedTuple):
         return sigmoid(design @ self.mean / np.sqrt(1 + np.pi * variance / 8))
 
     def summary(self, scores: Floats, shown: int) -> Summary:
-        """What hits that nobody judged promise.
+        """A summary of the hits that are not judged.
 
         Args:
             scores: best first, (hits,).

@@ -211,7 +211,7 @@ class Grid(NamedTuple):
 
 
 def lines(places: Places, pairs: Pairs, hop: int, options: Neighbours) -> Pairs:
-    """Of each line of at least `points` pairs the middle one.
+    """The middle pair of each line of at least `points` pairs.
 
     A line is of two documents, within `width` diagonals (as cells of a Hough transform are), and no two pairs that follow
     each other in it are more than `window` hops apart.
@@ -247,7 +247,7 @@ def unique(pairs: Pairs) -> Pairs:
 
 
 def ordered(pairs: Pairs) -> Pairs:
-    """The same pairs, the lesser segment first."""
+    """Pairs with the lesser segment first."""
     return Pairs(np.minimum(pairs.left, pairs.right), np.maximum(pairs.left, pairs.right), pairs.unlike)
 
 
@@ -257,7 +257,7 @@ def both_ways(pairs: Pairs) -> Pairs:
 
 
 def most_alike(pairs: Pairs, kept: int) -> Pairs:
-    """Of the pairs of each left segment the `kept` most alike, of equal ones those with the lesser right segment."""
+    """The `kept` most similar pairs of each left segment, of equal ones those with the lesser right segment."""
     pairs = pairs.take(np.lexsort((pairs.right, pairs.unlike, pairs.left)))
     left, rank = pairs.left, np.arange(len(pairs.left))
     return pairs.take(rank - np.searchsorted(left, left) < kept)
@@ -334,7 +334,7 @@ def match(
 
 
 def best(matches: list[Match]) -> list[Match]:
-    """Of the matches of two documents those of which no better one shares more than half, on both sides; best first."""
+    """Matches of two documents that no better match overlaps by more than half on both sides, best first."""
     result: list[Match] = []
     for item in sorted(set(matches), key=lambda item: (-item.score, item.left, item.right)):
         if not any(_same(item.left, better.left) and _same(item.right, better.right) for better in result):

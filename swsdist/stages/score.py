@@ -499,7 +499,7 @@ class Fit(Stage[Fitting | Learning]):
     tables = {"calibration": Table(None, None, digested=False), "learnt": Table(None, None, digested=False)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Fitting | Learning]]:
-        """Nothing without references, unless a FILE decides."""
+        """Tasks of the fit; none without references, unless a FILE decides."""
         settings, references = inputs.config.calibrate, inputs.chain_inputs(CorpusInputs).corpus.references
         if settings.fit == "none":
             return

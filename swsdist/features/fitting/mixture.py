@@ -208,7 +208,7 @@ class MixtureRounds:
         self._known: tuple[Model, Mixture] | None = None  # the mixture of a round
 
     def totals(self, model: Model | None, document: Document) -> Totals:
-        """In the first round sums of frames and squares, later the same weighted by posteriors."""
+        """Totals of a document: in the first round sums of frames and squares, later sums weighted by posteriors."""
         if model is None:
             return Sums.of_document(document).totals()
         if self._known is None or self._known[0] is not model:

@@ -199,7 +199,7 @@ class OfCovariance:
         self._solve, self._positions = solve, positions
 
     def totals(self, model: Model | None, document: Document) -> Totals:
-        """In the first round sums of frames, in the second sums of column products, and of frames at each position."""
+        """Totals of a document: sums of frames; in the second round of products of columns, and of positions."""
         if model is None:
             return Sums.of_document(document).totals()
         mean, deviation = mean_and_deviation(model)
@@ -289,7 +289,7 @@ class OfClasses:
         )
 
     def totals(self, model: Model | None, document: Document) -> Totals:
-        """In the first round sums of frames, in the second sums of frames and of column products by class.
+        """Totals of a document: sums of frames; in the second round of frames and column products by class.
 
         Raises:
             ConfigError: the covariances of all classes are too large for memory.
