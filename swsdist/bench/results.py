@@ -407,7 +407,7 @@ Walls = Mapping[tuple[int, int], Sequence[float]]
 
 
 def strong_scaling(walls: Walls) -> list[Scaling]:
-    """The same data on more workers, for each size of data."""
+    """Strong scaling: the same data on more workers, for each size of data."""
     results = []
     for workers, times in sorted(walls, key=lambda key: (key[1], key[0])):
         least = min(w for w, x in walls if x == times)
@@ -418,7 +418,7 @@ def strong_scaling(walls: Walls) -> list[Scaling]:
 
 
 def weak_scaling(walls: Walls) -> list[Scaling]:
-    """As many times more data as workers, against the fewest workers and the least data."""
+    """Weak scaling: as many times more data as workers, against the fewest workers and the least data."""
     base = min(walls, default=None)
     results = []
     for workers, times in sorted(walls):

@@ -24,7 +24,7 @@ WORDS = {"likely": 0.5, "possible": 0.1, "unlikely": 0.0}
 
 
 def word_of(probability: float | None) -> str:
-    """What a hit is called; nothing where its probability is not known."""
+    """The name of a hit's probability; empty if it is unknown."""
     return "" if probability is None else next(word for word, least in WORDS.items() if probability >= least)
 
 
@@ -110,7 +110,7 @@ def _lines(scores: Floats, hits: Floats, true: Floats, prior: Prior) -> tuple[Fl
 
 
 class Summary(NamedTuple):
-    """What is left to find.
+    """Estimates of what is left to find.
 
     Attributes:
         expected: true ones among hits that nobody judged.
@@ -160,7 +160,7 @@ class Likelihood(NamedTuple):
         return sigmoid(design @ self.mean / np.sqrt(1 + np.pi * variance / 8))
 
     def summary(self, scores: Floats, shown: int) -> Summary:
-        """What hits that nobody judged promise.
+        """A summary of the hits that are not judged.
 
         Args:
             scores: best first, (hits,).

@@ -387,7 +387,7 @@ class Procedure:
         )
 
     def with_file(self, data: bytes, where: str, *, thresholds: bool) -> Procedure:
-        """With another run's models, for other data; several folds are averaged.
+        """The procedure with another run's models, for other data; several folds are averaged.
 
         Args:
             data: output of `to_json`.
@@ -691,7 +691,7 @@ def to_bytes(examples: Examples) -> bytes:
 
 
 def from_bytes(data: bytes) -> Examples:
-    """What `to_bytes` wrote."""
+    """Read examples that `to_bytes` wrote."""
     examples = {}
     with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
         for place, ((view, fold), values) in enumerate(json.loads(arrays["rest"].tobytes())):
@@ -701,7 +701,7 @@ def from_bytes(data: bytes) -> Examples:
 
 
 class Counted(NamedTuple):
-    """What is learnt of a part for thresholds.
+    """Counts of a part of a list, for thresholds.
 
     Attributes:
         low, high: least and greatest score.
@@ -727,7 +727,7 @@ def count(table: pa.Table, procedure: Procedure, folds: int) -> Counted:
 
 
 def counted_for(procedure: Procedure, folds: int) -> list[list[int]]:
-    """For each fold's threshold the numbers of the counts that it is found in."""
+    """The numbers of the counts that each fold's threshold is found in."""
     if not _alike(procedure, folds) or folds == 1:
         return [[k] for k in range(folds)]
     return [[j for j in range(folds) if j != k] for k in range(folds)]

@@ -1,9 +1,7 @@
-"""Names derived from content.
+"""Names derived from content: fingerprints of work, and slots of partition keys.
 
 A fingerprint names a piece of work, and so its outputs: the hash of everything that the outputs depend on. Equal
 fingerprints mean equal bytes, so existing files need not be made again.
-
-Slots and buckets of a partitioned table.
 
 A table's partition key (a query, a document, a class) hashes to one of 4096 fixed slots. A bucket is a range of slots:
 bucket k of B holds the slots with ``slot * B // 4096 == k``. So tables of runs with different numbers of buckets match

@@ -1,9 +1,9 @@
-"""Checks of numeric arguments of public functions: an error names the argument.
+"""Checks of numeric arguments, and conversion between seconds and frames.
 
-Convert between seconds and frames.
+Public functions check their arguments here: an error names the argument.
 
 Times are float64 seconds at the edges of the program and integer frames inside. Frame t covers the half-open
-interval [t * shift, (t + 1) * shift). Only these two functions convert between them.
+interval [t * shift, (t + 1) * shift). Only the two functions below convert between them.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""Names chosen by users, printed on one line; suggestions for misspelled names; and counts with their nouns.
+"""Texts for messages: names on one line, suggestions, counts with their nouns, and no secrets.
 
 A file's name may contain anything but a slash: a line break or tab would break a table of lines, and the terminal would
 execute an escape sequence.
 
-Keep secrets in the program: messages, tracebacks and journals pass `redacted` first.
-
-Libraries put their arguments into messages: a url with a password, a signed request. Secrets are
+Messages, tracebacks and journals pass `redacted` first, because libraries put their arguments into messages: a url with
+a password, a signed request. Secrets are
 
 - name and password in a url (`https://name:password@host`), and the parts of a signed url (`?X-Amz-Signature=...`);
 - values of environment variables with telling names (`AWS_SECRET_ACCESS_KEY`, `RAY_AUTH_TOKEN`, `..._PASSWORD`);

@@ -128,7 +128,7 @@ class Kinds:
 
     @classmethod
     def of(cls, cell: Cell) -> Kinds:
-        """Of the pairs of a cell."""
+        """The kinds of the pairs of a cell."""
         spans = cell.block.scene.spans
         length = spans.last - spans.first
         strings = int(spans.string.max()) + 1 if len(spans) else 1

@@ -32,7 +32,7 @@ from swsdist.discovery.neighbours import nearest
 
 
 class Clustering(Section):
-    """How matches become classes."""
+    """Settings of clustering."""
 
     by: Literal["centres", "components"] = Field("centres", description="how nodes are grouped")
     score: float = Field(1.3, description="least score of a match, per square root of its frames, in units of distance")

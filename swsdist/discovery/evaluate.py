@@ -48,7 +48,7 @@ class Files(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """What a mode (`swsdist.registry.entries.DiscoveryModeEntry`) takes."""
+    """The arguments of a mode (`swsdist.registry.entries.DiscoveryModeEntry`)."""
 
     corpus: Corpus
     fragments: Fragments
@@ -130,12 +130,12 @@ def by_name(numbers: Mapping[str, int]) -> tuple[tuple[str, ...], Ints]:
 
 
 def numbered(intervals: S, order: Ints) -> S:
-    """The same with other numbers of documents."""
+    """The same intervals, with documents renumbered by `order`."""
     return replace(intervals, document=order[intervals.document])
 
 
 def by_time(units: S) -> S:
-    """In the order of documents and times."""
+    """The same units, in the order of documents and times."""
     return units.take(np.lexsort((units.onset, units.document)))
 
 

@@ -78,7 +78,7 @@ class Counting(Protocol):
         ...
 
     def parts(self) -> Parts:
-        """What was counted, after all cells."""
+        """The counts, after all cells."""
         ...
 
 
@@ -105,10 +105,10 @@ class WithoutPairs:
         self._parts = parts
 
     def add(self, cell: Cell) -> None:
-        """Nothing to count."""
+        """Count nothing."""
 
     def parts(self) -> Parts:
-        """As given."""
+        """The given counts."""
         return self._parts
 
 
@@ -223,7 +223,7 @@ class Grouping(OfCounts):
         return _GroupingCounting(block)
 
     def values(self, parts: Parts) -> Mapping[str, Value]:
-        """With the numbers of pairs."""
+        """Values, with the numbers of pairs."""
         pairs = {"n_pairs_clus": parts["pairs_clus"], "n_pairs_goldclus": parts["pairs_goldclus"]}
         return {**super().values(parts), **pairs}
 
@@ -308,7 +308,7 @@ class Boundary(OfCounts):
 
 
 class BoundaryOneWrong(Boundary):
-    """The same where all wrong boundaries are one, index -1 of the description; it is counted where the first of them is."""
+    """Boundary where all wrong boundaries are one, index -1 of the description, counted where the first of them is."""
 
     wrong_is_one = True
 
@@ -363,12 +363,12 @@ class Matching(OfCounts):
         return _MatchingCounting(block, self.least)
 
     def values(self, parts: Parts) -> Mapping[str, Value]:
-        """With the number of distinct completed pairs."""
+        """Values, with the number of distinct completed pairs."""
         return {**super().values(parts), "n_pairs_completed": parts["pairs"]}
 
 
 class MatchingFromTwo(Matching):
-    """The same with parts of two phones, as in the example of the description; P_all has none, so that they are wrong."""
+    """Matching with parts of two phones, as in the description's example; P_all has none, so they are wrong."""
 
     least = 2
 

@@ -57,7 +57,7 @@ _ONLY = {
 
 
 class Neighbours(Section):
-    """How pairs of segments are proposed."""
+    """Settings of the proposal of pairs of segments."""
 
     by: Literal["segments", "diagonals", "exact"] = Field(
         "segments",
@@ -211,7 +211,7 @@ class Grid(NamedTuple):
 
 
 def lines(places: Places, pairs: Pairs, hop: int, options: Neighbours) -> Pairs:
-    """Of each line of at least `points` pairs the middle one.
+    """The middle pair of each line of at least `points` pairs.
 
     A line is of two documents, within `width` diagonals (as cells of a Hough transform are), and no two pairs that follow
     each other in it are more than `window` hops apart.
@@ -239,7 +239,7 @@ def joined(pieces: Sequence[Pairs]) -> Pairs:
 
 
 def unique(pairs: Pairs) -> Pairs:
-    """Each pair once, ascending, with the least that it is unlike."""
+    """Each pair once, ascending, with its least dissimilarity."""
     key = pairs.left.astype(np.int64) << 32 | pairs.right
     order = np.argsort(key, kind="stable")
     first = np.flatnonzero(np.diff(key[order], prepend=-1))
@@ -247,7 +247,7 @@ def unique(pairs: Pairs) -> Pairs:
 
 
 def ordered(pairs: Pairs) -> Pairs:
-    """The same pairs, the lesser segment first."""
+    """Pairs with the lesser segment first."""
     return Pairs(np.minimum(pairs.left, pairs.right), np.maximum(pairs.left, pairs.right), pairs.unlike)
 
 
@@ -257,14 +257,14 @@ def both_ways(pairs: Pairs) -> Pairs:
 
 
 def most_alike(pairs: Pairs, kept: int) -> Pairs:
-    """Of the pairs of each left segment the `kept` most alike, of equal ones those with the lesser right segment."""
+    """The `kept` most similar pairs of each left segment, of equal ones those with the lesser right segment."""
     pairs = pairs.take(np.lexsort((pairs.right, pairs.unlike, pairs.left)))
     left, rank = pairs.left, np.arange(len(pairs.left))
     return pairs.take(rank - np.searchsorted(left, left) < kept)
 
 
 class Matching(Section):
-    """How two stretches are aligned."""
+    """Settings of the alignment of two stretches."""
 
     level: float = Field(
         0.6,
@@ -334,7 +334,7 @@ def match(
 
 
 def best(matches: list[Match]) -> list[Match]:
-    """Of the matches of two documents those of which no better one shares more than half, on both sides; best first."""
+    """Matches of two documents that no better match overlaps by more than half on both sides, best first."""
     result: list[Match] = []
     for item in sorted(set(matches), key=lambda item: (-item.score, item.left, item.right)):
         if not any(_same(item.left, better.left) and _same(item.right, better.right) for better in result):
@@ -352,7 +352,7 @@ _SEGMENTS_HELD = 1024
 
 
 class Segments(Section):
-    """How documents are cut into segments."""
+    """Settings of segments."""
 
     frames: int = Field(50, ge=1, description="frames of a segment")
     hop: int = Field(5, ge=1, description="frames from one segment to the next")

@@ -47,9 +47,7 @@ def halves(corpus: Corpus) -> tuple[Intervals, Intervals]:
 
 
 def shuffled(corpus: Corpus, fragments: Fragments) -> Fragments:
-    """The same fragments elsewhere: at a place of the speech from which they fit into the document, which a hash of their
-    number names; those that fit nowhere stay.
-    """
+    """Fragments at random places of the speech that they fit into, by a hash of their number; others stay."""
     speech = corpus.speech
     if not len(speech):
         return fragments

@@ -106,7 +106,7 @@ class Scene:
 
     @classmethod
     def of(cls, corpus: Corpus, classes: Fragments) -> Scene:
-        """Of the right answers and what was found; silences are dropped."""
+        """The scene of the right answers and the results; silences are dropped."""
         gold = Gold.of(corpus.speech)
         first, last = spans(gold, classes)
         some = first < last

@@ -68,7 +68,7 @@ class Units(Intervals):
     names: tuple[str, ...]
 
     def without(self, symbols: tuple[str, ...]) -> Units:
-        """Those with other symbols."""
+        """Units with other symbols."""
         dropped = [number for number, name in enumerate(self.names) if name in symbols]
         return self.take(~np.isin(self.symbol, dropped))
 
@@ -110,7 +110,7 @@ class Corpus:
 
 @dataclass(frozen=True)
 class EvaluationSetup:
-    """What some modes need besides the corpus.
+    """Inputs that some modes need besides the corpus.
 
     Attributes:
         folds: sets of folds by name; a fold is its intervals.
@@ -184,7 +184,7 @@ class Gold:
 
     @classmethod
     def of(cls, phones: Units) -> Gold:
-        """Of phones in any order."""
+        """The gold of phones in any order."""
         phones = phones.take(np.lexsort((phones.onset, phones.document)))
         new = np.ones(len(phones), bool)
         new[1:] = (phones.document[1:] != phones.document[:-1]) | (phones.onset[1:] != phones.offset[:-1])

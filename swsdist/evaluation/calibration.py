@@ -76,7 +76,7 @@ LAST = ("none", "threshold", "oracle-kst", "kaldi")
 
 @dataclass(frozen=True)
 class CalibrationRequest:
-    """How to calibrate a list.
+    """Settings of the calibration of a list.
 
     Attributes:
         method: steps in their order, by commas; see the module.
@@ -514,7 +514,7 @@ def _finished(detections: pa.Table, fitted: bytes | None, lines: list[str]) -> C
 
 @dataclass(frozen=True)
 class FusionRequest:
-    """How to fuse lists.
+    """Settings of the fusion of lists.
 
     Attributes:
         standardise: apply q-norm first; otherwise use the scores unchanged.

@@ -437,7 +437,7 @@ def _task_of(runs: Sequence[ScoredSystem]) -> str:
 
 @dataclass(frozen=True)
 class ComparisonRequest:
-    """How to compare systems.
+    """Settings of a comparison of systems.
 
     Attributes:
         by: columns, each with or without bins, as `COLUMN` or `COLUMN:BINS` (see `swsdist.score.compare.breakdown.grouped`).

@@ -63,7 +63,7 @@ class ScoringTask:
 
     @property
     def document_names(self) -> list[str] | None:
-        """What the excerpts of an ECF name, in its order; None without an ECF."""
+        """Documents that the excerpts of an ECF name, in its order; None without an ECF."""
         return None if self.excerpts is None else named_documents(self.excerpts, self.conventions)
 
     @property
@@ -127,7 +127,7 @@ class KaldiOptions:
 
 
 class ReadOptions(NamedTuple):
-    """How to read a list.
+    """Options of reading a list.
 
     Attributes:
         conventions: whose rules for document names and for oddities.

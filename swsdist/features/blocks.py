@@ -65,6 +65,13 @@ def in_blocks(extractor: Extractor, audio: Iterable[Singles]) -> Iterator[Single
 def streamed(extractor: Layered, frames: Iterable[Singles]) -> Iterator[Singles]:
     """Frames of a recording, BLOCK_FRAMES at a time, from those of the inner extractor.
 
+    Args:
+        extractor: processes them.
+        frames: float32 (frames, inner dimension), consecutive blocks of any lengths.
+
+    Yields:
+        float32 (frames, dimension).
+
     Raises:
         AudioError: a frame is not finite.
     """

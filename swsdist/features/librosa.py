@@ -229,7 +229,7 @@ class Librosa(BaseModel):
 
     @property
     def chunk_frames(self) -> int:
-        """As `whole_frames`."""
+        """Frames of a chunk: those of five minutes."""
         return self.whole_frames
 
     @property

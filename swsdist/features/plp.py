@@ -200,7 +200,14 @@ def bark(frequency: float) -> float:
 
 
 def without_slow_changes(logarithms: Floats) -> Floats:
-    """RASTA, 0.1 (2 + z^-1 - z^-3 - 2 z^-4) / (1 - 0.94 z^-1), of the logarithms of bands; the first frame is repeated."""
+    """RASTA filter, 0.1 (2 + z^-1 - z^-3 - 2 z^-4) / (1 - 0.94 z^-1); the first frame is repeated.
+
+    Args:
+        logarithms: float64 (frames, bands).
+
+    Returns:
+        float64 (frames, bands).
+    """
     from scipy.ndimage import convolve1d
     from scipy.signal import lfilter
 
@@ -235,7 +242,7 @@ def levinson(autocorrelation: Floats) -> tuple[Floats, Floats]:
 
 
 def to_cepstra(prediction: Floats) -> Floats:
-    """Cepstra 1, 2, ... of models from `levinson`: as many as poles."""
+    """Cepstra 1, 2, ... of models from `levinson`, as many as poles: float64 (frames, order) to the same shape."""
     made = np.empty_like(prediction)
     for i in range(prediction.shape[1]):
         made[:, i] = -prediction[:, i]

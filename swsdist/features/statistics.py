@@ -80,11 +80,11 @@ class Statistics:
         return Statistics(self.frames, mean, self.scatter)
 
     def of_columns(self, columns: Ints) -> Statistics:
-        """Of some columns, int64 (n,)."""
+        """Statistics of some columns; `columns` are int64 (n,)."""
         return Statistics(self.frames, self.mean[columns], self.scatter[columns])
 
     def pooled(self, other: Statistics) -> Statistics:
-        """Of the frames of both, with the unbiased variance, as SUPERB's query-by-example task normalises."""
+        """Statistics of the frames of both, with the unbiased variance, as in SUPERB's query-by-example task."""
         both = self + other
         return Statistics(both.frames, both.mean, both.scatter * (both.frames / max(both.frames - 1, 1)))
 
@@ -94,7 +94,7 @@ class Statistics:
         return self.scatter / max(self.frames, 1)
 
     def offset_and_scale(self, normalise: str) -> tuple[Floats, Floats]:
-        """Offset and scale, which `prepare` subtracts from frames and divides them by.
+        """Offset and scale, float64 (dimension,) each, which `prepare` subtracts from frames and divides them by.
 
         A constant dimension is divided by 1.
 

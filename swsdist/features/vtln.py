@@ -50,7 +50,7 @@ class WarpedMfcc(Mfcc):
 
 
 def warped(frequencies: Floats, factor: float, highest: float) -> Floats:
-    """Warp frequencies (Hz): times `factor` up to a corner, then linear to the highest, which is fixed."""
+    """Warp frequencies, float64 (n,), Hz: times `factor` up to a corner, then linear to the highest, which is fixed."""
     corner = _CORNER * highest / max(factor, 1.0)
     slope = (highest - factor * corner) / (highest - corner)
     above = factor * corner + slope * (frequencies - corner)
@@ -123,7 +123,7 @@ class Vtln(BaseModel):
 
     @property
     def context(self) -> int | None:
-        """None: a factor may depend on the entire recording."""
+        """None, because a factor may depend on the entire recording."""
         return self._all[0].context if self.warps == "all" else None
 
     @property

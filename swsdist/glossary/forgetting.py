@@ -58,7 +58,7 @@ class Removed(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of documents.
+    """The result of forgetting documents.
 
     Attributes:
         documents: their ids, with those of the places in a recording that was named.

@@ -486,6 +486,7 @@ class Project:
 
         Raises:
             DataError: it is no such file.
+            StorageError: it cannot be written.
         """
         texts = words.line("name", name), self.person(person)
         number = hashlib.sha256(data).hexdigest()

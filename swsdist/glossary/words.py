@@ -96,7 +96,7 @@ class Token(NamedTuple):
         score: of the hit that was judged, if it was one.
         person: who judged it last.
         at: when, ISO 8601 in UTC.
-        content: of the document when it was judged (`documents.contents`); None: unknown.
+        content: of the document when it was judged (`contents`); None: unknown.
     """
 
     token_id: int

@@ -42,7 +42,7 @@ Reader = Callable[[int, int], NDArray[np.floating]]
 
 
 class Decoder(NamedTuple):
-    """How posteriors are decoded.
+    """Settings of decoding posteriors.
 
     Attributes:
         scale: factor of log posteriors and of `insertion`; 0.3 to 0.5 for lattices, since frames of a phone are not
@@ -300,7 +300,7 @@ _STATE = re.compile(r"(?P<phone>.+)\.(?P<state>[1-9])")
 
 
 class Decoding(Section):
-    """How frames become lattices and strings."""
+    """Settings of the conversion of frames to lattices and strings."""
 
     track: str | None = Field(None, description="track of logits or posteriors; default: the first")
     topology: Literal["loop", "ctc"] = Field(

@@ -217,7 +217,7 @@ _UNKNOWN = ("<unk>", "[unk]", "<oov>", "[oov]", "<spoken_noise>", "[inaudible]")
 
 
 class Recipe(Section):
-    """What is made of a lattice."""
+    """Settings of packing a lattice."""
 
     acoustic_scale: PositiveFloat = Field(
         1.0,

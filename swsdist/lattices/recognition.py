@@ -95,12 +95,12 @@ class Recogniser(Protocol):
         ...
 
     def texts(self, blocks: Iterable[Singles]) -> list[Text]:
-        """What a spoken query may say, the likeliest first; none where nothing is recognised."""
+        """Texts that a spoken query may be, the likeliest first; empty if nothing is recognised."""
         ...
 
 
 class Recognition(Section):
-    """Which recogniser, and how."""
+    """A recogniser, and its settings."""
 
     registry = RECOGNISERS
 

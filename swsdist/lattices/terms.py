@@ -198,7 +198,7 @@ _MOST_WAYS = 64
 
 
 class Terms(Section):
-    """How written terms become labels of the store."""
+    """Settings of the conversion of written terms to labels of the store."""
 
     units: Literal["words", "phones"] | None = Field(
         None, description="labels of the store; default: those of the source, words of files"

@@ -103,7 +103,7 @@ _JOINTS = re.compile("['\u2010-]")
 
 
 def parts(word: str) -> list[str]:
-    """What stands between the hyphens and apostrophes of a folded word: programs write it as one word, or apart."""
+    """The parts of a folded word between hyphens and apostrophes: programs write it as one word, or apart."""
     if not _JOINTS.search(word):
         return [word]
     return [part for text in _JOINTS.split(word) if (part := spelled(text, "folded"))] or [word]
@@ -148,7 +148,7 @@ class Annotation(NamedTuple):
     where: str
 
     def checked(self) -> Annotation:
-        """The same.
+        """The annotation, checked.
 
         Raises:
             DataError: a time is no number from 0 to 1e9, or the end is before the start.

@@ -104,9 +104,15 @@ def path(
 
 
 def traced(table: NDArray[np.int16], twin: interface.Twin, option: int) -> tuple[Curve, NDArray[np.uint8]]:
-    """The curve of a table of distances (query frames, document frames), and the step into every cell of its shape.
+    """The curve of a table of distances, and the step into every cell, by the plain version of a recurrence.
 
-    It is computed by the plain version of a recurrence.
+    Args:
+        table: int16 (query frames, document frames).
+        twin: the plain version (`kernels.recurrences.interface`).
+        option: of the recurrence.
+
+    Returns:
+        The curve; and the steps, uint8 (query frames, document frames).
     """
     result = Curve(np.empty(table.shape[1], np.int64), np.empty(table.shape[1], np.int64))
     steps = np.empty(table.shape, np.uint8)

@@ -62,12 +62,12 @@ class InputTable(NamedTuple):
 
     @property
     def parts(self) -> Parts:
-        """Its files, with names for `Context.place`."""
+        """Files of the table, with names for `Context.place`."""
         parts = self.receipts.parts(self.table)
         return parts.under(self.root) if self.root else parts
 
     def made(self, kind: type[R]) -> Iterator[tuple[Receipt, R, list[Part]]]:
-        """Its receipts, each with its task's result and its files."""
+        """Receipts of the table, each with its task's result and its files."""
         for receipt in self.receipts:
             parts = receipt.parts(self.table)
             if self.root:
@@ -126,11 +126,11 @@ class Inputs:
         return receipts
 
     def results(self, input_name: str, kind: type[R]) -> list[tuple[Receipt, R]]:
-        """Those receipts whose task has a result, each with it."""
+        """Receipts of a table whose tasks have a result, each with the result."""
         return [(receipt, receipt.result_as(kind)) for receipt in self.receipts(input_name) if receipt.result]
 
     def made(self, input_name: str, kind: type[R]) -> Iterator[tuple[Receipt, R, list[Part]]]:
-        """Those receipts, each with its task's result and its files of the table."""
+        """Receipts of a table, each with its task's result and its files of the table."""
         for table in self.tables.get(input_name, ()):
             yield from table.made(kind)
 

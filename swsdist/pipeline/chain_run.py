@@ -405,7 +405,7 @@ class MemoryContext(Context):
 
 
 class InMemory:
-    """Some steps of a chain, and what they make of given tables.
+    """Some steps of a chain, and the tables that they make of given ones.
 
     Args:
         steps: of the chain, all that may be needed.

@@ -136,7 +136,7 @@ class Speakers:
         self._documents, self._tick = documents, tick
 
     def of_candidates(self, table: pa.Table) -> pa.Table:
-        """The same table with a column `speaker`, int64: who speaks in the middle.
+        """Candidates with a column `speaker`, int64: the speaker in the middle.
 
         Args:
             table: columns doc_id and channel, and first and last (frames).
@@ -144,7 +144,7 @@ class Speakers:
         return self._added(table, pc.add(table["first"], table["last"]), self._tick / 2, self._in_documents)
 
     def of_detections(self, table: pa.Table, *, recordings: bool) -> pa.Table:
-        """The same table with a column `speaker`, int64: who speaks in the middle.
+        """Detections with a column `speaker`, int64: the speaker in the middle.
 
         Args:
             table: columns doc_id and channel, and start and end (s).
@@ -245,7 +245,7 @@ class Sums:
         return {name: completed(summed(self._sampled[name]), every, parts) for name, every in result.items()}
 
     def table(self) -> pa.Table:
-        """The same: QUERY_STATISTICS."""
+        """The statistics so far as a table: QUERY_STATISTICS."""
         return to_table(self.tallies())
 
 
@@ -336,7 +336,7 @@ Scaling = Mapping[tuple[str, int], tuple[float, float, float]]
 
 
 def scaling_of(sums: Tally) -> Scaling:
-    """What makes the scores of parts comparable.
+    """The scaling that makes the scores of parts comparable.
 
     Args:
         sums: of `cost-sums`. The scale of a part is its frames times a number that is the same for all.

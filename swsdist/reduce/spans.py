@@ -73,7 +73,7 @@ class Names:
         return np.concatenate(parts)
 
     def documents(self, column: pa.ChunkedArray) -> Ints:
-        """The same for documents. Codes differ between calls, and `compact` changes them."""
+        """The code of each row of a column of documents. Codes differ between calls, and `compact` changes them."""
         coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
         if not len(coded):
             return np.empty(0, np.int64)
@@ -110,7 +110,7 @@ class Names:
         return _ranks(codes, self._query_names)
 
     def document_ranks(self, codes: Ints) -> Ints:
-        """The same of documents."""
+        """The rank of each document's name among the sorted names."""
         return _ranks(codes, self._document_names)
 
     def query_strings(self, codes: Ints) -> pa.Array:
@@ -203,7 +203,7 @@ def scored_places(places: Spans, names: Names, cost: Ints, scale: Ints) -> pa.Ta
 
 
 def in_order(spans: Spans, names: Names) -> Spans:
-    """In total order."""
+    """Spans in total order."""
     return spans.take(_best_in_order(spans, names))
 
 

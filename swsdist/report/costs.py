@@ -89,7 +89,7 @@ class NodeMemory:
         return int(sums.max()) if len(sums) else None
 
     def gpu_peak(self, during: Sequence[tuple[float, float]]) -> int | None:
-        """The same for GPU memory; None: no GPU."""
+        """Highest GPU memory in the seconds that overlap these intervals (s, s); None: no GPU."""
         sums = self._gpu[self._touched(during)]
         return int(sums.max()) or None if len(sums) else None
 
@@ -453,7 +453,7 @@ class Costs:
         return max(peaks) / GB if peaks else None
 
     def gpu_peaks_by_stage(self) -> dict[str, float]:
-        """The same by stage; stages without a GPU are left out."""
+        """Highest GPU memory in use on a node by stage, GB; stages without a GPU are left out."""
         peaks: dict[str, float] = {}
         for node in self._nodes.values():
             for stage, (_, gpu) in node.stages.items():

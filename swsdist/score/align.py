@@ -488,7 +488,7 @@ def split_contested(trials: pa.Table, mask: Bools) -> tuple[pa.Table, pa.Table]:
 
     Args:
         trials: schema TRIALS.
-        mask: of `contested`.
+        mask: bool (rows,), from `contested`.
 
     Returns:
         The list with contested hits split into a false alarm and a miss; and the contested rows unchanged.

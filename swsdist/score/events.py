@@ -439,7 +439,7 @@ def merge(sources: Mapping[str, Sequence[Source]], measures: Iterable[str] | Non
 
 
 def merge_tables(parts: Iterable[Mapping[str, pa.Table]], measures: Iterable[str] | None = None) -> Parts:
-    """As `merge`, for tables in memory from `measure_parts`."""
+    """Merge tables in memory from `measure_parts`, like `merge`."""
     sources: dict[str, list[Source]] = {}
     for tables in parts:
         for name, table in tables.items():

@@ -150,7 +150,7 @@ def inside(
 
 
 def rows_by_document(table: pa.Table) -> Iterable[tuple[tuple[str, int], Ints]]:
-    """Each document (doc_id, channel) of a table, and its rows."""
+    """The documents (doc_id, channel) of a table, and the rows of each."""
     if not table.num_rows:
         return
     names = table["doc_id"].cast(pa.dictionary(pa.int32(), pa.string())).combine_chunks()

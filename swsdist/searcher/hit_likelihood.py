@@ -34,7 +34,7 @@ _KNOWN = ("q-norm", "speaker-norm")
 
 
 class HitLikelihood(NamedTuple):
-    """How likely hits are by their scores.
+    """The probability of hits by their scores.
 
     Attributes:
         prior: of a word's line; None: scores are probabilities, or nobody knows.
@@ -63,7 +63,7 @@ class HitLikelihood(NamedTuple):
 
 
 def hit_likelihood(searcher: Searcher, calibration: str | None = None) -> HitLikelihood:
-    """How likely the hits of a searcher are.
+    """The probability of a searcher's hits by their scores.
 
     Args:
         searcher: of it.

@@ -595,7 +595,7 @@ class WrittenQueries:
         return pa.Table.from_pylist(cheapest(result), WRITTEN), {}
 
     def warnings(self, examples: pa.Table) -> Iterator[str]:
-        """None: nothing is odd about a text."""
+        """Warnings: there are none for texts."""
         return iter(())
 
     def why_nothing(self, query_ids: Sequence[str]) -> str:

@@ -207,7 +207,7 @@ DEFAULTS = Config(run=".", corpus=Corpus(documents="."))
 
 
 class SearchSetup(NamedTuple):
-    """How a store is searched.
+    """Settings of the search of a store.
 
     Attributes:
         store: its folder.
@@ -255,7 +255,7 @@ class SearchSetup(NamedTuple):
 
 
 def scores_after(method: str, steps: Sequence[str]) -> str:
-    """What the scores of a method are after steps of calibration, in words."""
+    """A description of the scores of a method after steps of calibration."""
     if not steps:
         return "posteriors" if METHODS[method].score == "posterior" else "minus distances"
     if list(steps) == ["q-norm"]:
@@ -699,14 +699,16 @@ class Searcher:
         return f"<Searcher of {self.store!r}>"
 
     def among(self, documents: pa.Table) -> Searcher:
-        """The same for some of the store's documents: they are searched exactly, in this process, and what is found gets the
-        scores that it has among all documents (of a large store: by those of a sample, `swsdist.methods.sample`).
+        """A searcher of some of the store's documents, which are searched exactly, in this process.
+
+        Hits get the scores that they have among all documents (of a large store: by those of a sample,
+        `swsdist.methods.sample`).
 
         Args:
             documents: columns doc_id and channel.
 
         Returns:
-            It ends with this one.
+            The searcher, which ends with this one.
         """
         self._demand_open()
         narrowed, queries, store = copy(self), self.queries, self.store  # queries may be places in all documents
@@ -761,8 +763,9 @@ class Searcher:
         say: Callable[[str], None] | None = None,
         warn: Callable[[str], None] | None = None,
     ) -> Iterator[Hits]:
-        """The same while it is found: once the queries are read, and each time that a part of the store has been searched; the
-        last is `search`'s.
+        """Yield the hits so far: once the queries are read, and each time that a part of the store has been searched.
+
+        The last result is that of `search`.
 
         Args:
             queries, top: as for `search`.

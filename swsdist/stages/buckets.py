@@ -115,7 +115,7 @@ class Measured(NamedTuple):
 
 
 class Summarised(NamedTuple):
-    """What the report shows of a bucket.
+    """Figures of a bucket for the report.
 
     Attributes:
         range: lowest and highest score of all lists, which the bins divide.

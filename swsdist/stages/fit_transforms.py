@@ -270,13 +270,13 @@ class FitTransforms(Stage[Fitting]):
         return TaskOutput((Part(table, *output),), Stepped(payload.model, payload.round, done))
 
     def makers(self, inputs: Inputs) -> Sequence[Receipt]:
-        """Those of the models that the store has pinned."""
+        """Receipts of the models that the store has pinned."""
         pinned = {item.file for item in inputs.chain_inputs(SearchInputs).features.fitted}
         receipts = inputs.ledger.receipts(self.name, inputs.place).values()
         return [receipt for receipt in receipts if receipt.result.get("model") in pinned]
 
     def most_hours(self, inputs: Inputs) -> float:
-        """Those that models are fitted to."""
+        """Most hours of documents that models are fitted to."""
         return max((item.fitted.hours for item in inputs.chain_inputs(SearchInputs).features.fitted), default=inf)
 
     def finish(self, inputs: Inputs) -> None:

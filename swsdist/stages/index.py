@@ -249,7 +249,7 @@ class Index(Stage[Indexing]):
         _doubt_gone(inputs)
 
     def makers(self, inputs: Inputs) -> Sequence[Receipt]:
-        """Those of the store's shards."""
+        """Receipts of the store's shards."""
         return inputs.chain_inputs(SearchInputs).store.makers(self.name)
 
     def finish(self, inputs: Inputs) -> None:
@@ -606,7 +606,7 @@ class Quantise(Stage[Quantising]):
         return TaskOutput((Part("codes", *output, table.num_rows),))
 
     def makers(self, inputs: Inputs) -> Sequence[Receipt]:
-        """Those of this plan, and that of the pinned codebook."""
+        """Receipts of this plan, and that of the pinned codebook."""
         manifest = inputs.chain_inputs(SearchInputs).store.manifest
         pinned = manifest and codebook_file(inputs.chain_inputs(SearchInputs).store.open(), inputs.config.search)
         made = inputs.ledger.receipts(self.name, inputs.place).values() if pinned else ()

@@ -549,7 +549,7 @@ class Describing(NamedTuple):
 
 
 class Describe(Stage[Describing]):
-    """A task per group of queries. The chain contains this stage only if a step needs a statistic of examples."""
+    """The stage describe, a task per group of queries. A chain has it only if a step needs a statistic of examples."""
 
     name = "describe"
     version = 1

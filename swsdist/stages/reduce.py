@@ -107,7 +107,7 @@ def excluded_places(task: Task[Reducing]) -> SourcePlaces:
 
 
 class Reduce(BucketStage[Reducing]):
-    """Each bucket reads its rows of every file of candidates."""
+    """The stage reduce: candidates of a bucket of queries to detections."""
 
     name = "reduce"
     version = 2
@@ -311,7 +311,7 @@ class Pooled(NamedTuple):
 
 
 class PooledStatistics(Stage[Pooling]):
-    """One task, over all queries."""
+    """The stage pooled-statistics, in one task over all queries."""
 
     name = "pooled-statistics"
     version = 1

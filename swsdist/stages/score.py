@@ -123,7 +123,7 @@ def unscorable_queries(inputs: Inputs) -> set[str]:
 
 
 def population_for(inputs: Inputs) -> Values:
-    """The population in a task's form (`documents.population_at`): the state of the store, and documents not in it."""
+    """The population in a task's form (`population_at`): the state of the store, and documents not in it."""
     chain_inputs = inputs.chain_inputs(CorpusInputs)
     unread = chain_inputs.population.filter(pc.invert(chain_inputs.population["read"]))
     return {"store": chain_inputs.store.state, "unread": unread.to_pylist()}
@@ -168,7 +168,7 @@ class Scoring(NamedTuple):
 
 
 class Score(Stage[Merging | Scoring]):
-    """Scoring never changes a score. Of several thresholds it reports those of folds with a query."""
+    """The stage score: measures of the whole list. Of several thresholds it reports those of folds with a query."""
 
     name = "score"
     version = 2
@@ -297,7 +297,7 @@ class Measuring(NamedTuple):
 
 
 class Measure(BucketStage[Measuring]):
-    """Counts add, so they are merged as streams, and nobody holds the list."""
+    """The stage measure: counts of a bucket of queries, which are merged as streams."""
 
     name = "measure"
     version = 1
@@ -435,7 +435,7 @@ class Align(BucketStage[Aligning]):
 
 
 class Fitting(NamedTuple):
-    """What is fitted: the payload of the task of a short list.
+    """The payload of the task of a short list: what is fitted.
 
     Attributes:
         calibrate: section of the config.
@@ -499,7 +499,7 @@ class Fit(Stage[Fitting | Learning]):
     tables = {"calibration": Table(None, None, digested=False), "learnt": Table(None, None, digested=False)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Fitting | Learning]]:
-        """Nothing without references, unless a FILE decides."""
+        """Tasks of the fit; none without references, unless a FILE decides."""
         settings, references = inputs.config.calibrate, inputs.chain_inputs(CorpusInputs).corpus.references
         if settings.fit == "none":
             return
@@ -706,7 +706,7 @@ class Deciding(NamedTuple):
 
 
 class Decide(BucketStage[Deciding]):
-    """Decisions are null if nothing decides. With fitted steps, this stage gives scores their final values."""
+    """The stage decide: decisions, null if nothing decides. With fitted steps it also sets the final scores."""
 
     name = "decide"
     version = 1

@@ -270,7 +270,13 @@ class Lattices(NamedTuple):
 
 
 class Postings(NamedTuple):
-    """Labels of a shard: the number of each, the rows of the documents that hold it, and how many labels the shard has."""
+    """Labels of a shard.
+
+    Attributes:
+        numbers: number of each label in the shard.
+        rows: int32, rows of the documents that hold each label.
+        labels: how many labels the shard has.
+    """
 
     numbers: dict[str, int]
     rows: dict[str, NDArray[np.int32]]

@@ -289,12 +289,12 @@ class SpooledDocuments:
                 self.num_rows += table.num_rows
 
     def pieces(self, columns: Sequence[str] = DOCUMENTS.names) -> Iterator[pa.Table]:
-        """Some columns, in pieces of bounded length."""
+        """Some columns of all documents, in pieces of bounded length."""
         with pq.ParquetFile(self._file.name, pre_buffer=False) as file:
             for k in range(file.num_row_groups):
                 yield file.read_row_group(k, list(columns), use_threads=False).select(list(columns))
 
     def read(self, columns: Sequence[str]) -> pa.Table:
-        """Some columns, whole."""
+        """Some columns of all documents."""
         schema = pa.schema([DOCUMENTS.field(name) for name in columns])
         return pa.concat_tables([schema.empty_table(), *self.pieces(columns)])

@@ -32,7 +32,7 @@ from swsdist.store.statistics import statistics_in
 
 
 def keys_of(names: pa.ChunkedArray, channels: pa.ChunkedArray) -> pa.Array:
-    """One string per document: its name, and its channel or part."""
+    """A string per document: its name, and its channel or part."""
     text = pa.large_string()
     joined = pc.binary_join_element_wise(
         names.cast(text), channels.cast(pa.string()).cast(text), pa.scalar("\0", text), null_handling="replace"
@@ -97,7 +97,7 @@ class Store:
         )
 
     def with_memory(self, memory: Memory | None) -> Store:
-        """The same store with a memory, or without any."""
+        """The same state with another memory, or without one."""
         made = copy(self)
         made.memory = memory
         return made
@@ -288,6 +288,9 @@ class Store:
             tracks: their names, columns from left to right.
             live: keys (doc_id, channel) to yield; by default all documents live in each track.
             threads: that read ahead.
+
+        Raises:
+            StoreError: a track or its file does not exist, or tracks do not hold the same documents.
         """
         recording_names = set.intersection(*(self.live(shard, track) for track in tracks))
         required = recording_names if live is None else recording_names & live
@@ -509,5 +512,5 @@ def of_rows(table: pa.Table) -> str:
 
 
 def combined(parts: dict[str, str]) -> str:
-    """One SHA-256 of several, by name."""
+    """One SHA-256 of several parts by name."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -94,11 +94,11 @@ class Stretches(NamedTuple):
     variance: Floats
 
     def take(self, chosen: NDArray[np.integer] | Bools) -> Stretches:
-        """The chosen stretches."""
+        """The chosen stretches, by indices or a mask."""
         return Stretches(self.frames[chosen], self.mean[:, chosen], self.variance[:, chosen])
 
     def gaussian(self, floor: Floats | float = 0.0) -> Gaussian:
-        """The Gaussian of all frames; no variance is below `floor`."""
+        """The Gaussian of all frames; no variance is below `floor`, a number or float64 (columns,)."""
         total = self.frames.sum()
         mean = _total(self.frames * self.mean) / total
         difference = self.mean - mean[:, None]

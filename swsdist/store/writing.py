@@ -486,7 +486,7 @@ def samples_of(document: dict[str, Any], rate: int, folder: Folder) -> Blocks[fl
 
 
 def with_progress(reading: Reading, report: Callable[[float], None]) -> Reading:
-    """The same reading; reports the seconds of frames yielded so far, over all rows, to `report`."""
+    """A reading that also reports the seconds of frames yielded so far, over all rows, to `report`."""
     seconds = 0.0
 
     def read(document: dict[str, Any], extractor: Extractor | Precomputed, folder: Folder) -> Blocks[ReadResult]:
@@ -674,7 +674,7 @@ def _again(kept: _Kept) -> Blocks[ReadResult]:
 
 
 def reuse_frames(reading: Reading) -> Reading:
-    """The same reading, but copies frames that the store has."""
+    """A reading that copies frames that the store has, and computes others by `reading`."""
 
     def read(document: dict[str, Any], extractor: Extractor | Precomputed, folder: Folder) -> Blocks[ReadResult]:
         stored = document.get("held")

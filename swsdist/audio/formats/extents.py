@@ -359,7 +359,7 @@ def _pack(head: bytes) -> int:
 
 
 def extent(file: Readable, brief: bool = False, remote: bool = False) -> Extent:
-    """How far the sound of a file goes.
+    """The extent of a file's sound.
 
     Args:
         file: of any format; others than these are one part.
@@ -663,7 +663,7 @@ def _of_au(file: Readable, size: int, head: bytes) -> Extent:
 
 
 def sphere_fields(head: bytes) -> dict[str, str]:
-    """Of text: `NIST_1A`, its length in bytes, then lines `name -type value` to `end_head`."""
+    """Fields of a header: `NIST_1A`, its length in bytes, then lines `name -type value` to `end_head`."""
     text = head.decode("latin-1").partition("end_head")[0]
     return dict(re.findall(r"^(\w+) -\w+ (.*?)\s*$", text, re.MULTILINE))
 

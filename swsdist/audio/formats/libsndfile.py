@@ -223,13 +223,13 @@ class Sequential(soundfile.SoundFile):  # type: ignore[misc]  # soundfile has no
             self.seek(0)
 
     def read(self, frames: int, **options: Any) -> Singles:
-        """As soundfile does."""
+        """Read frames, like soundfile."""
         with listening(self._path, self.format == "MP3"), _interruptible():
             samples: Singles = super().read(frames, **options)
             return samples
 
     def seek(self, frames: int, whence: int = 0) -> int:
-        """As soundfile does."""
+        """Seek a frame, like soundfile."""
         with listening(self._path, self.format == "MP3"), _interruptible():
             return int(super().seek(frames + self.frames - self.length, whence))
 
@@ -284,7 +284,7 @@ class Joined:
         self._number, self._sound = number, self._opens[number]()
 
     def read(self, frames: int, **options: Any) -> Singles:
-        """As soundfile does; fewer frames at the end of each part."""
+        """Read frames, like soundfile; fewer at the end of each part."""
         while True:
             samples = self._sound.read(frames, **options)
             if len(samples) or self._number + 1 == len(self._starts):
@@ -346,7 +346,7 @@ class ErrorKeepingFile:
         self._error: Exception | None = None
 
     def readinto(self, buffer: memoryview) -> int:
-        """Of the file."""
+        """Read from the file."""
         try:
             data = self._file.read(len(buffer))
         except Exception as error:
@@ -356,13 +356,13 @@ class ErrorKeepingFile:
         return len(data)
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Of the file; a negative position, from a broken header, is ignored."""
+        """Seek in the file; a negative position, from a broken header, is ignored."""
         if whence == 0 and offset < 0:
             return self.tell()
         return self._file.seek(offset, whence)
 
     def tell(self) -> int:
-        """Of the file."""
+        """The position in the file."""
         return self._file.tell()
 
     def size(self) -> int:

@@ -111,7 +111,7 @@ class Part(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """What to decode of a file, in order.
+    """The parts of a file to decode, in order.
 
     Attributes:
         parts: mostly one.

@@ -399,7 +399,7 @@ class Exporting(NamedTuple):
 
 
 class ExportClasses(Stage[Exporting]):
-    """One task writes all files."""
+    """The stage that writes all exports, in one task."""
 
     name = "export-classes"
     version = 2

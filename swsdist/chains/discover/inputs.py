@@ -117,7 +117,11 @@ class DiscoverInputs(SearchInputs):
         return self._copies[1]
 
     def read(self, labels: frozenset[str]) -> None:
-        """Read the corpus, and refuse features in which speech is unknown."""
+        """Read the corpus.
+
+        Raises:
+            UserError: speech is unknown, because all frames are of other programs.
+        """
         if not self.from_audio:
             raise families.MISSING_INPUT(
                 "frames of other programs do not tell where speech is",

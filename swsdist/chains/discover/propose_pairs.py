@@ -63,7 +63,7 @@ PAIRS = columns("slot int32, left int32, right int32, unlike int32")
 
 
 class Collection(NamedTuple):
-    """All segments, and their documents, in order."""
+    """All segments, and their documents, in order; `slots` is int32 (documents,), of the documents' names."""
 
     documents: list[tuple[str, int]]
     slots: NDArray[np.int32]

@@ -93,7 +93,7 @@ class Joining(NamedTuple):
 
 
 class MergeLists(BucketStage[Joining]):
-    """One row per place detected by any system, with its scores; and statistics of each system's scores by query."""
+    """The stage merge-lists: a row per place detected by any system, with its scores, and statistics of each system."""
 
     name = "merge-lists"
     version = 1
@@ -169,7 +169,7 @@ class Parting(NamedTuple):
 
 
 class FindOverlaps(BucketStage[Parting]):
-    """One task per bucket of documents: the detections to drop."""
+    """The stage find-overlaps: the detections to drop, a task per bucket of documents."""
 
     name = "find-overlaps"
     version = 1
@@ -213,7 +213,7 @@ class Filling(NamedTuple):
 
 
 class ImputeScores(BucketStage[Filling]):
-    """The score becomes the mean of the systems' scores; of overlapping places of a query the best is kept.
+    """The stage impute-scores: the score becomes the mean of the systems' scores, and overlaps of a query are removed.
 
     Nothing is fitted before, so the suppression depends on no reference.
     """
@@ -263,7 +263,7 @@ class Leaving(NamedTuple):
 
 
 class DropOverlaps(BucketStage[Leaving]):
-    """One task per bucket of queries: its detections without the dropped ones."""
+    """The stage drop-overlaps: detections without the dropped ones, a task per bucket of queries."""
 
     name = "drop-overlaps"
     version = 1
@@ -379,7 +379,7 @@ def check(inputs: FuseInputs) -> Iterator[Finding]:
 
 
 class CollectQueries(Stage[Extracted]):
-    """A query of several systems has the examples and frames of the first of them."""
+    """The stage queries: a query of several systems has the examples and frames of the first of them."""
 
     name = "collect-queries"
     version = 1
@@ -450,7 +450,7 @@ class Rescoring(NamedTuple):
 
 
 class Rescore(BucketStage[Rescoring]):
-    """One task per bucket and system. The match lies in the place, widened by a margin, with the system's normalisation.
+    """The stage rescore: the best match of a system in places that it did not detect, a task per bucket and system.
 
     A query that the system did not search, or a place too short for its query, has no score; it is imputed later.
     """

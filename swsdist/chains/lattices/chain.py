@@ -303,12 +303,12 @@ def _written(example: Row, reader: TermReader, lattices: bool) -> list[dict[str,
 
 
 def check(inputs: LatticeInputs) -> Iterator[Finding]:
-    """As `swsdist.chains.check.check`."""
+    """Check the inputs, like `swsdist.chains.check.check`."""
     yield from findings(inputs, _Checking(inputs))
 
 
 def check_words(inputs: SearchInputs) -> Iterator[Finding]:
-    """As `swsdist.chains.check.check`, for a search beside which words are made (`others`)."""
+    """Check the inputs of words made beside a search (`others`), like `swsdist.chains.check.check`."""
     yield from findings(inputs, Checking(inputs))
     words = cast(LatticeInputs, inputs.others["words"])
     yield from (finding._replace(name="words") for finding in findings(words, _CheckingWords(words)))

@@ -83,7 +83,7 @@ class LatticeInputs(SearchInputs):
         return result
 
     def expected_cells(self) -> float:
-        """As of every chain if there are frames; else terms times milliseconds of documents, from durations."""
+        """Expected cells: of frames like other chains; else terms times milliseconds of documents, from durations."""
         if self.frames is not None:
             return super().expected_cells()
         seconds = sum(value or 0.0 for value in self.corpus.documents["duration"].to_pylist())

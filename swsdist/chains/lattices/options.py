@@ -157,7 +157,7 @@ class Documents(Protocol):
 
 
 class Speech(Protocol):
-    """How spoken queries become labels."""
+    """Conversion of spoken queries to labels."""
 
     def labeller(self, context: Context) -> Labeller:
         """A labeller of spoken queries on this worker."""
@@ -204,7 +204,7 @@ class Source(ABC):
         return rows
 
     def speech(self) -> tuple[Speech | None, Any]:
-        """How spoken queries become labels, and all that these depend on besides the queries, as a JSON value."""
+        """Conversion of spoken queries to labels, and all that the labels depend on besides the queries, as JSON."""
         return None, None
 
     def known(self) -> frozenset[str] | None:

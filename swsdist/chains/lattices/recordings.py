@@ -94,7 +94,7 @@ class FileSource(Source):
             yield Part([key_parts, names], label, size, Files(files, self.path, self._options.recipe, given))
 
     def documents(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Those of the corpus; where files lie beside recordings, only those that have one."""
+        """Documents of the corpus; of files beside recordings, only those with a recording."""
         rows, refused = super().documents()
         if self._beside:
             given, _ = self.rows()
@@ -635,7 +635,7 @@ class FrameSource(Source):
             yield Part(key_parts, f"{shard.documents} documents", shard.frames * store.manifest.shift, frames)
 
     def documents(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Those of the store of frames."""
+        """Documents of the store of frames."""
         columns = ["doc_id", "channel", "path", "duration", "speaker", "recording", "start"]
         refused = [{**row, "identity": ""} for row in self._store.rejected().drop_columns(["identity"]).to_pylist()]
         return self._store.documents(columns=columns).to_pylist(), refused
@@ -657,7 +657,8 @@ class FrameSource(Source):
         """A decoder of the extractors' frames, to find mistakes before there are frames.
 
         Raises:
-            UserError: there is no such track, or it cannot be decoded.
+            StoreError: there is no such track.
+            UserError: the track cannot be decoded.
         """
         assert self._frames is not None
         decoding, sources = self._options.decoding, self._frames.features.sources

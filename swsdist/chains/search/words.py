@@ -65,7 +65,7 @@ class IndexWords(IndexLattices):
     may_take = {}
 
     def needs(self, config: Config) -> tuple[Needs, ...]:
-        """Those of the recogniser."""
+        """Resources that the recogniser needs."""
         return super().needs(config_of_words(config))
 
     def digests(self, inputs: Inputs) -> dict[str, str]:

@@ -78,7 +78,7 @@ class Compacting(NamedTuple):
 
 
 class SortScores(BucketStage[Compacting]):
-    """See `swsdist.calibrate.rescoring`."""
+    """The stage sort-scores: sorted scores of a bucket, as `swsdist.calibrate.rescoring` needs them."""
 
     name = "sort-scores"
     version = 1
@@ -272,7 +272,7 @@ class Learning(NamedTuple):
 
 
 class FitCalibration(Stage[Learning]):
-    """The fit equals that of a run at any of the points, since it depends on neither alpha nor beta."""
+    """The stage fit-calibration; the fit equals that of a run at any point: it depends on neither alpha nor beta."""
 
     name = "fit-calibration"
     version = 1
@@ -661,9 +661,9 @@ def values_by_query(
     Args:
         objective: `atwv` or `mtwv`, or their rates; others are no means.
         names: ids of the queries.
-        counts: references, hits and false alarms of each.
+        counts: references, hits and false alarms of each query, int64 (queries,).
         beta: weight of false alarms.
-        trials: T.
+        trials: T, trials of each query.
     """
     ntrue, hits, false_alarms = counts
     if objective.endswith("_threshold"):

@@ -403,7 +403,7 @@ def _method(config: Config, measures: set[str]) -> Decides | None:
 
 
 def decides_by_term(steps: Sequence[str]) -> Method | None:
-    """How the last of these steps decides, if it is KST or STO and no other depends on the operating point."""
+    """The method of the last of these steps, if it is KST or STO and no other depends on the operating point."""
     *before, last = steps
     if any(CALIBRATION[name].operating_point or CALIBRATION[name].own_threshold for name in before):
         return None

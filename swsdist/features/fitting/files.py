@@ -87,7 +87,7 @@ def write_totals(file: BinaryIO, totals: Totals) -> None:
 
 
 def read_totals(file: BinaryIO) -> Totals:
-    """What `write_totals` wrote."""
+    """Read totals that `write_totals` wrote."""
     return {name: _unpacked(array) for name, array in bounded_arrays(file).items()}
 
 
@@ -129,7 +129,7 @@ class Labels(NamedTuple):
     segments: Mapping[tuple[str, int] | str, Segments]
 
     def has(self, doc_id: str, channel: int) -> bool:
-        """Whether it has labels for a document."""
+        """Whether there are labels for a document."""
         return self._of(doc_id, channel) is not None
 
     def _of(self, doc_id: str, channel: int) -> Segments | None:

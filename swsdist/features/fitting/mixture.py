@@ -154,8 +154,12 @@ NAMES = ("mean", "deviation", "weights", "means", "variances")
 
 
 class Expected(NamedTuple):
-    """Sums of posteriors in steps of 2^-16, of posteriors times frames and times squares, and of ln densities in steps
-    of 2^-20.
+    """Sums over frames for one round of expectation maximisation.
+
+    Attributes:
+        counts: int64 (components,), posteriors in steps of 2^-16.
+        sums: int64 (components, 2 x columns), posteriors times frames, and times their squares.
+        likelihood: sum of ln densities, in steps of 2^-20.
     """
 
     counts: Ints
@@ -164,7 +168,7 @@ class Expected(NamedTuple):
 
     @classmethod
     def of(cls, mixture: Mixture, blocks: list[Singles]) -> Expected:
-        """Sums over frames."""
+        """Sums over blocks of float32 (frames, columns)."""
         counts = np.zeros(mixture.components, np.int64)
         sums = np.zeros((mixture.components, 2 * len(mixture.mean)), np.int64)
         likelihood = 0
@@ -204,7 +208,7 @@ class MixtureRounds:
         self._known: tuple[Model, Mixture] | None = None  # the mixture of a round
 
     def totals(self, model: Model | None, document: Document) -> Totals:
-        """In the first round sums of frames and squares, later the same weighted by posteriors."""
+        """Totals of a document: in the first round sums of frames and squares, later sums weighted by posteriors."""
         if model is None:
             return Sums.of_document(document).totals()
         if self._known is None or self._known[0] is not model:
@@ -214,7 +218,11 @@ class MixtureRounds:
         return {"frames": np.array([frames, expected.likelihood]), "counts": expected.counts, "sums": expected.sums}
 
     def go_on(self, model: Model | None, totals: Totals) -> Step:
-        """The next mixture."""
+        """The next mixture.
+
+        Raises:
+            ConfigError: there are too few frames for the chosen number of components.
+        """
         if model is None:
             sums = Sums.of_totals(totals)
             enough = max(1, int(sums.frames / _FEWEST))
@@ -466,7 +474,12 @@ def normalised(frames: Singles) -> Floats:
 
 
 def likelihoods(mixture: Mixture, under: Sequence[Singles]) -> list[int]:
-    """Sums of ln densities, in steps of 2^-20, of the same frames under each factor."""
+    """Sum of ln densities for each factor, in steps of 2^-20.
+
+    Args:
+        mixture: of unwarped frames.
+        under: float32 (frames, columns), the same frames under each factor.
+    """
     if not len(under[0]):
         return [0] * len(under)
     return [Expected.of(mixture, [normalised(item).astype(np.float32)]).likelihood for item in under]

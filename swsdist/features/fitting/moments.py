@@ -169,7 +169,7 @@ def moments(totals: Totals, mean: Floats, deviation: Floats) -> Moments:
 
 
 class OfMean:
-    """One round, for a model that depends on the mean and deviation of columns."""
+    """The fitting procedure of a model that depends on the mean and deviation of columns, in one round."""
 
     speech = False
 
@@ -199,7 +199,7 @@ class OfCovariance:
         self._solve, self._positions = solve, positions
 
     def totals(self, model: Model | None, document: Document) -> Totals:
-        """In the first round sums of frames, in the second sums of column products, and of frames at each position."""
+        """Totals of a document: sums of frames; in the second round of products of columns, and of positions."""
         if model is None:
             return Sums.of_document(document).totals()
         mean, deviation = mean_and_deviation(model)
@@ -264,7 +264,7 @@ class Classes(NamedTuple):
 
     @property
     def between(self) -> Floats:
-        """Covariance of the classes' means, weighted by their frames."""
+        """Covariance of the classes' means, weighted by their frames: float64 (columns, columns)."""
         return np.asarray((self.means.T * self.counts) @ self.means / self.counts.sum(), np.float64)
 
 
@@ -289,7 +289,11 @@ class OfClasses:
         )
 
     def totals(self, model: Model | None, document: Document) -> Totals:
-        """In the first round sums of frames, in the second sums of frames and of column products by class."""
+        """Totals of a document: sums of frames; in the second round of frames and column products by class.
+
+        Raises:
+            ConfigError: the covariances of all classes are too large for memory.
+        """
         frames, labels = labelled(document)
         if model is None:
             return Sums.from_blocks([frames], frames.shape[1]).totals()
@@ -340,7 +344,7 @@ class OfClasses:
 
 
 def labelled(document: Document) -> tuple[Singles, Ints]:
-    """The labelled frames of a document, and their labels."""
+    """The labelled frames of a document, float32 (frames, columns), and their labels, int64 (frames,)."""
     assert document.labels is not None
     model = document.labels >= 0
     return np.concatenate(document.blocks)[model], document.labels[model]
@@ -413,6 +417,9 @@ def hlda(classes: Classes, columns: int) -> Floats:
 
     Returns:
         float64 (input columns, columns), each of variance 1 over all frames.
+
+    Raises:
+        ConfigError: there are fewer.
     """
     counts, covariances = classes.counts, classes.covariances
     frames, dimension = counts.sum(), covariances.shape[1]

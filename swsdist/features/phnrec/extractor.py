@@ -106,7 +106,7 @@ class Phnrec(BaseModel):
 
     @property
     def context(self) -> int | None:
-        """None if the mean of the recording is subtracted."""
+        """Frames on either side; None if the mean of the recording is subtracted."""
         if self.values == "energies":
             return 0
         return None if self.recogniser.subtract_mean else REACH

@@ -62,12 +62,15 @@ def fexp(values: NDArray[np.floating]) -> Floats:
 
 
 def softmax(logits: Singles) -> Singles:
-    """Softmax of each row, float32."""
+    """Softmax of each row: float32 (frames, outputs)."""
     return _softmax(logits)[0]
 
 
 def log_softmax(logits: Singles, out: Singles | None = None) -> Singles:
-    """Natural logarithm of the softmax, in `out` if given; 0 has the logarithm 0, as in the training of the mergers."""
+    """Natural logarithm of the softmax of each row, float32 (frames, outputs), in `out` if given.
+
+    A probability of 0 has the logarithm 0, as in the training of the mergers.
+    """
     made, zeros = _softmax(logits)
     if zeros:
         made[made == 0] = 1.0

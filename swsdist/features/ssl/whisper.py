@@ -212,7 +212,7 @@ _NUMPY = Operations(
 
 
 def operations_of(device: str, dtype: str) -> Operations:
-    """Those of NumPy for float32 on a CPU, else those of torch.
+    """Operations of NumPy for float32 on a CPU, else of torch.
 
     Raises:
         ConfigError: there is no GPU, or torch is not installed.

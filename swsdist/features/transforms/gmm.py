@@ -50,7 +50,11 @@ class Gmm(FittedTransform[Mixture]):
     version: ClassVar[int] = 1
 
     def read(self, model: Model) -> Mixture:
-        """The mixture."""
+        """The mixture of a model.
+
+        Raises:
+            ConfigError: it is another model, or has another number of components.
+        """
         if (model.name, model.version) != ("gmm", 1) or not set(NAMES) <= set(model.arrays):
             raise families.UNUSABLE_MODEL(
                 "the model {name!r} of version {version} is not a mixture of version 1",
@@ -122,7 +126,11 @@ class Phones(FittedTransform[Estimator]):
     version: ClassVar[int] = 1
 
     def read(self, model: Model) -> Estimator:
-        """The estimator."""
+        """The estimator of a model.
+
+        Raises:
+            ConfigError: it is another model, or has another number of components.
+        """
         if model.name != "phones" or not {*NAMES, "conditional"} <= set(model.arrays):
             raise codes.WRONG_MODEL(name=model.name, wanted="an estimator of phones")
         estimator = Estimator.of(model)

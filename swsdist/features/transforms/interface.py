@@ -254,7 +254,10 @@ class TransformedExtractor(Transformed):
                 setattr(self, optional, getattr(inner, optional))
 
     def extract(self, samples: Singles) -> Singles:
-        """Transformed frames of a stretch of samples; recordings use `streamed`."""
+        """Transformed frames of a stretch of samples: float32 (n,) to float32 (frames, dimension).
+
+        Recordings use `streamed`.
+        """
         frames = self.inner.extract(samples)
         for transform in self.transforms:
             frames = transform.apply(frames)
@@ -307,7 +310,7 @@ class FittedTransform(TransformOptions, Generic[Loaded]):
         """Load the content of the model.
 
         Raises:
-            DataError: it is another model, or a damaged one.
+            ConfigError: it is another model, or a damaged one.
         """
 
     @abstractmethod
@@ -324,7 +327,7 @@ class FittedTransform(TransformOptions, Generic[Loaded]):
 
     @abstractmethod
     def apply(self, frames: Singles) -> Singles:
-        """See `Transform`; uses `loaded`."""
+        """Transform float32 (frames, input columns) to float32 (frames, output columns) by the model `loaded`."""
 
     @abstractmethod
     def matters(self) -> dict[str, object]:
@@ -400,7 +403,11 @@ class Columns(TransformOptions):
     _places: list[int] = PrivateAttr(default_factory=list)
 
     def becomes(self, shape: Shape) -> Shape:
-        """Shape of the output: features, since some columns of a posterior do not sum to 1."""
+        """Shape of the output: features, since some columns of a posterior do not sum to 1.
+
+        Raises:
+            ConfigError: a column occurs twice, or is not among those of the frames.
+        """
         places = [shape.columns.index(name) if name in shape.columns else name for name in self.keep]
         for place in places:
             if isinstance(place, str) or place >= len(shape.columns):

@@ -53,7 +53,7 @@ class Projection(NamedTuple):
         """The projection of a model.
 
         Raises:
-            DataError: it is another model, or its arrays are no projection.
+            ConfigError: it is another model, or its arrays are no projection.
         """
         lacking = [name for name in ("mean", "deviation", "projection") if name not in model.arrays]
         if (model.name, model.version) != ("projection", 1) or lacking:
@@ -194,7 +194,11 @@ class FittedProjection(FittedTransform[Projection]):
         return len(loaded.mean)
 
     def shape(self, input_shape: Shape, loaded: Projection | None) -> Shape:
-        """Features named by a letter and a number."""
+        """Features named by a letter and a number.
+
+        Raises:
+            ConfigError: more columns are requested than there are.
+        """
         if self.columns > len(input_shape.columns):
             raise codes.TOO_MANY_COMPONENTS(
                 where=f"features.transforms: {self.name}, columns",

@@ -111,7 +111,7 @@ class Dtw:
             importlib.import_module("swsdist.methods.query.template")
 
     def any_columns(self) -> tuple[Search, int]:
-        """The section, and a dimension; the kernels depend on neither, so any number of columns will do."""
+        """The section `search` and a dimension for loading kernels, which depend on neither."""
         settings = self._settings
         last = max(stream.columns[1] if stream.columns else 1 for stream in settings.streams) if settings.streams else 1
         placed = settings.placed(

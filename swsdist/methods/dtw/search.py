@@ -86,14 +86,14 @@ def pruned(rows: Ints, most: Ints) -> Ints:
 
 
 def first_of_equal(rows: Ints, columns: int) -> Bools:
-    """Which sorted rows differ from the one before in their first columns, bool (rows,)."""
+    """Whether each sorted row differs from the one before in its first columns: bool (rows,)."""
     new = np.ones(len(rows), bool)
     np.any(rows[1:, :columns] != rows[:-1, :columns], axis=1, out=new[1:])
     return new
 
 
 def joined(matches: list[Ints]) -> Ints:
-    """Concatenate the rows of all parts, and empty the list."""
+    """Concatenate the rows of all parts, int64 (candidates, 5) each, and empty the list."""
     rows = np.concatenate(matches) if matches else np.empty((0, COLUMNS), np.int64)
     matches.clear()
     return rows

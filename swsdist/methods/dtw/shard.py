@@ -297,7 +297,7 @@ class Documents:
         return sum(map(len, self._kept.values()))
 
     def frames_of_the_recording(self, index: int) -> Ints:
-        """Numbers of a document's frames that were read."""
+        """Indices, in the recording, of a document's frames that were read: int64 (frames,)."""
         return self._kept[index] if self._leaves_out else np.arange(self.table["frames"][index].as_py())
 
     def in_frames_of_the_recording(self, matches: Matches) -> Matches:

@@ -71,7 +71,14 @@ class Codebook(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """The tables of an example for `kernels.lookup.scanner`."""
+    """The tables of an example of n query frames, flat, for `kernels.lookup.scanner`.
+
+    Attributes:
+        entries: uint8 (n, bytes, 2, 32): for each part and code, what it adds to a distance, the 16 entries twice.
+        less: uint8 (n, streams), subtracted from sums.
+        factors: uint16 (streams,), scale of a stream's distance.
+        streams: int64 (streams, 2): bytes per frame, and power of the sum, 1 or 2.
+    """
 
     entries: NDArray[np.uint8]
     less: NDArray[np.uint8]

@@ -130,7 +130,7 @@ class Budget(NamedTuple):
     over: str
 
     def most(self, material: Material) -> Ints:
-        """Most windows per document, int64 (documents,), if the budget is over documents."""
+        """The greatest number of windows per document, int64 (documents,), if the budget is over documents."""
         return self._count(material.lengths, material)
 
     def count(self, material: Material) -> int:
@@ -242,7 +242,12 @@ class FrameBuffer(NamedTuple):
     pairs: NDArray[np.int32]
 
     def lay(self, first: Ints, columns: Ints) -> LaneGroups:
-        """Lay out windows of `columns` frames from the frames `first` on, each in separate groups."""
+        """Lay out windows, each in separate groups.
+
+        Args:
+            first: int64 (windows,), the first frame of each in the buffer.
+            columns: int64 (windows,), number of frames of each.
+        """
         groups = -(-columns // WIDTH)
         total = int(groups.sum())
         padded = -(-total // products.STRIDE) * products.STRIDE
@@ -253,7 +258,7 @@ class FrameBuffer(NamedTuple):
 
 
 def stretches(document: int, blocks: Iterable[Frames], overlap: int) -> Iterator[Stretch]:
-    """Cut a document into stretches that overlap by `overlap` frames."""
+    """Cut a document, float32 blocks (frames, columns), into stretches that overlap by `overlap` frames."""
     held: list[Frames] = []
     have = offset = 0
     for block in blocks:

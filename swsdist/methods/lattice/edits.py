@@ -51,7 +51,17 @@ class EditsOptions(Options):
 
 
 class QueryLattice(NamedTuple):
-    """An example, ready to be aligned: labels are indices into `texts`."""
+    """An example, ready to be aligned.
+
+    Attributes:
+        query_id, example: of the query.
+        texts: all labels.
+        first: int64 (states + 1,), first arc of each state.
+        target: int64 (arcs,), target state.
+        label: int64 (arcs,), index in `texts`.
+        cost: int64 (arcs,), in units of `kernels.lattice_edits`.
+        final: int64 (states,), 0 where a path may end, else `FAR`.
+    """
 
     query_id: str
     example: int

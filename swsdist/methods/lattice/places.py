@@ -34,7 +34,14 @@ class Prepared(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Places of terms, each once: term, document (of the lattices searched), start and end (ticks, exclusive), posterior."""
+    """Places of terms, each once; all arrays are (places,).
+
+    Attributes:
+        term: int64, number of the term.
+        document: int64, index in the lattices that were searched.
+        start, end: int64, ticks; `end` is exclusive.
+        posterior: float64, 0 to 1.
+    """
 
     term: Ints
     document: Ints
@@ -57,9 +64,9 @@ def candidates(
     Args:
         query_ids: by term.
         documents: ids and channels, by document.
-        term, document: of each place.
-        start, end: ticks, `end` exclusive; a place of no length has one tick.
-        posterior: 0 to 1.
+        term, document: int64 (places,).
+        start, end: int64 (places,), ticks, `end` exclusive; a place of no length has one tick.
+        posterior: float64 (places,), 0 to 1.
     """
     slots = np.array([slot_of(query_id) for query_id in query_ids], np.int32)
     columns = {

@@ -358,7 +358,7 @@ def extract(
 
     Args:
         rows: of QUERIES; rows without a path are rejected. For precomputed frames they also hold the columns that
-            `stages.inputs.given.add_items_of_examples` adds, under the recipe "".
+            `stages.inputs.corpus_documents.add_items_of_examples` adds, under the recipe "".
         extractor: the store's extractor, or several, whose columns are concatenated and cut to the shortest.
         folder: gives the storage options.
         search: names the recurrence, which limits the frames of an example, and whether examples of a query are

@@ -158,6 +158,12 @@ def best_in(example: Example, part: Singles, distance: Distance, *, free: bool) 
 
     A stretch shorter than the query is one window.
 
+    Args:
+        example: prepared as a query.
+        part: float32 (frames, columns), the stretch, prepared as a document.
+        distance: of the frames.
+        free: whether the path may begin and end at any frame of a window.
+
     Returns:
         First and last frame of the path, and its cost; the first window wins ties.
     """

@@ -353,7 +353,7 @@ def _private_folder() -> str:
 
 
 def check(address: str | None) -> str:
-    """What a cluster has, or a private instance, which is started and shut down."""
+    """Resources of a cluster, or of a private instance, which is started and shut down."""
     instance = connect(address, 0)
     try:
         has = ray.cluster_resources()

@@ -319,7 +319,7 @@ def _commands(chain_run: ChainRun) -> list[_Command]:
 
 
 def left_out(chain_run: ChainRun, costs: Sequence[StepCost]) -> list[str]:
-    """What belongs to a run, and is not in its costs: runs before it, and steps whose receipts are not all there."""
+    """Parts of a run that are not in its costs: runs before it, and steps whose receipts are incomplete."""
     before = chain_run.chain.prerequisites()
     names = {cost.name for cost in costs}
     steps = [step for step in chain_run.chain.steps if step.name not in names]

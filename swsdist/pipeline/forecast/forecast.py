@@ -66,7 +66,7 @@ class StepTime:
 
     @property
     def bound(self) -> str:
-        """What takes most, and at least half of the duration: driver, work, longest task; otherwise `waiting`."""
+        """The part that takes at least half of the duration: driver, work or longest task; otherwise `waiting`."""
         several = {"driver": self.driver + self.answers, "work": self.ideal, "longest task": self.longest}
         most = max(several, key=lambda name: several[name])
         return most if several[most] >= self.wall / 2 else "waiting"

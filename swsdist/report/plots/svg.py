@@ -128,7 +128,7 @@ class Frame:
         return self.left + np.clip(part, 0, 1) * (self.right - self.left)
 
     def y(self, value: ArrayLike) -> Floats:
-        """As `x`, upwards."""
+        """Pixels of values, upwards; those outside of the range lie on the border."""
         part = (np.asarray(value, dtype=np.float64) - self.y0) / (self.y1 - self.y0)
         return self.bottom - np.clip(part, 0, 1) * (self.bottom - self.top)
 
@@ -162,7 +162,7 @@ class Frame:
         yield text((self.left + self.right) / 2, self.bottom + 40, title, size=13)
 
     def y_axis(self, title: str, ticks: Ticks | None = None) -> Iterable[str]:
-        """As `x_axis`; and the line of both."""
+        """Grid, labels and title, like `x_axis`; and the line of both axes."""
         free = self.bottom + 99
         for value, label in zip(*(ticks or ticks_of(self.y0, self.y1)), strict=True):
             y = float(self.y(value))

@@ -125,7 +125,14 @@ def by_edges(values: ArrayLike, edges: Sequence[float]) -> Groups:
 
 
 def unit_bins(values: ArrayLike) -> Groups:
-    """Bins [i - 1, i) for integer i, from the lowest value to the highest (Wang and Metze 2014, figure 7)."""
+    """Bins [i - 1, i) for integer i, from the lowest value to the highest (Wang and Metze 2014, figure 7).
+
+    Args:
+        values: float64 (n,).
+
+    Raises:
+        UserError: there are more than 100 000 bins.
+    """
     numbers = np.asarray(values, dtype=np.float64)
     finite = numbers[np.isfinite(numbers)]
     if not len(finite):
@@ -142,6 +149,10 @@ def quantile_bins(values: ArrayLike, bins: int) -> Groups:
     """Bins with about equal numbers of members; fewer if values repeat.
 
     Edges are occurring values, so equal values are in one bin.
+
+    Args:
+        values: float64 (n,).
+        bins: their number, at least 1.
 
     Raises:
         UserError: no bin is asked for.

@@ -140,7 +140,7 @@ class ByQuery:
         return cls(tuple(sorted(names)), levels, true, false, ntrue, trials_of_list)
 
     def spread(self, queries: list[str]) -> ByQuery:
-        """With rows for additional queries, in their order."""
+        """The counts with rows for additional queries, in their order."""
         place = {name: k for k, name in enumerate(queries)}
         rows = [place[name] for name in self.queries]
         true, false = (np.zeros((len(queries), len(self.score))) for _ in range(2))

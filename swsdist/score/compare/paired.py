@@ -103,7 +103,7 @@ class Wilcoxon:
 
 
 def differences(first: ArrayLike, second: ArrayLike) -> Floats:
-    """first - second, rounded to 1e-12, so that rounding errors become 0 or ties.
+    """first - second, float64 (n,), rounded to 1e-12, so that rounding errors become 0 or ties.
 
     Raises:
         UserError: they are not of one length, or one is not finite.
@@ -163,7 +163,7 @@ def wilcoxon(first: ArrayLike, second: ArrayLike, zero_method: Zeros = "wilcox")
 
 
 def holm(p: Sequence[float | None]) -> list[float | None]:
-    """p values corrected so that a single false alarm among all has at most that chance (Holm 1979); None stays None."""
+    """p values corrected for the probability of any false alarm among all (Holm 1979); None stays None."""
     defined = sorted((value, index) for index, value in enumerate(p) if value is not None)
     corrected: list[float | None] = [None] * len(p)
     worst = 0.0
@@ -174,7 +174,10 @@ def holm(p: Sequence[float | None]) -> list[float | None]:
 
 
 def benjamini_hochberg(p: Sequence[float | None]) -> list[float | None]:
-    """p values corrected for the expected share of false alarms among what is called different; None stays None."""
+    """p values corrected for the expected share of false alarms (false discovery rate); None stays None.
+
+    Source: Benjamini and Hochberg 1995.
+    """
     from scipy.stats import false_discovery_control
 
     defined = [index for index, value in enumerate(p) if value is not None]
@@ -186,7 +189,7 @@ def benjamini_hochberg(p: Sequence[float | None]) -> list[float | None]:
 
 
 def cohen_d(first: ArrayLike, second: ArrayLike) -> float | None:
-    """Cohen's d of paired values: mean of the differences / their standard deviation; None where they do not vary."""
+    """Cohen's d of paired values, (n,) each: mean of the differences / their standard deviation; None if that is 0."""
     pairs = differences(first, second)
     if len(pairs) < 2 or np.ptp(pairs) <= TIE:
         return None

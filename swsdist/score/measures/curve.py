@@ -99,7 +99,7 @@ class Classes(NamedTuple):
 
 
 def nontargets(ntrue: Ints, trials: int) -> Ints:
-    """N - Ntrue of each Ntrue.
+    """N - Ntrue of each Ntrue, int64 (n,); a warning if one is negative.
 
     Raises:
         UserError: N - Ntrue is 0.
@@ -150,7 +150,11 @@ class Means(NamedTuple):
         return cls(ntrue, terms, nontargets(ntrue, trials), referenced, int(terms.sum()))
 
     def rates(self, accepted: Iterable[tuple[Ints, Ints]]) -> tuple[Floats, Floats]:
-        """Mean Pmiss and mean Pfa from hits and false alarms of each class at each point."""
+        """Mean Pmiss and mean Pfa at each point, float64 (points,) each.
+
+        Args:
+            accepted: for each class, its hits and false alarms, int64 (points,) each.
+        """
         pmiss, pfa = np.zeros(1), np.zeros(1)
         # Class by class, because the order of numpy's sums may depend on the machine.
         for ntrue, terms, left, (hits, false_alarms) in zip(self.ntrue, self.terms, self.left, accepted, strict=True):
@@ -313,7 +317,7 @@ class Ranking:
 
 
 def query_index(aligned: pa.Table) -> tuple[pa.Array, Ints]:
-    """Query ids of a list, ascending, and the index of each row's."""
+    """Query ids of a list, ascending, and the index of each row's query, int64 (rows,)."""
     encoded = aligned["query_id"].combine_chunks().dictionary_encode()
     order = pc.sort_indices(encoded.dictionary).to_numpy()
     rank = np.empty(len(order), dtype=np.int64)
@@ -432,7 +436,16 @@ def class_sums(counts: Counts) -> Classes:
 
 
 class Rows(NamedTuple):
-    """An aligned list as arrays: per row, except `names` and `ntrue`, which are per query."""
+    """An aligned list as arrays.
+
+    Attributes:
+        names: (Q,) query ids, ascending.
+        ntrue: int64 (Q,), true occurrences, detected or not.
+        query: int64 (rows,), index of each row's query.
+        score: float64 (rows,), 0 for a miss.
+        detected, true: bool (rows,), whether there is a detection, and a reference.
+        decision: int8 (rows,), 1 for YES, 0 for NO, -1 if undecided.
+    """
 
     names: pa.Array
     ntrue: Ints

@@ -233,7 +233,7 @@ def det(curve: Curve, *, least: float = 1e-6, step: float = 0.01) -> Det:
 
 
 def det_of(pieces: Iterable[Curve], *, least: float = 1e-6, step: float = 0.01) -> Det:
-    """As `det`, for a curve in pieces, thresholds ascending."""
+    """Points for drawing, like `det`, of a curve in pieces, thresholds ascending."""
     kept: list[tuple[Floats, ...]] = [tuple(np.zeros(0) for _ in range(5))]
     end: tuple[Floats, ...] | None = None
     before = np.full((2, 1), math.nan)

@@ -182,9 +182,11 @@ def _average_precision(ranking: Ranking) -> Floats:
 
 
 def areas(hits: Ints, false_alarms: Ints, false_above: Ints, query: Ints, true: Ints, false: Ints) -> Floats:
-    """Area of each query from its groups of equal score, and its targets and non-targets, submitted or not.
+    """Area under ROC of each query, float64 (Q,); NaN if more non-targets were submitted than there are, or none exist.
 
-    NaN if more non-targets were submitted than there are, or there are none.
+    Args:
+        hits, false_alarms, false_above, query: int64 (G,), of each group of equal score, as in `Ranking`.
+        true, false: int64 (Q,), targets and non-targets of each query, submitted or not.
     """
     queries = len(true)
     true_hits, raised = _summed(hits, query, queries), _summed(false_alarms, query, queries)
@@ -276,7 +278,7 @@ class EqualErrors:
     undefined = {"": "no query has a true occurrence"}
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
-        """None without references."""
+        """Values by key; None without references."""
         sums = Sums.from_parts(parts, point, refless=False)
         if not sums.referenced:
             return {}
@@ -300,7 +302,7 @@ class FigureOfMerit:
     undefined = {"": "no query has a true occurrence"}
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
-        """None without references."""
+        """Values by key; None without references."""
         values = parts["figure"].table()["fom"].to_numpy()
         return {"fom": math.fsum(values) / len(values) if len(values) else None}
 

@@ -206,7 +206,7 @@ OPTIMUM = columns(
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """Each query with references at its best, by query id.
+    """The best point of each query with references, by query id.
 
     Attributes:
         names: (Q,) query ids.
@@ -339,7 +339,7 @@ class OptimumAndSupremum:
     undefined = {"": "no query has a true occurrence"}
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
-        """None without references."""
+        """Values by key; None without references."""
         result = optimum(parts["optimum"].table(), beta=point.beta)
         return point_values("otwv", result.otwv) | point_values("stwv", result.supremum)
 

@@ -149,7 +149,7 @@ def with_models(
 
 
 def stem_of(file: str) -> str:
-    """What files of a model and of its successors have in common."""
+    """The common part of the names of a model's file and of its successors."""
     return file.partition(".")[0]
 
 
@@ -284,7 +284,7 @@ class RunFeatures:
 
     @property
     def kinds(self) -> dict[str, str]:
-        """What each track holds: features, posteriors, logits; or given frames that say no more."""
+        """The kind of each track's frames: features, posteriors, logits; or given frames of unknown kind."""
         return {
             track.name: "given features"
             if isinstance(source.extractor, Precomputed) and kind_of(source.extractor) == "features"
@@ -828,7 +828,7 @@ def settings_of(config: Config) -> dict[str, str]:
 
 
 def stored(config: Config) -> dict[str, object]:
-    """What the store of a config holds besides its corpus: features, or the lattices that a chain's options make.
+    """The content of a config's store besides its corpus: features, or the lattices that a chain's options make.
 
     Of a chain that makes a second store of it and searches that it holds features alone.
     """

@@ -541,7 +541,7 @@ class SearchInputs(CorpusInputs):
         return self.with_identities(self.corpus.queries)
 
     def with_identities(self, queries: pa.Table) -> list[dict[str, Any]]:
-        """The same rows for any QUERIES."""
+        """Rows of QUERIES with the `identity` of each file."""
         rows = queries.to_pylist()
         paths = [row["path"] for row in rows if row["path"] is not None] if self.from_audio else []
         result = dict(zip(paths, identities(paths, self.config.storage), strict=True))

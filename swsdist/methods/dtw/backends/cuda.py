@@ -118,7 +118,7 @@ class WarpBatch:
         self.used = begins
 
     def room(self, window: int) -> int:
-        """Most candidates of a query in a lane."""
+        """The greatest number of candidates of a query in a lane."""
         reported = self.lanes[:, 3] - self.lanes[:, 2]
         return max(1, int(np.minimum(self.lanes[:, 4], -(-reported // (window + 1))).max()))
 
