@@ -35,7 +35,10 @@ SYSTEMS = {
     "systems/phnrec-posteriors": ("phone posteriors, DTW", "Czech, Hungarian, Russian"),
     "systems/phnrec-tracks": ("phone-state logits, MFCC, DTW", "Czech, Hungarian, Russian"),
     "systems/best-untrained": ("MFCC, Gaussian posteriors, projection, DTW", "none"),
-    "systems/best-single": ("phone-state logits, MFCC, Gaussian posteriors, projection, DTW", "Czech, Hungarian, Russian"),
+    "systems/best-single": (
+        "phone-state logits, MFCC, Gaussian posteriors, projection, DTW",
+        "Czech, Hungarian, Russian",
+    ),
     "systems/best-encoder": ("a layer of Whisper base, DTW", "99 languages"),
     "systems/fusion": ("fusion of three", "Czech, Hungarian, Russian"),
     "systems/fusion-paper": ("fusion of two", "English"),
