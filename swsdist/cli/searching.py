@@ -102,8 +102,7 @@ def search(
     force: bool,
     dry_run: bool,
 ) -> None:
-    """Search the queries of CONFIG, up to candidates; or single queries (--query, --text) in a STORE, in that of a RUN, or
-    in what was made of a FOLDER.
+    """Search for the queries of CONFIG, or for single ones (--query, --text) in a STORE, a RUN or an indexed FOLDER.
 
     A query is a recording (talk.flac), its second channel (talk.flac#2), a place in seconds or minutes
     (talk.flac:12.3-13.1, talk.flac#2:1:02:03-1:02:04), a place in a document of the store (d003:1.1-1.7), or a table of queries
