@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -30,21 +30,10 @@ from tests.support.journals import read_journals
 HARDWARE = {"brand": "unknown", "cpu": "C", "cores": 2, "clock_ghz": None, "ram_gb": 8.0, "os": "Linux", "gpu": None}
 
 
-class Spent(NamedTuple):
-    cpu: float
-    bytes_read: int = 100
-    bytes_written: int = 10
-    gpu_s: float = 0.0
-
-
-class Receipt(NamedTuple):
-    fingerprint: str
-    stage: str
-    work: float
-    host: str
-    pid: int
-    started: float
-    cost: Spent
+def receipt(fingerprint: str, work: float, pid: int, started: float, cpu: float) -> Any:
+    cost = SimpleNamespace(cpu=cpu, bytes_read=100, bytes_written=10, gpu_s=0.0)
+    named = {"fingerprint": fingerprint, "stage": "search", "host": "a", "pid": pid, "started": started}
+    return SimpleNamespace(**named, work=work, cost=cost)
 
 
 class Full:
@@ -77,7 +66,7 @@ def _task(name: str, stage: str = "search") -> dict[str, Any]:
     return {"stage": stage, "phase": "search", "fingerprint": name}
 
 
-def _two_nodes(folder: Path) -> list[Receipt]:
+def _two_nodes(folder: Path) -> list[Any]:
     """Two workers on node a, one on b that is killed at its second task, which a does again."""
     place = folder / "accounts"
     place.mkdir()
@@ -90,11 +79,7 @@ def _two_nodes(folder: Path) -> list[Receipt]:
     (place / "worker-a-2-00000002.jsonl").write_text(_lines("a", 2, *second, *ended, ("close", 6.0, 4.0, {})))
     killed = [("begin", 1.0, 1.0, _task("z")), ("sample", 2.0, 3.0, {"pss": 500})]
     (place / "worker-b-1-00000003.jsonl").write_text(_lines("b", 1, *killed) + '{"t": 3.0, "event": "sam')
-    return [
-        Receipt("x", "search", 2.0, "a", 1, 1.0, Spent(2.4)),
-        Receipt("y", "search", 1.0, "a", 2, 2.0, Spent(2.0)),
-        Receipt("z", "search", 1.0, "a", 2, 4.5, Spent(1.0)),
-    ]
+    return [receipt("x", 2.0, 1, 1.0, 2.4), receipt("y", 1.0, 2, 2.0, 2.0), receipt("z", 1.0, 2, 4.5, 1.0)]
 
 
 def _check(costs: Costs) -> None:

@@ -1,6 +1,7 @@
 """Words of a given text take the places of what is heard, and none where something else is said."""
 
 import random
+import re
 from collections import Counter
 from pathlib import Path
 from unittest import mock
@@ -19,21 +20,7 @@ from swsdist.lattices.words import written
 from tests.oracles.edits import edits
 from tests.support.coded import raises
 
-TEXT = [
-    "the",
-    "quiet",
-    "tenant",
-    "of",
-    "the",
-    "old",
-    "lighthouse",
-    "near",
-    "Drusilvane",
-    "arrived",
-    "six",
-    "years",
-    "ago",
-]
+TEXT = re.findall(r"\w+", "the quiet tenant of the old lighthouse near Drusilvane arrived six years ago")
 
 
 def heard(words: list[str], start: float = 0.0) -> list[Word]:

@@ -14,15 +14,11 @@ from swsdist.evaluation.evaluate import evaluate, more_values, values
 from swsdist.evaluation.reading import make_task
 from swsdist.evaluation.scoring_task import make_system
 from swsdist.registry.registries import MEASURES
-from swsdist.report.costs import factors
 from swsdist.report.data import Measures, quantity_of
 from swsdist.report.evaluation import measures_table
 from swsdist.report.page import measures_table as of_run
-from swsdist.report.page import resource_lines
 from swsdist.report.summary import NOTHING, undefined_note, undefined_reasons
-from swsdist.report.tables import Table, latex, markdown, text_lines
 from swsdist.score.compare.breakdown import (
-    Aligned,
     breakdown,
     by_document,
     by_edges,
@@ -35,7 +31,7 @@ from swsdist.score.compare.breakdown import (
     word_counts,
 )
 from swsdist.score.events import why_undefined
-from swsdist.score.measures.twv import PER_TERM, per_term
+from swsdist.score.measures.twv import PER_TERM
 from tests.support.coded import raises
 
 
@@ -64,38 +60,6 @@ def test_values_of_groups_by_hand() -> None:
     undecided = pa.Table.from_pylist([{"query_id": "a", "ntrue": 2}, row("b", 2, 1, 0, 0.5)], PER_TERM)
     first, second = breakdown(undecided, by_value([1, 2])).to_pylist()
     assert (first["ntrue"], first["ncorr"], first["twv"], first["total"], second["twv"]) == (2, None, None, None, 0.5)
-
-
-def trial(query: str, score: float | None, right: bool, document: str = "d1") -> dict:
-    found = {"start": 0.0, "end": 1.0, "score": score} if score is not None else {}
-    true = {"ref_start": 0.0, "ref_end": 1.0} if right else {}
-    return {"query_id": query, "doc_id": document, "channel": 1, **found, **true}
-
-
-FOREIGN = [trial("a", 0.9, True), trial("a", 0.6, False), trial("b", 0.2, True)]
-NATIVE = [trial("n", 0.5, False), trial("n", 0.3, True), trial("m", None, True), trial("none", 0.4, False)]
-
-
-def test_a_group_has_a_maximum_of_its_own() -> None:
-    """By hand, with N = 11 and beta 4: a false alarm costs 0.4 of a query."""
-    whole = pa.Table.from_pylist([*FOREIGN, *NATIVE], TRIALS)
-    terms = scored_terms(per_term(whole, trials=11, beta=4))
-    assert terms["query_id"].to_pylist() == ["a", "b", "m", "n"]
-    groups = by_value(["foreign", "foreign", "native", "native"])
-
-    def best(beta: float, aligned: pa.Table = whole, **options: bool) -> list[tuple[float, float | None]]:
-        found = breakdown(terms, groups, Aligned([aligned], 11, beta, **options)).to_pylist()
-        return [(pytest.approx(row["mtwv"]), row["mtwv_threshold"]) for row in found]
-
-    # At 0.2 both foreign ones are found, with one false alarm; natives at 0.3 one of two, with one.
-    assert best(4) == [(1 - 0.4 / 2, 0.2), (0.5 - 0.4 / 2, 0.3)]
-    # At beta 20 the false alarm costs more than the hit is worth.
-    assert best(20)[1] == (0.0, None)
-    assert best(20, reject_all=False)[1] == (0.5 - 2.0 / 2, 0.3)
-    # A query that the list lacks, m, is missed.
-    assert best(4, pa.Table.from_pylist([*FOREIGN, *NATIVE[:2]], TRIALS)) == best(4)
-    with raises(families.MISMATCH):
-        best(4, pa.Table.from_pylist([*FOREIGN, *NATIVE, trial("m", 0.1, True)], TRIALS))
 
 
 def test_groups_and_bins() -> None:
@@ -215,18 +179,6 @@ def test_every_measure_says_when_it_is_not_defined() -> None:
     assert undefined_note({}) == ""
     names = {"pooled_pair_auc": "pooled pair AUC", "p_at_10": "P@10", "of_another_package": "of another package"}
     assert {name: quantity_of(name).name for name in names} == names
-
-
-def test_a_table_with_a_dash_says_what_it_means() -> None:
-    table = Table("Points", ["point", "mtwv"], [["a", "0.5"], ["b", NOTHING]], "Of lists.")
-    told = table.footnote.removeprefix("Of lists. –")
-    assert len(told) > 9
-    assert text_lines(table)[-1].endswith(told)
-    assert all(told in written for written in (markdown([table]), latex([table])))
-    assert Table("Points", ["point"], [["a"]], "Of lists.").footnote == "Of lists."
-    lines = {line[:10].strip(): line for line in resource_lines(factors(index_cpu_s=10.0, audio_s=100.0))}
-    known = {name: "not known" not in lines[name] for name in ("ISF", "SSF, hours", "PL")}
-    assert known == {"ISF": True, "SSF, hours": False, "PL": False}
 
 
 @pytest.mark.parametrize(("seconds", "pfa"), [(10.0, None), (100.0, 40 / 95)])

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 import swsdist
 from swsdist.api import RunResult
 from swsdist.calibrate.procedure import Procedure, by_fold, decide, fit_procedure, fold_of, make_steps
-from swsdist.calibrate.statistics import Tally
 from swsdist.calibrate.steps.by_term import Thresholding
 from swsdist.calibrate.steps.interface import STEPS_SCHEMA, TwvParameters
 from swsdist.calibrate.steps.logistic import Logistic, LogisticStep, fit_logistic
@@ -26,15 +25,11 @@ from swsdist.core.codes import families
 from swsdist.core.codes import pipeline as chains_codes
 from swsdist.core.codes import score as codes
 from swsdist.core.fingerprint import stable_hash
-from swsdist.core.types import DETECTIONS, REFERENCES, TRIALS
-from swsdist.io.nist.systemlist import read_systemlist
-from swsdist.io.tables import read_table
+from swsdist.core.types import DETECTIONS, TRIALS
 from swsdist.kernels.regression import Labelled
 from swsdist.registry.entries import StepEntry, decision_dependencies, misfit
 from swsdist.registry.registries import CALIBRATION
-from swsdist.score.align import align, score_limits
 from swsdist.score.measures.curve import Counts
-from swsdist.score.measures.twv import atwv, mtwv, twv_curve
 from tests.oracles import reduce as oracle
 from tests.oracles.thresholds import fit_threshold
 from tests.support.coded import raises, says
@@ -292,40 +287,6 @@ def test_a_file_decides_as_it_was_fitted(place: Path, tmp_path: Path) -> None:
 # -- steps, in a run ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("method", "protocol"), [("logistic", ""), ("kst", ""), ("sto", ""), ("kst", "kwseval")])
-def test_what_is_scored_is_what_is_exported(place: Path, method: str, protocol: str) -> None:
-    """The exported list, read and aligned anew, has the run's own measures, to the last bit."""
-    result = run(place, steps=STEPS[method], protocol=protocol or "sws2013")
-    exported = read_systemlist(str(place / "run/exports/stdlist.xml")).detections
-    references = read_table(str(place / "refs.csv"), REFERENCES)
-    # KWSEval's kernel takes the least and greatest score of each group.
-    low, high = (None, None) if protocol else score_limits(exported["score"])
-    how = {"conventions": "kwseval"} if protocol else {}
-    counts, measures = (
-        Counts.of(align(exported, references, tolerance=0.5, low=low, high=high, **how)),
-        result.measures(),
-    )
-    assert measures["atwv"] == atwv(counts, trials=18, beta=1.0).twv
-    if not protocol:
-        best = mtwv(twv_curve(counts, trials=18, beta=1.0))
-        assert (measures["mtwv"], measures["mtwv_threshold"]) == (best.twv, best.threshold)
-        assert {0.0 <= score <= 1.0 for _, score, _ in decided(result)} == {True}
-        assert {yes for *_, yes in decided(result)} == {True, False}
-
-
-@pytest.mark.slow
-def test_a_fitted_threshold_is_that_of_the_others(place: Path) -> None:
-    measures = run(place, steps=STEPS["sto"], threshold="fitted").measures()
-    assert len(measures["atwv_thresholds"]) == 5
-    own = run(place, steps=STEPS["sto"]).measures()
-    assert own["atwv_thresholds"] == [Thresholding("sto", 18, 1.0).threshold]
-    assert own["mtwv"] == measures["mtwv"]
-    oracle = run(place, steps=STEPS["sto"], threshold="fitted", fit="oracle").measures()
-    assert oracle["calibration"] == "oracle"
-    assert oracle["atwv"] == pytest.approx(oracle["mtwv"], abs=1e-12)
-
-
 def test_what_cannot_be_fitted_is_told_at_the_door(place: Path) -> None:
     (place / "wrong.json").write_text('{"schema": "swsdist-calibration/1"}')
     first, *_ = (place / "refs.csv").read_text().splitlines()
@@ -434,25 +395,6 @@ def test_thresholds_of_a_file() -> None:
     with raises(families.MISMATCH, fitted="logistic", steps="logistic, kst (alpha 1.5)"):
         steps.with_file(saved, "there", thresholds=True)
     assert steps.with_file(saved, "there", thresholds=False).models[0] == ({"slope": 2.0, "offset": -0.5},)
-
-
-def test_kst_on_posteriors_of_the_search() -> None:
-    """Without references and without a logistic: S(w) is over all candidates, as statistics have it."""
-    rows = [{"query_id": q, "doc_id": "d", "channel": 1, "start": 0.0, "end": 1.0, "score": p} for q, p in POSTERIORS]
-    table = pa.Table.from_pylist([{**dict.fromkeys(DETECTIONS.names), **row} for row in rows], DETECTIONS)
-    tally = Tally(("posterior_sum",), {("a", 0, 2**40): (3 * 2**40,), ("b", 0, 2**40): (2**39,)})
-    for name in ("kst", "sto"):
-        steps = procedure(name)
-        found = steps.scores(table, {"posterior-sums": tally})["score"].to_numpy()
-        how = Thresholding(name, 3000, 20.0)
-        sums = np.array([{"a": 3.0, "b": 0.5}[q] for q, _ in POSTERIORS])
-        assert found.tolist() == how.normalised(np.array([p for _, p in POSTERIORS]), sums).tolist()
-        assert steps.own_threshold == how.threshold
-        # And of a list alone it is over that list.
-        assert steps.scores(table)["score"].to_pylist() == how.apply(table)["score"].to_pylist()
-
-
-POSTERIORS = [("a", 0.9), ("b", 0.4), ("a", 0.001), ("b", 0.0), ("a", 1.0)]
 
 
 # -- which steps fit together ---------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """A config becomes a Config, or one error that tells all that is wrong, where, and what was meant; and back."""
 
-import pickle
 import re
 import textwrap
 from collections.abc import Callable
@@ -32,7 +31,6 @@ from swsdist.config.template import (
 from swsdist.core.codes import config as codes
 from swsdist.core.codes import config as config_codes
 from swsdist.core.codes import families
-from swsdist.core.errors import ConfigError
 from swsdist.registry.registries import DISTANCES
 from swsdist.stages.inputs.corpus_documents import settings_of
 from tests.support.coded import raises
@@ -219,13 +217,6 @@ def test_a_file_that_lacks_all_or_cannot_be_read(load: Load, tmp_path: Path) -> 
     ):
         with raises(code, where=str(place)):
             load_config(place)
-
-
-def test_the_error_survives_the_way_between_processes(load: Load) -> None:
-    with pytest.raises(ConfigError) as caught:
-        load("serch:\n")
-    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
-    assert caught.value.exit_code == 2
 
 
 # Environment

@@ -199,16 +199,6 @@ def test_a_run_is_searched_as_it_searched(place: Path, store: Store, tmp_path: P
     assert one.equals(swsdist.search(store, query, top=50, trim=False))
 
 
-def test_a_channel_that_was_chosen_is_warned_of(store: Store, place: Path, tmp_path: Path) -> None:
-    samples, rate = soundfile.read(place / "hello.wav")
-    talk = tmp_path / "talk.wav"
-    soundfile.write(talk, np.stack([samples, samples[::-1]], 1), rate)
-    with pytest.warns(UserWarning, match=rf"channel 1 of the 2 channels of {talk} is searched; others: {talk}#2"):
-        first = swsdist.search(store, str(talk), top=3, trim=False)
-    named = swsdist.search(store, f"{talk}#1", top=3, trim=False)
-    assert named.drop(columns="query_id").equals(first.drop(columns="query_id"))
-
-
 def test_documents_of_the_store_are_queries(place: Path, tmp_path: Path) -> None:
     """By their names, and by those of the recordings that they are places in; times are the recording's."""
     talk, run = place / "audio" / "d2.wav", str(tmp_path / "run")
@@ -301,15 +291,6 @@ def test_curve_and_paths_are_the_candidates(name, query, document, distance, ban
         else:
             with pytest.raises(UserError, match=f"no path ends at frame {end}"):
                 path(left, right, end, distance, name, options, ranged)
-
-
-@pytest.mark.parametrize("name", list(RECURRENCES))
-def test_a_long_query_at_the_largest_distances(name: str) -> None:
-    query = frames(np.random.default_rng(0), "constant", 600, COSINE, "query")
-    document = -query[:1].repeat(900, axis=0)
-    whole = curve(query, document, COSINE, name)
-    # All cells are equal; non-segmental takes diagonal steps, which count double in the length.
-    assert whole.cost[-1] == (candidate_cost(600 * 4095, 1200, 600) if name == "non-segmental" else 600 * 4095)
 
 
 def test_what_cannot_be_traced() -> None:

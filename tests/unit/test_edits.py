@@ -276,17 +276,6 @@ LETTERS = {letter: k for k, letter in enumerate("abcd", 1)}
 NUMBERS = {"cab": 4, "ab": 1, "b[": 2, BREAK: 3, "c": 5, "ca": 6}
 
 
-def ends(machine: Automaton, labels: list[int]) -> dict[int, float]:
-    """Terms that end with a sequence of labels, by their weights."""
-    node = 0
-    for label in labels:
-        node = int(machine.child[node, machine.columns[label]]) if node >= 0 else -1
-    if node < 0:
-        return {}
-    some = slice(*machine.accepts[node : node + 2])
-    return dict(zip(machine.terms[some].tolist(), machine.weights[some].tolist(), strict=True))
-
-
 def made(*written: Written) -> Automaton:
     return automaton(possible(written, NUMBERS), NUMBERS, len(NUMBERS) + 1)
 
@@ -309,22 +298,6 @@ def test_labels_of_a_shard() -> None:
         BREAK: [],
     }
     assert choices("?", patterns=False) == choices(BREAK, patterns=False) == []
-
-
-def test_terms_share_nodes() -> None:
-    machine = made(
-        Written(0, ("ab", "c"), 1.0, False),
-        Written(1, ("ab",), 1.0, False),
-        Written(2, ("ab", "?"), 0.5, True),
-        Written(2, ("ab", "c"), 0.25, False),
-        Written(3, ("zz", "ab"), 1.0, False),
-    )
-    assert ends(machine, [1]) == {1: 1.0}
-    assert ends(machine, [1, 5]) == {0: 1.0, 2: 0.5}  # of a term's sequences the likeliest
-    assert ends(machine, [1, 2]) == {2: 0.5}
-    assert ends(machine, [1, 3]) == ends(machine, [5]) == ends(machine, [1, 5, 5]) == {}
-    assert machine.columns[0] == 0
-    assert (machine.child[:, 0] == -1).all()
 
 
 @given(st.lists(st.lists(st.sampled_from([*NUMBERS, "?", "c*"]), min_size=1, max_size=3), min_size=1, max_size=4))

@@ -1,7 +1,6 @@
 """Frames of other programs: read back, held against what is said of them, damaged, or larger than they say."""
 
 import io
-import socket
 import struct
 import sys
 import zipfile
@@ -20,18 +19,16 @@ from archives import write_ark
 
 from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
-from swsdist.core.codes import storage as storage_codes
-from swsdist.core.errors import DataError, FramesError, StorageError
+from swsdist.core.errors import DataError, FramesError
 from swsdist.features.external import External
 from swsdist.features.extractors import create, from_recipe, identity, recipe, recipe_fingerprint, sources_of
 from swsdist.features.fitting.files import read_totals
 from swsdist.features.fitting.interface import Model, load_model
 from swsdist.features.interface import Extractor, Precomputed, frame_shift, frames_seconds
 from swsdist.io.filesystem import Folder
-from swsdist.io.frames import archive, numpy_files
 from swsdist.io.frames import hdf5 as hdf5_files
+from swsdist.io.frames import numpy_files
 from swsdist.io.frames.archive import find_items, read_item
-from swsdist.store.writing import write_tracks
 from swsdist.testing.conformance import check_precomputed
 from tests.support.coded import raises
 
@@ -398,45 +395,6 @@ def test_two_tracks_say_what_they_are() -> None:
 
 
 # -- what is no fault of the frames -----------------------------------------------------------------------------------
-
-
-def planned(folder: Path) -> dict[str, Any]:
-    """The row of a document as a task is given it."""
-    one = given(folder)
-    item = one.items(False, {})["a"]
-    row = {"doc_id": "a", "channel": 1, "path": "", "speaker": None, "duration": None}
-    return {**row, "key": "a", "item": list(item), "identity": item.identity}
-
-
-def test_what_is_gone_since_the_plan_is_not_rejected(tmp_path: Path) -> None:
-    row, store = planned(save(tmp_path, ONES)), Folder(str(tmp_path / "store"))
-    (tmp_path / "a.npy").unlink()
-    with pytest.raises(FileNotFoundError):
-        write_tracks(store, "fp", [row], given(tmp_path))
-
-
-def test_a_server_that_does_not_answer_rejects_nothing(tmp_path: Path) -> None:
-    row = planned(save(tmp_path, ONES))
-    row["item"][1] = "s3://bucket/a.npy"
-    with socket.socket() as port:  # bound, and nobody listens
-        port.bind(("127.0.0.1", 0))
-        config = {"retries": {"max_attempts": 1}, "connect_timeout": 1}
-        storage = {"endpoint_url": f"http://127.0.0.1:{port.getsockname()[1]}", "key": "k", "secret": "s"}
-        store = Folder(str(tmp_path / "store"), {**storage, "config_kwargs": config})
-        with pytest.raises(StorageError):
-            write_tracks(store, "fp", [row], given(tmp_path))
-
-
-def test_what_may_not_be_read_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    row = planned(save(tmp_path, ONES))
-
-    def refuse(path: str, *_: Any) -> Any:
-        raise storage_codes.S3_ACCESS_DENIED(where=path, detail="")
-
-    monkeypatch.setattr(archive, "identify", refuse)
-    (made,) = write_tracks(Folder(str(tmp_path / "store")), "fp", [row], given(tmp_path))
-    rejected = [(bad["reason"], bad["remedy"]) for bad in made.rejected.to_pylist()]
-    assert rejected == [(codes.UNREADABLE_FRAMES.name, storage_codes.S3_ACCESS_DENIED.remedy)]
 
 
 #: Numbers that no machine has room for.

@@ -1,14 +1,11 @@
 """First passes: averaging, budgets, the registry, the index, the config, and a search through them from the store."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from swsdist import api
-from swsdist.config import config_from_dict
 from swsdist.config.search import Search
 from swsdist.core.codes import families
 from swsdist.kernels.distances.interface import create as distance
@@ -19,11 +16,7 @@ from swsdist.methods.first_pass.interface import Budget, Material, Windows, Work
 from swsdist.methods.first_pass.quantised import CODES, build, index_of
 from swsdist.methods.query.example import Example, averaged
 from swsdist.methods.sample import landmark_documents
-from swsdist.pipeline.chain_run import StepSelection
-from swsdist.pipeline.driver import run_stages
-from swsdist.pipeline.operation.progress import Progress
 from swsdist.testing.conformance.entry import present, recall
-from swsdist.testing.synthesis import make_corpus
 from tests.support.coded import raises
 
 
@@ -156,21 +149,3 @@ def test_a_config_that_cannot_be_done_is_refused() -> None:
     ):
         with pytest.raises(ValidationError, match=message):
             Search.model_validate(options)
-
-
-def test_a_search_of_the_demo_finds_a_query_in_its_own_document(tmp_path: Path) -> None:
-    make_corpus(tmp_path / "corpus", documents=9, queries=2)
-    values = {"run": str(tmp_path / "run"), "corpus": {"documents": str(tmp_path / "corpus" / "docs.csv")}}
-    config = config_from_dict(values | {"index": {"shards": 3}, "executor": {"kind": "serial"}})
-    own = run_stages(config, StepSelection(until="index"), Progress()).chain_run.chain.inputs
-    store, text = own.store.folder.root, f"{own.corpus.documents['path'][4].as_py()}:0.5-1.1"
-    exact = api.search(store, text, top=1)
-    for first_pass in (
-        {"name": "coarse", "factor": 2},
-        {"name": "quantised", "factor": 2},
-        {"name": "quantised", "over": "document"},
-    ):
-        options = {"first_pass": {**first_pass, "windows": {"least": 3, "per_second": 0.0}, "sample": 0}}
-        found = api.search(store, text, top=1, options=options)
-        names = ["doc_id", "channel", "start", "end", "cost", "frames"]
-        assert found[names].equals(exact[names])

@@ -343,21 +343,6 @@ def test_many_annotations_of_one_word(project) -> None:
         take_in(project, many * 17, person="Ann")
 
 
-def test_a_whole_glossary_comes_in_one_change(project, tmp_path: Path) -> None:
-    word = project.add_entry(person="me", form="mwana")
-    project.judge(word.entry_id, at(1, 2), "yes", person="me", content="size:7")
-    file = tmp_path / "glossary.json"
-    file.write_text(json.dumps(as_json(project)))
-    with Project.open(tmp_path / "other") as other:
-        import_file(other, file, person="me", store=None)
-        assert other.tokens(word.entry_id) == project.tokens(word.entry_id)
-        other.judge(word.entry_id, at(5, 6), "no", person="me")
-        assert other.undo(person="me") is not None
-        assert other.undo(person="me") is not None  # of the import
-        assert other.entries() == []
-        assert other.undo(person="me") is None
-
-
 def half_second(start: float) -> Place:
     return Place("talk", 1, start, start + 0.5)
 

@@ -2,7 +2,6 @@
 
 import gzip
 import math
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,11 +22,8 @@ from swsdist.corpora.queries import read_queries
 from swsdist.corpora.references import read_references
 from swsdist.evaluation.kaldi_results import RESULTS, as_kwslist, looks_like_results, read_results, write_results
 from swsdist.evaluation.scoring_task import reader_of
-from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
 from tests.support.coded import raises
-
-GOLDEN = Path(__file__).resolve().parents[2].parent / "shared" / "golden" / "lattices" / "synthetic" / "collection"
 
 
 def data_folder(folder: Path, **files: str) -> Utterances:
@@ -182,27 +178,6 @@ def test_any_posterior_comes_back_to_a_few_units_in_the_last_place(
 # -- what Kaldi's recipes do with results -----------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(not GOLDEN.is_dir(), reason="the shared golden files are not there")
-def test_as_write_kwslist() -> None:
-    given = read_results(str(GOLDEN / "kws-search.txt"), read_utterances(utter_id=str(GOLDEN / "utter_id")))
-    for name, options in (
-        ("kwslist.xml", {}),
-        ("kwslist.norm.xml", {"normalize": True}),
-        ("kwslist.dedup.xml", {"normalize": True, "remove_duplicates": True}),
-    ):
-        mine, expected = [], []
-        for row in as_kwslist(given, seconds=3600, **options).to_pylist():
-            places = (row["query_id"], row["doc_id"], f"{row['start']:.2f}", f"{row['duration']:.2f}")
-            mine.append((*places, "YES" if row["decision"] else "NO", float(f"{round(row['score'], 6):g}")))
-        for group in ElementTree.parse(GOLDEN / name).getroot():
-            for one in group:
-                begin, duration, score = (float(one.attrib[key]) for key in ("tbeg", "dur", "score"))
-                places = (group.attrib["kwid"], one.attrib["file"], f"{begin:.2f}", f"{duration:.2f}")
-                expected.append((*places, one.attrib["decision"], round(score, 6)))
-        assert len(mine) > 700
-        assert sorted(mine) == sorted(expected)
-
-
 def test_thresholds_by_hand() -> None:
     two = pa.concat_tables([table(score=0.5, start=1.0), table(score=0.25, start=1.4)])
     # N = 0.75, thr = 0.75 / (100 / 10 + 0.9 * 0.75)
@@ -265,19 +240,6 @@ def test_segments_are_places_in_recordings(placed: str) -> None:
     assert searched_stretches(table) == {("r1", 1): [(0.5, 4.0)], ("r2", 1): [(0.0, 1.0)]}
     held = Places(table).containing("r1", 1, 2.0, 2.2)
     assert [place.doc_id for place in held] == ["r1-a", "r1-b"]
-
-
-def test_on_s3(s3) -> None:
-    data = Folder(f"s3://{s3.bucket}/data", s3.storage)
-    data.write_bytes("wav.scp", b"r1 ../audio/a.wav\nr2 s3://other/b.wav\nr3 /here/c.wav\n")
-    data.write_bytes("segments", b"u r1 0 1\n")
-    data.write_bytes("lists/wav.scp", b"r1 ../audio/a.wav\nr2 s3://other/b.wav\nr3 /here/c.wav\n")
-    assert read_documents(data.path(), s3.storage)["path"].to_pylist() == [f"s3://{s3.bucket}/audio/a.wav"]
-    assert read_documents(data.path("lists"), s3.storage)["path"].to_pylist() == [
-        f"s3://{s3.bucket}/data/audio/a.wav",
-        "s3://other/b.wav",
-        "/here/c.wav",
-    ]
 
 
 def test_lines_that_are_wrong(tmp_path: Path) -> None:

@@ -3,13 +3,10 @@
 import gzip
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
-import swsdist
 from swsdist.chains.lattices.inputs import LatticeInputs
 from swsdist.chains.lattices.recordings import FileSource
 from swsdist.config import config_from_dict
@@ -29,7 +26,6 @@ from swsdist.lattices.collection import (
 )
 from swsdist.lattices.lattice import Broken, Origin, Word, transcript
 from swsdist.lattices.packed import Recipe, pack
-from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.entries import LatticeFormatEntry
 from swsdist.registry.registries import LATTICE_FORMATS
@@ -170,24 +166,7 @@ def test_a_table_beside_a_recording_has_tiers_and_speakers(tmp_path: Path) -> No
     assert speakers_in(str(tmp_path), {}) == {f"{tmp_path}/talk": "Anna"}
 
 
-TWO_WORDS = "talk 1 0.0 0.5 hello 0.5\nother 1 0.0 0.5 bye\n"
 HALF_A_SECOND = "1\n00:00:00,000 --> 00:00:00,500\nhello\n"
-
-
-def test_a_document_has_its_first_lattice(tmp_path: Path) -> None:
-    """The second of a document is rejected, and not searched, also where both would be in one shard."""
-    folder = tmp_path / "transcripts"
-    folder.mkdir()
-    (folder / "a.ctm").write_text(TWO_WORDS)
-    (folder / "talk.srt").write_text(HALF_A_SECOND)
-    config: dict[str, Any] = {"run": str(tmp_path / "run"), "chain": "lattices", "corpus": {"documents": str(folder)}}
-    config |= {"search": {"method": "lattice"}, "calibrate": {"steps": []}, "executor": {"kind": "serial"}}
-    swsdist.run(config, selection=StepSelection(until="index"))
-    hits = swsdist.search(str(tmp_path / "run/store"), "hello")
-    assert hits[["doc_id", "score"]].to_numpy().tolist() == [["talk", 0.5]]
-    rejected = pd.read_parquet(next((tmp_path / "run/store").glob("rejected-*.parquet")))
-    assert rejected[["id", "reason"]].to_numpy().tolist() == [["talk", "duplicate-lattice"]]
-    assert Path(rejected["path"][0]).name == "talk.srt"
 
 
 def test_recordings_beside_transcripts_are_not_left_out(tmp_path: Path) -> None:
