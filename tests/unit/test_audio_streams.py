@@ -385,7 +385,7 @@ def stereo(tmp_path) -> str:
     return str(tmp_path / "a.wav")
 
 
-def test_written_clip(stereo, tmp_path):
+def test_clips_and_data_uris(stereo, tmp_path):
     whole, _ = soundfile.read(stereo, dtype="int16")
     for start, end, pad, first, last in ((1.0, 2.0, 0.2, 0.8, 2.2), (0.1, 2.9, 0.2, 0, 3), (1, 2, 0, 1, 2)):
         write_clip(stereo, start, end, tmp_path / "clip.wav", pad=pad, channel=2)
@@ -395,9 +395,6 @@ def test_written_clip(stereo, tmp_path):
         assert np.array_equal(clip, whole[round(first * 44100) : round(last * 44100), 1])
     with raises(codes.PLACE_OUTSIDE):
         write_clip(stereo, 2.0, 3.5, tmp_path / "clip.wav")
-
-
-def test_data_uri(stereo):
     uri = data_uri(read_clip(stereo, 1.0, 2.0, channel=2, rate=PAGE_RATE))
     assert uri == data_uri(read_clip(stereo, 1.0, 2.0, channel=2, rate=PAGE_RATE))
     kind, _, data = uri.partition(",")

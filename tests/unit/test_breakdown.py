@@ -95,12 +95,20 @@ def test_groups_and_bins() -> None:
             call()
 
 
-def test_difference_of_two_systems() -> None:
+def test_difference_of_two_systems_and_columns_that_can_be_made() -> None:
     other = pa.Table.from_pylist([row("a", 1, 0, 0, 0.0), row("b", 2, 1, 0, 0.5), row("d", 4, 2, 0, 0.5)], PER_TERM)
     found = difference(SCORED, other, by_value([1, 2, 1])).to_pylist()
     first = {"group": "1", "terms": 2, "first": 0.55, "second": 0.25, "mean": 0.3, "total": 0.2}
     assert found[0] == {name: pytest.approx(v) if isinstance(v, float) else v for name, v in first.items()}
     assert (found[1]["mean"], found[1]["total"]) == (0.0, 0.0)
+    rows = [("a", 0.0, 0.5), ("b", 1.0, 2.0), ("a", 3.0, 3.7)]
+    references = pa.Table.from_pylist(
+        [{"query_id": q, "doc_id": "d", "channel": 1, "start": s, "end": e} for q, s, e in rows], REFERENCES
+    )
+    durations = reference_durations(references).to_pylist()
+    assert durations == [{"query_id": "a", "duration": pytest.approx(0.6)}, {"query_id": "b", "duration": 1.0}]
+    terms = pa.Table.from_pylist([{"query_id": "a", "term": "new  york city"}, {"query_id": "b", "term": "b"}], TERMS)
+    assert word_counts(terms)["words"].to_pylist() == [3, 1]
 
 
 def test_what_cannot_be_broken_down_is_refused() -> None:
@@ -152,17 +160,6 @@ def test_documents_restrict_references_false_alarms_and_trials() -> None:
     ):
         with raises(code, **told):
             by_language(documents)
-
-
-def test_columns_that_can_be_made() -> None:
-    rows = [("a", 0.0, 0.5), ("b", 1.0, 2.0), ("a", 3.0, 3.7)]
-    references = pa.Table.from_pylist(
-        [{"query_id": q, "doc_id": "d", "channel": 1, "start": s, "end": e} for q, s, e in rows], REFERENCES
-    )
-    durations = reference_durations(references).to_pylist()
-    assert durations == [{"query_id": "a", "duration": pytest.approx(0.6)}, {"query_id": "b", "duration": 1.0}]
-    terms = pa.Table.from_pylist([{"query_id": "a", "term": "new  york city"}, {"query_id": "b", "term": "b"}], TERMS)
-    assert word_counts(terms)["words"].to_pylist() == [3, 1]
 
 
 def test_every_measure_says_when_it_is_not_defined() -> None:

@@ -1,7 +1,7 @@
 """Thresholds, probabilities, KST and STO: fitted on other queries, applied, in a run and alone, written and read back."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from swsdist.calibrate.steps.logistic import Logistic, LogisticStep, fit_logisti
 from swsdist.config import config_from_dict
 from swsdist.core.codes import config as registry_codes
 from swsdist.core.codes import families
-from swsdist.core.codes import pipeline as chains_codes
 from swsdist.core.codes import score as codes
 from swsdist.core.fingerprint import stable_hash
 from swsdist.core.types import DETECTIONS, TRIALS
@@ -32,7 +31,7 @@ from swsdist.registry.registries import CALIBRATION
 from swsdist.score.measures.curve import Counts
 from tests.oracles import reduce as oracle
 from tests.oracles.thresholds import fit_threshold
-from tests.support.coded import raises, says
+from tests.support.coded import raises
 
 NUMBER_OF_TRIALS, BETA = 1000, 50.0
 
@@ -86,15 +85,12 @@ def test_a_fold_learns_nothing_from_itself(rows: list[dict[str, Any]], folds: in
         assert fitted(table(turned), folds).thresholds[fold] == before.thresholds[fold]
 
 
-def test_folds_are_stable() -> None:
+def test_folds_are_stable_and_one_has_all() -> None:
     """By the id alone, the same on every machine and for ever."""
     assert [fold_of(f"q{k:03d}", 5) for k in range(10)] == [stable_hash(f"fold q{k:03d}") % 5 for k in range(10)]
     assert [fold_of(f"q{k:03d}", 5) for k in range(1, 9)] == [0, 3, 4, 4, 3, 3, 1, 2]
     assert {fold_of(f"q{k}", 5) for k in range(100)} == set(range(5))
     assert fold_of("anything", 1) == 0
-
-
-def test_one_threshold_on_all_and_none_without_others() -> None:
     trials = table([trial("a", 3.0, True), trial("a", 2.0, False), trial("b", 2.5, True), trial("b", 1.0, False)])
     found = fitted(trials, 1)
     assert (found.fit, found.thresholds) == ("oracle", (2.5,))
@@ -190,14 +186,8 @@ def run(place: Path, *sets: str, references: bool = True, protocol: str = "sws20
     return swsdist.run(config, sets=sets)
 
 
-#: What `calibrate.steps` is of each way.
-STEPS = {
-    "none": [],
-    "q-norm": ["q-norm"],
-    "logistic": ["q-norm", "logistic"],
-    "kst": ["q-norm", "logistic", "kst"],
-    "sto": ["q-norm", "logistic", "sto"],
-}
+STEPS = {"none": [], "q-norm": ["q-norm"], "logistic": ["q-norm", "logistic"]}
+STEPS |= {"kst": [*STEPS["logistic"], "kst"], "sto": [*STEPS["logistic"], "sto"]}
 
 
 def calibration_file(result: RunResult) -> Path:
@@ -220,26 +210,6 @@ def test_crossfit_decides_each_query_by_the_others(place: Path) -> None:
     assert measures["atwv"] <= measures["mtwv"] + 1e-12
     for query_id, score, decision in decided(result):
         assert decision == (score >= thresholds[fold_of(query_id, 5)])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("asked", "lonely"), [([0], [0]), ([0, 3], [0, 3]), ([0, 1], []), (range(8), [])])
-def test_a_query_that_no_other_query_decides_is_told(place: Path, asked: Sequence[int], lonely: list[int]) -> None:
-    """A run shows the thresholds of folds that have a query, and warns of queries that have none."""
-    names = [f"q{k}" for k in asked]
-    assert (len({fold_of(name, 5) for name in names}) == 1) == bool(lonely)
-    first, *rows = (place / "refs.csv").read_text().splitlines()
-    (place / "some.csv").write_text("query_id,path\n" + "".join(f"{name},{name}.wav\n" for name in names))
-    (place / "true.csv").write_text("\n".join([first, *(row for row in rows if row.split(",")[0] in names)]) + "\n")
-    sets = [f"corpus.{name}={place / table}.csv" for name, table in (("queries", "some"), ("references", "true"))]
-    result = run(place, *sets, fit="crossfit")
-    deciding = {fold_of(name, 5) for k, name in zip(asked, names, strict=True) if k not in lonely}
-    limits = result.measures()["atwv_thresholds"]
-    assert [value is not None for value in limits] == [fold in deciding for fold in range(5)]
-    told = [text for text in result.outcome.chain_run.notices() if says(text, chains_codes.UNDECIDED_QUERIES)]
-    assert [text.split()[0] for text in told] == [str(len(lonely))] * bool(lonely)
-    if lonely:
-        assert {decision for _, _, decision in decided(result)} == {False}
 
 
 def test_a_report_says_what_decisions_looked_at(place: Path) -> None:

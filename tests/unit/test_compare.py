@@ -94,10 +94,20 @@ def test_what_cannot_be_compared_is_refused() -> None:
     assert paired({"a": table({"q": None}), "b": table({"q": None})}, "best_twv").values.tolist() == [[0.5], [0.5]]
 
 
-def test_a_list_is_decided_anew_at_a_threshold() -> None:
+def test_conditions_and_miss_rates_are_compared_too() -> None:
     aligned = trials(("q", "d", 0.5, False, True), ("q", "d", 0.4, True, False), ("q", "d", None, None, True))
     assert decided_at(aligned, 0.5)["decision"].to_pylist() == [True, False, None]
     assert decided_at(aligned, None)["decision"].to_pylist() == [False, False, None]
+    joined = conditions({"kst": {"s1": 0.3, "s2": 0.5, "s3": 0.4}, "sto": {"s3": 0.3, "s1": 0.1, "s2": 0.2}})
+    pair = compare_paired(joined, Settings(resamples=200)).pairs[0]
+    assert pair.t == paired_t([0.3, 0.5, 0.4], [0.1, 0.2, 0.3])
+    assert (pair.wilcoxon.p, pair.wins) == (0.25, 3)
+    with raises(families.NOT_COMPARABLE, systems="kst has 1 systems, sto has 2 systems"):
+        conditions({"kst": {"s1": 0.3}, "sto": {"s1": 0.1, "s2": 0.2}})
+    rows = [{"query_id": "q", "ntrue": 1, "pmiss": value} for value in (0.25, 0.75)]
+    tables = {name: pa.Table.from_pylist([row], PER_TERM) for name, row in zip("ab", rows, strict=True)}
+    pair = compare(tables, Settings(resamples=1), value="pmiss").pairs[0]
+    assert (pair.difference, pair.wins, pair.losses) == (-0.5, 1, 0)
 
 
 # -- tests ------------------------------------------------------------------------------------------------------------
@@ -133,14 +143,11 @@ def test_wilcoxon_says_what_became_of_zeros_and_ties() -> None:
     assert not wilcoxon(np.arange(51) ** 2.0, np.zeros(51) - 0.5).exact
 
 
-def test_corrections_by_hand() -> None:
+def test_corrections_and_effect_sizes_by_hand() -> None:
     given = [0.01, 0.04, None, 0.03]
     assert [value and round(value, 9) for value in holm(given)] == [0.03, 0.06, None, 0.06]
     assert [value and round(value, 9) for value in benjamini_hochberg(given)] == [0.03, 0.04, None, 0.04]
     assert (holm([0.6, 0.9]), holm([]), benjamini_hochberg([None])) == ([1.0, 1.0], [], [None])
-
-
-def test_effect_sizes_by_hand() -> None:
     assert cohen_d([1.0, 2.0, 3.0], [0.0, 0.0, 0.0]) == pytest.approx(2.0)
     assert cohen_d([1.0, 1.0], [0.0, 0.0]) is None
     # Ranks of |+3|, |-1|, |+2| are 3, 1, 2.
@@ -240,15 +247,7 @@ def test_the_jackknife_leaves_each_document_out() -> None:
     assert peak < 100 * 8 * many  # documents x documents are 3.2 GB
 
 
-def test_draws_without_any_reference_are_counted_and_left_out() -> None:
-    aligned = trials(("q1", "d1", 0.9, True, True))
-    documents = pa.table({"doc_id": ["d1", "d2"], "seconds": [10.0, 10.0]})
-    found = bootstrap_documents([DocumentCounts.of(aligned, documents)], beta=1.0, resamples=400)
-    assert 60 < found.undefined < 140  # a quarter of them draws d2 twice
-    assert set(found.replicates[0]) == {1.0}
-
-
-def test_documents_must_be_known_and_the_same() -> None:
+def test_documents_must_be_known_the_same_and_drawn() -> None:
     with raises(codes.UNSEARCHED_DOCUMENT, doc_id="d3"):
         DocumentCounts.of(ALIGNED, DOCUMENTS.slice(1))
     with raises(codes.UNDECIDED_DETECTIONS):
@@ -258,6 +257,11 @@ def test_documents_must_be_known_and_the_same() -> None:
         bootstrap_documents([DocumentCounts.of(ALIGNED, one) for one in (DOCUMENTS, other)], beta=1.0)
     with raises(families.UNDEFINED):
         bootstrap_documents([DocumentCounts.of(ALIGNED.slice(0, 0), DOCUMENTS)], beta=1.0)
+    aligned = trials(("q1", "d1", 0.9, True, True))
+    documents = pa.table({"doc_id": ["d1", "d2"], "seconds": [10.0, 10.0]})
+    found = bootstrap_documents([DocumentCounts.of(aligned, documents)], beta=1.0, resamples=400)
+    assert 60 < found.undefined < 140  # a quarter of them draws d2 twice
+    assert set(found.replicates[0]) == {1.0}
 
 
 # -- all of it --------------------------------------------------------------------------------------------------------
@@ -280,22 +284,6 @@ def test_three_systems() -> None:
         assert row.t.p <= row.t_fdr <= row.t_holm <= 1
         assert row.wilcoxon.p <= row.wilcoxon_fdr <= row.wilcoxon_holm
         assert row.sign_flip.p <= row.sign_flip_fdr <= row.sign_flip_holm
-
-
-def test_systems_under_two_conditions() -> None:
-    joined = conditions({"kst": {"s1": 0.3, "s2": 0.5, "s3": 0.4}, "sto": {"s3": 0.3, "s1": 0.1, "s2": 0.2}})
-    pair = compare_paired(joined, Settings(resamples=200)).pairs[0]
-    assert pair.t == paired_t([0.3, 0.5, 0.4], [0.1, 0.2, 0.3])
-    assert (pair.wilcoxon.p, pair.wins) == (0.25, 3)
-    with raises(families.NOT_COMPARABLE, systems="kst has 1 systems, sto has 2 systems"):
-        conditions({"kst": {"s1": 0.3}, "sto": {"s1": 0.1, "s2": 0.2}})
-
-
-def test_of_miss_rates_the_lesser_is_better() -> None:
-    rows = [{"query_id": "q", "ntrue": 1, "pmiss": value} for value in (0.25, 0.75)]
-    tables = {name: pa.Table.from_pylist([row], PER_TERM) for name, row in zip("ab", rows, strict=True)}
-    pair = compare(tables, Settings(resamples=1), value="pmiss").pairs[0]
-    assert (pair.difference, pair.wins, pair.losses) == (-0.5, 1, 0)
 
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -596,24 +596,18 @@ def test_what_a_key_may_hold() -> None:
     assert allowed(FIELDS["report.exports"], element=True) == exports
 
 
-def test_which_keys_are_paths_and_which_effort() -> None:
+def test_which_keys_are_paths_and_which_are_meant() -> None:
     paths = {name for name, field in FIELDS.items() if is_path(field)}
     assert paths >= {"run", "corpus.documents", "corpus.queries", "corpus.references", "index.store", "calibrate.fit"}
     assert not paths & {"system", "features.name", "storage", "executor.address"}
     execution_only = {key.dotted for key in keys() if key.execution_only}
     assert execution_only >= {"strict", "search.lanes", "executor.kind"}
     assert not execution_only & {"search.distance", "run", "calibrate.fit"}
-
-
-def test_find_drops_what_pydantic_puts_below_a_value() -> None:
     assert find(("calibrate", "fit", "constrained-str"))[1:] == (FIELDS["calibrate.fit"], ("calibrate", "fit"))
     assert find(("report", "exports", 1, "x"))[2] == ("report", "exports", 1)
     assert find(("search", "none")) == (Search, None, ("search", "none"))
     assert find(()) == (None, None, ())
     assert (dotted(("report", "exports", 1)), dotted(())) == ("report.exports[1]", "")
-
-
-def test_the_same_name_elsewhere_is_a_better_guess_than_a_like_name_here() -> None:
     found = [meant(name, Search, ("search",)) for name in ("exports", "lane", "qqqq")]
     assert found == [["report.exports"], ["search.lanes"], []]
 
@@ -659,12 +653,9 @@ def test_the_template_takes_values(tmp_path: Path) -> None:
     assert config.report.exports == ("csv",)
 
 
-def test_the_reference_page_is_that_of_the_model() -> None:
+def test_the_reference_page_and_sections_left_empty() -> None:
     assert PAGE.read_text() == reference(), "run: python -m tools.pages"
-
-
-def test_a_section_left_out_equals_a_section_left_empty() -> None:
-    """So that the defaults in the page hold also for a section that is given in part."""
+    # So that the defaults in the page hold also for a section that is given in part.
     for key in keys():
         if key.section and not key.field.is_required():
             alone = key.section()

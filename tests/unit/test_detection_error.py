@@ -87,7 +87,7 @@ def test_an_outlier_does_not_stop_the_search(scale: float) -> None:
         assert cnxe(Trials.of(*moved, n_true=400, n_false=10**6), 0.015) > least.cnxe
 
 
-def test_an_aligned_list() -> None:
+def test_aligned_lists_and_trials_are_values() -> None:
     rows = [("a", 2.0, True), ("a", 1.0, False), ("a", None, True), ("b", -1.0, True), ("b", -1.0, False)]
     keys = {"doc_id": "d", "channel": 1}
     cells = [keys | {"query_id": q, "score": s, "ref_start": 1.0 if true else None} for q, s, true in rows]
@@ -101,9 +101,6 @@ def test_an_aligned_list() -> None:
     assert found.loss == found.cnxe - found.cnxe_min
     assert (found.smallest, found.threshold) == (-3.0, bayes_threshold(0.1))
     assert found.cxe_bits / found.entropy_bits == pytest.approx(found.cnxe, rel=1e-15)
-
-
-def test_trials_are_values() -> None:
     trials = Trials.of([1.0, -0.0], [0.0], n_false=7)
     assert (trials.llr.tolist(), math.copysign(1, trials.llr[0])) == ([0.0, 1.0], 1)
     assert trials == pickle.loads(pickle.dumps(trials))

@@ -127,9 +127,8 @@ def test_a_cut_is_found_where_it_was_cut_and_a_place_finds_itself(store: Store, 
     both = swsdist.search(store, [text, str(place / "hello.wav")], top=3, trim=False)
     assert both.groupby("query_id").size().to_dict() == {text: 3, str(place / "hello.wav"): 3}
     assert both[both["query_id"] == text].iloc[0][["doc_id", "start"]].tolist() == ["d2", 1.0]
-    squared = swsdist.search(store, str(place / "hello.wav"), options={"distance": "cosine-squared"}, trim=False).iloc[
-        0
-    ]
+    how = {"options": {"distance": "cosine-squared"}, "trim": False}
+    squared = swsdist.search(store, str(place / "hello.wav"), **how).iloc[0]
     assert (squared["doc_id"], squared["cost"] != first["cost"]) == ("d2", True)
 
 
@@ -184,19 +183,6 @@ def test_what_cannot_be_searched(store: Store, place: Path) -> None:
         assert caught.value.where == f"search.{next(iter(options))}"
     with raises(families.MISSING_COLUMN, columns="name"):
         swsdist.search(store, pd.DataFrame({"name": ["x"]}), trim=False)
-
-
-def test_a_run_is_searched_as_it_searched(place: Path, store: Store, tmp_path: Path) -> None:
-    """Its folder stands for its store, with its options and its trimming; options that are given come first."""
-    run, query = str(tmp_path / "run"), str(place / "hello.wav")
-    index(tmp_path / "run", place / "audio", search={"distance": "cosine-squared"}, queries={"trim": "none"})
-    squared = swsdist.search(store, query, options={"distance": "cosine-squared"}, trim=False)
-    assert swsdist.search(run, query).equals(squared)
-    plain = swsdist.search(store, query, trim=False)
-    assert swsdist.search(run, query, options={"distance": "cosine"}).equals(plain)
-    # The cut into shards does not matter.
-    one = swsdist.search(f"{run}/store", query, top=50, trim=False)
-    assert one.equals(swsdist.search(store, query, top=50, trim=False))
 
 
 def test_documents_of_the_store_are_queries(place: Path, tmp_path: Path) -> None:

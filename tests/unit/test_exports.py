@@ -62,13 +62,7 @@ def eaf_of(file: Path) -> tuple[dict[str, list[tuple[float, float, str]]], list[
     """Tiers and linked media, by plain XML; the order of the elements, and ids, are those of the schema."""
     root = ElementTree.parse(file).getroot()
     assert root.tag == "ANNOTATION_DOCUMENT"
-    order = [element.tag for element in root]
-    assert [tag for k, tag in enumerate(order) if tag not in order[:k]] == [
-        "HEADER",
-        "TIME_ORDER",
-        "TIER",
-        "LINGUISTIC_TYPE",
-    ]
+    assert list(dict.fromkeys(element.tag for element in root)) == ["HEADER", "TIME_ORDER", "TIER", "LINGUISTIC_TYPE"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+\d\d:\d\d", root.attrib["DATE"])
     slots = {slot.attrib["TIME_SLOT_ID"]: int(slot.attrib["TIME_VALUE"]) for slot in root.iter("TIME_SLOT")}
     types = {item.attrib["LINGUISTIC_TYPE_ID"] for item in root.iter("LINGUISTIC_TYPE")}

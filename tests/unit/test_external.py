@@ -164,15 +164,6 @@ def test_compressed_archives(tmp_path: Path, kind: str) -> None:
     assert np.allclose(found["a"], expected, rtol=0, atol=3e-6)
 
 
-def test_matrices_of_doubles_and_whole_numbers_in_text(tmp_path: Path) -> None:
-    wide = {"a": np.arange(12, dtype=np.float64).reshape(4, 3), "b": np.ones((2, 3))}
-    assert same(read_all(ark(tmp_path, wide)), wide)
-    (tmp_path / "t.ark").write_text("a  [\n  0 0.5\n  1e-3 2 ]\nb  [ 3 4 ]\n")
-    found = read_all(tmp_path / "t.ark")
-    assert found["a"].tolist() == [[0, 0.5], [0.001, 2]]
-    assert found["b"].tolist() == [[3, 4]]
-
-
 def test_rows_of_a_matrix(tmp_path: Path, frames: Frames) -> None:
     scp(tmp_path, frames)
     line = (tmp_path / "f.scp").read_text().splitlines()[0]

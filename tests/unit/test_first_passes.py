@@ -106,16 +106,13 @@ def test_an_index_made_before_gives_the_same_windows() -> None:
     assert again.work == Work(lookups=15 * index.groups * GROUP)
 
 
-def test_an_index_of_other_documents() -> None:
+def test_an_index_of_other_documents_and_landmarks_in_any_order() -> None:
     """Compiled code reads where the lengths say, beyond the array too."""
     material = a_material([300, 400])
     table = build(material, 2, material.codebook(2, 2))
     for lengths, size in (([150, 201], 2), ([150], 2), ([150, 200], 3), ([200, 150], 2)):
         with raises(families.MISMATCH):
             index_of([table], np.array(lengths), size, "store/codes")
-
-
-def test_landmarks_do_not_depend_on_the_order_of_documents() -> None:
     keys = [(f"document {k}", 1 + k % 2) for k in range(200)]
     chosen = landmark_documents(keys)
     assert chosen == landmark_documents(keys[::-1])

@@ -64,7 +64,7 @@ def test_what_bounds_a_step() -> None:
     assert (fast.wall, fast.longest) == (2, 2)
 
 
-def test_workers_start_and_leave_gaps() -> None:
+def test_workers_start_with_gaps_and_transfers_share() -> None:
     # On one worker: ready at 10, two tasks of 2 s, half a second between them. It has its second task already.
     one = (Kind(cpus=1),)
     assert simulate([load(2, 2, gap_s=0.5)], Executor(in_flight=2), kinds=one, start_s=10.0).wall == 14.5
@@ -72,6 +72,11 @@ def test_workers_start_and_leave_gaps() -> None:
     assert simulate([load(1, 1, 1, 1)], driver_task_s=0.5, kinds=(Kind(cpus=4),)).wall == 3.0
     # Eight tasks of 3 s: a worker three times as fast does six of them in 6 s, the other two.
     assert simulate([load(*[3.0] * 8)], kinds=(Kind(cpus=1), Kind(cpus=1, speed=3.0))).wall == 6
+    # 100 MB each at 100 MB/s a node: the second begins while the first transfers, so it has half: 2 s, and 1 s of work.
+    jobs = [Job("a", 2, 1, 100_000_000), Job("b", 1, 1, 100_000_000)]
+    assert simulate([Load("s", jobs)], node_mb_s=100.0).wall == 3
+    assert simulate([Load("s", jobs)], kinds=(Kind(2, 1),), node_mb_s=100.0).wall == 2
+    assert simulate([Load("s", jobs)], kinds=(Kind(2, 1),), node_mb_s=100.0, storage_mb_s=100.0).wall == 3
 
 
 def test_what_a_slow_node_holds_gets_a_second_attempt() -> None:
@@ -109,14 +114,6 @@ def test_what_a_stage_needs_bounds_its_workers() -> None:
     for one, memory in ((load(1), 0.5), (big, 4.0)):
         with raises(families.NO_WORKER):
             simulate([one], kinds=(Kind(cpus=4, memory_gb=memory),))
-
-
-def test_transfers_share_what_there_is() -> None:
-    """100 MB each at 100 MB/s a node: the second begins while the first transfers, so it has half: 2 s, and 1 s of work."""
-    jobs = [Job("a", 2, 1, 100_000_000), Job("b", 1, 1, 100_000_000)]
-    assert simulate([Load("s", jobs)], node_mb_s=100.0).wall == 3
-    assert simulate([Load("s", jobs)], kinds=(Kind(2, 1),), node_mb_s=100.0).wall == 2
-    assert simulate([Load("s", jobs)], kinds=(Kind(2, 1),), node_mb_s=100.0, storage_mb_s=100.0).wall == 3
 
 
 def test_nodes_fail_and_their_work_is_done_again() -> None:
@@ -218,25 +215,19 @@ def test_buckets_grow_in_number_where_they_follow_the_candidates() -> None:
     assert steps(lambda rows: 16 if rows < 100_000 else 4096)["align"] == 888, "no more than queries fill"
 
 
-def test_what_does_not_grow_beyond_some_hours() -> None:
+def test_what_grows_and_what_cannot_be_foreseen() -> None:
     """A model is fitted to 4 hours at most: of 1 hour, then of 100; of 8, then of 80."""
     for work, grown, had in (([3600.0], 100, 1.0), ([3600.0] * 4, 10, 8.0)):
         fit = cost("fit", work, grows_with_hours="more", most_hours=4.0)
         (fitted,) = loads_of([fit], grown, 1, 1, 0, had_hours=had)
         assert len(fitted.jobs) == 4
-
-
-def test_runs_of_two_sizes_tell_what_grows() -> None:
-    """Tasks of 2 s + 0.01 s a unit: one run of equal tasks takes it all for growing, another size tells them apart."""
+    # Tasks of 2 s + 0.01 s a unit: one run of equal tasks takes it all for growing, another size tells them apart.
     small, large = (
         cost("reduce", [size] * 2, per_work=2 / size + 0.01, walls=np.full(2, 2 + 0.01 * size))
         for size in (100.0, 400.0)
     )
     for runs, seconds in (([[small]], 30), ([[small], [large]], 12)):
         assert pooled_costs(*runs)[0].job("x", 1000.0, random.Random(0)).seconds == pytest.approx(seconds)
-
-
-def test_what_cannot_be_foreseen() -> None:
     with raises(families.MISSING_INPUT):
         forecast([cost("search", [1.0], unit="cells")], Cluster(), ONE, 0.0)
     with raises(families.EMPTY_INPUT):

@@ -74,7 +74,7 @@ def rows(found: SystemList) -> list[dict[str, object]]:
     return found.detections.to_pylist()
 
 
-def test_ecf(write: Write, tmp_path: Path) -> None:
+def test_ecf_and_termlist(write: Write, tmp_path: Path) -> None:
     excerpts = read_ecf(write(ECF))
     assert [tuple(row.values()) for row in excerpts.to_pylist()] == [
         ("audio/F1.sph", 1, 0.5, 9.25, "cts", "mboshi"),
@@ -84,9 +84,6 @@ def test_ecf(write: Write, tmp_path: Path) -> None:
         write_ecf(excerpts, tmp_path / "again.xml", dialect)  # type: ignore[arg-type]
         again = read_ecf(str(tmp_path / "again.xml"))
         assert again.drop_columns(["language"]) == excerpts.drop_columns(["language"])
-
-
-def test_termlist(write: Write, tmp_path: Path) -> None:
     found = read_termlist(write(TLIST))
     assert found.terms.to_pylist() == [
         {"query_id": "T1", "term": "two words", "iv": "yes"},

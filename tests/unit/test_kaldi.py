@@ -1,28 +1,30 @@
-"""Kaldi's results and data folders: by hand, against what its own script wrote, and hostile."""
+"""Kaldi's results, data folders and lattice decoder: by hand, against what its own programs make, and hostile."""
 
 import gzip
 import math
 from pathlib import Path
 
+import kaldifst
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kaldi_decoder import DecodableCtc, LatticeSimpleDecoder, LatticeSimpleDecoderConfig
 
-from swsdist.audio.streams import permitted
-from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import families
 from swsdist.core.codes import io as io_codes
 from swsdist.core.codes import score as score_codes
 from swsdist.core.types import CORPUS, PLACED
 from swsdist.corpora.documents import read_documents
-from swsdist.corpora.kaldi import Utterances, demand_permission, read_utterances
+from swsdist.corpora.kaldi import Utterances, read_utterances
 from swsdist.corpora.places import Places, searched_stretches
 from swsdist.corpora.queries import read_queries
 from swsdist.corpora.references import read_references
 from swsdist.evaluation.kaldi_results import RESULTS, as_kwslist, looks_like_results, read_results, write_results
 from swsdist.evaluation.scoring_task import reader_of
 from swsdist.io.notices import Notices
+from swsdist.kernels.phone_loop import best_string
 from tests.support.coded import raises
 
 
@@ -76,10 +78,8 @@ def test_results_are_told_by_their_first_line(tmp_path: Path) -> None:
 
 def test_what_is_wrong_is_named(tmp_path: Path) -> None:
     line, twice, unknown = families.MALFORMED_LINE, families.DUPLICATE_NAME, families.UNKNOWN_NAME
-    path, known = (
-        tmp_path / "results",
-        data_folder(tmp_path, segments="utt1 rec 0 9\nutt2 gone 0 9\n", recordings="rec talk\n"),
-    )
+    path = tmp_path / "results"
+    known = data_folder(tmp_path, segments="utt1 rec 0 9\nutt2 gone 0 9\n", recordings="rec talk\n")
     for code, texts in (
         (line, ["utt1 0 6", "utt1 0 6 1 2", "utt1 0.5 6 1", "utt1 0 -6 1", "utt1 0 6 nan", "utt1 0 6 inf"]),
         (families.INVALID_TIMES, ["utt1 7 6 1"]),
@@ -268,19 +268,6 @@ def test_lines_that_are_wrong(tmp_path: Path) -> None:
     assert sorted(notice.count for notice in notices.entries.values()) == [1, 2]
 
 
-def test_a_command_is_refused_with_its_line(tmp_path: Path) -> None:
-    data = folder(tmp_path / "d", wav_scp="r1 a.wav\nr2 sox b.mp3 -t wav - |\n")
-    table = read_documents(data)
-    command = table["path"][1].as_py()
-    assert command == f"cd {data} && sox b.mp3 -t wav - |"
-    with raises(audio_codes.COMMAND_NOT_ALLOWED, where=f"{data}/wav.scp, line 2") as caught:
-        demand_permission(table["path"].to_pylist(), data)
-    assert "--allow-commands" in str(caught.value)
-    demand_permission(["/a.wav"], data)
-    with permitted(True):
-        demand_permission(table["path"].to_pylist(), data)
-
-
 def test_references_and_queries_are_in_the_recordings_time(tmp_path: Path, placed: str) -> None:
     documents, queries, refs = read_documents(placed), tmp_path / "queries.csv", tmp_path / "refs.csv"
     queries.write_text("query_id,doc_id,start,end\nq1,r1,2.5,3\nq2,r1-a,1,2\nq3,r1-b,,\n")
@@ -300,3 +287,42 @@ def test_references_and_queries_are_in_the_recordings_time(tmp_path: Path, place
         read("q1,r1-b,0.5,1")
     with raises(families.UNKNOWN_NAME, where="line 3", what="document"):
         read("q1,r8,3,3.5")
+
+
+def loop(phones: int, states: int, entry: float, pairs: np.ndarray | None) -> kaldifst.StdVectorFst:
+    """A loop: input labels are columns + 1, output labels phones + 1; with pairs, a state for each last phone."""
+    fst = kaldifst.StdVectorFst()
+    ends = [fst.add_state() for _ in range(1 if pairs is None else phones + 1)]
+    fst.start = ends[-1]
+    for end in ends:
+        fst.set_final(end, 0.0)
+    for last, begin in enumerate(ends):
+        for phone in range(phones):
+            here, cost = begin, entry + (0.0 if pairs is None else float(pairs[last, phone]))
+            for state in range(states):
+                there, column = fst.add_state(), phone * states + state + 1
+                fst.add_arc(
+                    here, kaldifst.StdArc(column, phone + 1 if state == 0 else 0, cost if state == 0 else 0.0, there)
+                )
+                fst.add_arc(there, kaldifst.StdArc(column, 0, 0.0, there))
+                here = there
+            fst.add_arc(here, kaldifst.StdArc(0, 0, 0.0, ends[0] if pairs is None else ends[phone]))
+    return fst
+
+
+@pytest.mark.parametrize(("states", "with_pairs"), [(1, False), (1, True), (3, False), (3, True)])
+def test_equal_strings(states: int, with_pairs: bool) -> None:
+    entry, config = 1.5, LatticeSimpleDecoderConfig(beam=1000.0, lattice_beam=10.0, determinize_lattice=False)
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        scores = rng.normal(-2.0, 2.0, (60, 5, states)).astype(np.float32)
+        pairs = rng.uniform(0.0, 3.0, (6, 5)).astype(np.float32).astype(np.float64) if with_pairs else None
+        # The decoder holds no reference to either.
+        fst, frames = loop(5, states, entry, pairs), DecodableCtc(scores.reshape(len(scores), -1))
+        decoder = LatticeSimpleDecoder(fst, config)
+        assert decoder.decode(frames)
+        _, best = decoder.get_best_path()
+        _, _, output, weight = kaldifst.get_linear_symbol_sequence(best)
+        ours = best_string([-scores.astype(np.float64)], (5, states), entry, pairs)
+        assert [item.phone + 1 for item in ours] == output
+        assert sum(item.cost for item in ours) == pytest.approx(weight.value1 + weight.value2, rel=1e-5)

@@ -1,22 +1,44 @@
-"""Readers of lattices: what they give, and what they say of files that are wrong."""
+"""Files of lattices: formats, documents, tasks, what readers give and say of wrong ones; posteriors; queries as labels."""
+
+from __future__ import annotations
 
 import gzip
+import json
 import math
 import struct
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from swsdist.chains.lattices.chain import LabelQueries
+from swsdist.chains.lattices.inputs import LatticeInputs
+from swsdist.chains.lattices.options import LatticesOptions
+from swsdist.chains.lattices.recordings import FileSource
+from swsdist.config import config_from_dict
 from swsdist.core.codes import Code, families
 from swsdist.core.codes import io as io_codes
 from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import SwsdistError
+from swsdist.io.filesystem import Folder
+from swsdist.lattices import collection
+from swsdist.lattices.collection import LatticeFile, chunks, detect, document_id, find_files, read_file
 from swsdist.lattices.formats import confusion, htk, kaldi
-from swsdist.lattices.lattice import BREAK, Broken, Lattice, Lattices, Origin
-from swsdist.lattices.packed import best, costs, forward_backward
+from swsdist.lattices.lattice import BREAK, Broken, Lattice, Lattices, Origin, Word, transcript
+from swsdist.lattices.packed import Recipe, best, best_through, connect, costs, forward_backward, pack
+from swsdist.pipeline.ledger import Ledger
+from swsdist.registry.entries import LatticeFormatEntry
 from swsdist.registry.registries import LATTICE_FORMATS
+from swsdist.store.lattice_shards import LatticeShardWriter, lattices_name, postings_of, read_lattices
+from swsdist.store.manifest import File
+from swsdist.store.memory import Memory
+from tests.oracles.lattices import paths
 from tests.support.coded import raises
 from tests.support.lattices import (
     COMPACT_STATES,
@@ -28,6 +50,7 @@ from tests.support.lattices import (
     SPHINX_TEXT,
     State,
     compact_fst,
+    lattice,
 )
 
 TEXT = f"u1 \n{COMPACT_TEXT}\n"
@@ -413,3 +436,303 @@ def test_formats_are_detected() -> None:
         ("x", b"", None),
     ):
         assert next((known for known in in_order if detect[known](name, head)), None) == format_
+
+
+_COSTS = st.one_of(
+    st.integers(-24, 80).map(lambda k: k / 8), st.integers(0, 8).map(lambda k: k * 1e4), st.just(math.inf)
+)
+
+
+@st.composite
+def lattices(draw: st.DrawFn) -> Lattice:
+    """Up to six states in any order, some that no path uses."""
+    states = draw(st.integers(1, 6))
+    order = draw(st.permutations(range(states)))
+    pairs = [(order[i], order[k]) for i in range(states) for k in range(i + 1, states)]
+    arcs = [
+        (*draw(st.sampled_from(pairs)), draw(st.integers(0, 3)), draw(_COSTS), draw(_COSTS))
+        for _ in range(draw(st.integers(0, 9)) if pairs else 0)
+    ]
+    finals = {state: (draw(_COSTS), draw(_COSTS)) for state in range(states) if draw(st.booleans())}
+    start = draw(st.sampled_from(order[:2]))
+    return lattice(arcs, finals, draw(st.lists(st.integers(0, 9), min_size=states, max_size=states)), start=start)
+
+
+@given(lattices(), st.sampled_from([(1.0, 1.0), (0.1, 1.0), (0.5, 2.0), (0.0, 1.0), (1.0, 0.0)]))
+def test_sums_are_of_all_paths(given_: Lattice, scales: tuple[float, float]) -> None:
+    known = paths(given_, *scales)
+    ours = forward_backward(given_, *scales)
+    path = best(given_, *scales)
+    if not known:
+        assert ours.total == -math.inf
+        assert not ours.arcs.any()
+        assert not ours.finals.any()
+        assert not ours.pushed.any()
+        assert (path.cost, len(path.arcs)) == (math.inf, 0)
+        return
+    least = min(item.cost for item in known)
+    chances = [math.exp(least - item.cost) for item in known]
+    whole = math.fsum(chances)
+    assert ours.total == pytest.approx(math.log(whole) - least, rel=1e-12, abs=1e-9)
+    arcs, finals = np.zeros(len(given_.source)), np.zeros(given_.states)
+    for item, chance in zip(known, chances, strict=True):
+        arcs[list(item.arcs)] += chance / whole
+        finals[item.end] += chance / whole
+    assert ours.arcs == pytest.approx(arcs, abs=1e-9)
+    assert ours.finals == pytest.approx(finals, abs=1e-9)
+    assert path.cost == pytest.approx(least, rel=1e-12, abs=1e-9)
+    assert tuple(path.arcs) in {item.arcs for item in known if item.cost <= least + 1e-6}
+    used = np.isfinite(ours.alpha)
+    assert np.array_equal(used, np.isfinite(ours.beta))
+    for arc in np.flatnonzero(ours.arcs > 1e-12):
+        state = given_.source[arc]
+        visits = math.exp(ours.alpha[state] + ours.beta[state] - ours.total)
+        assert ours.pushed[arc] == pytest.approx(ours.arcs[arc] / visits, rel=1e-6)
+
+
+@given(lattices())
+def test_connected(given_: Lattice) -> None:
+    ours = connect(given_)
+    known = paths(given_, 1.0, 1.0)
+    assert sorted(item.cost for item in paths(ours, 1.0, 1.0)) == pytest.approx(sorted(item.cost for item in known))
+    assert len(ours.source) == len({arc for item in known for arc in item.arcs})
+    assert (ours.source < ours.target).all()
+    assert (np.diff(ours.source) >= 0).all()
+    assert ours.start == (0 if known else -1)
+    again = connect(ours)
+    assert np.array_equal(again.source, ours.source)
+    assert np.array_equal(again.times, ours.times)
+    # The next state is the earliest of those that may come next.
+    entering = {state: set(ours.source[ours.target == state].tolist()) for state in range(ours.states)}
+    for state in range(1, ours.states):
+        ready = [other for other in range(state, ours.states) if entering[other] <= set(range(state))]
+        assert ours.times[state] == min(ours.times[other] for other in ready)
+
+
+@given(lattices())
+def test_best_path_through_each_arc(given_: Lattice) -> None:
+    known = paths(given_, 1.0, 1.0)
+    ours = best_through(given_).tolist()
+    for arc, apart in enumerate(ours):
+        through = [item.cost for item in known if arc in item.arcs]
+        least = min((item.cost for item in known), default=0.0)
+        assert apart == (pytest.approx(min(through) - least, abs=1e-9) if through else math.inf)
+
+
+def test_scales() -> None:
+    """Infinity is no number at scale 0, and no scale applies to probabilities."""
+    given_ = lattice([(0, 1, 1, math.inf, 1), (0, 1, 2, 1, math.inf), (0, 1, 3, 2, 4)], {1: (0, 0)}, [0, 1])
+    assert costs(given_, 0.0, 1.0)[0].tolist() == [math.inf, math.inf, 2.0]
+    assert costs(given_, 1.0, 0.0)[0].tolist() == [math.inf, math.inf, 4.0]
+    assert forward_backward(given_, 0.0, 0.0).arcs.tolist() == [0.0, 0.0, 1.0]
+    arcs = [(0, 1, 1, math.log(4), 0), (0, 1, 2, math.log(4 / 3), 0)]
+    given_ = lattice(arcs, {1: (0, 0)}, [0, 1], probabilities=True)
+    assert forward_backward(given_, 0.1, 5.0).arcs == pytest.approx([0.25, 0.75])
+    assert forward_backward(replace(given_, probabilities=False), 0.1, 2.0).arcs == pytest.approx([0.1, 0.9])
+    nothing = lattice([], {}, [], start=-1)
+    assert (forward_backward(nothing).total, best(nothing).cost) == (-math.inf, math.inf)
+    assert connect(nothing).states == len(best_through(nothing)) == 0
+
+
+def test_a_cycle_is_an_error_if_paths_use_it() -> None:
+    cycle = [(0, 1, 1, 0, 0), (1, 2, 1, 0, 0), (2, 1, 1, 0, 0), (2, 3, 1, 0, 0)]
+    for function in (connect, forward_backward, best, best_through):
+        with raises(families.DAMAGED_LATTICE, where="key"):
+            function(lattice(cycle, {3: (0, 0)}, [0, 1, 2, 3]))  # type: ignore[operator]
+    assert connect(lattice(cycle, {0: (0, 0)}, [0, 1, 2, 3])).states == 1
+
+
+ROWS = [
+    {"query_id": term, "example": 1, "term": term, "path": None, "channel": 1, "start": None, "end": None}
+    for term in ("velkran", "école")
+]
+
+
+def planned(known: set[str], **terms: Any) -> tuple[Any, ...]:
+    """The key of the only task of two texts, and the labels in its payload."""
+    source = SimpleNamespace(known=lambda: frozenset(known), speech=lambda: (None, None), queries=lambda: ROWS)
+    chain_inputs = SimpleNamespace(options=LatticesOptions.model_validate({"terms": terms}), source=source)
+    inputs: Any = SimpleNamespace(
+        chain_inputs=lambda _: chain_inputs,
+        config=SimpleNamespace(storage={}, search=SimpleNamespace(method="lattice")),
+        made=lambda *_: [],
+        task=lambda *key, payload, **_: (key, payload.known),
+    )
+    (task,) = LabelQueries().plan(inputs)
+    return task  # type: ignore[return-value]
+
+
+def test_texts_stay_where_no_word_like_theirs_comes() -> None:
+    known = {"velkren", "l'école", "red"}
+    before = planned(known, nearest=8)
+    assert before[1] == {"velkren", "l'école"}
+    assert planned({*known, "house", "velkran"}, nearest=8) == before
+    assert planned({*known, "velkrin"}, nearest=8)[0] != before[0]
+    assert planned({*known, "qu'école"}, nearest=8)[0] != before[0]
+
+
+JSON = json.dumps({"segments": [{"words": [{"word": " hello", "start": 0.5, "end": 1.0, "probability": 0.5}]}]})
+VTT = "WEBVTT\n\n00:00.000 --> 00:01.000\nhello\n"
+SRT = "1\n00:00:00,000 --> 00:00:01,000\nhello\n"
+CTM = "talk 1 0.5 0.5 hello 0.5\n"
+KALDI = f"u1 \n{COMPACT_TEXT}\n"
+
+
+def put(folder: Path, **files: str | bytes) -> None:
+    for name, content in files.items():
+        path = folder / name.replace("__", "/").replace("_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def listed(path: Path, form: str | None = None) -> tuple[dict[str, str], dict[str, str | None]]:
+    """Formats of files that are taken, and what is said of others."""
+    left: dict[str, str | None] = {}
+    files = find_files(str(path), form, {}, lambda file, better: left.update({Path(file).name: better}))
+    assert [file.path for file in files] == sorted(file.path for file in files)
+    assert all(file.size == Path(file.path).stat().st_size and file.identity for file in files)
+    return {Path(file.path).relative_to(path).as_posix(): file.format for file in files}, left
+
+
+def test_formats_of_a_folder(tmp_path: Path) -> None:
+    put(tmp_path, a_json=JSON, b_vtt=VTT, c_srt=SRT, sub__d_ctm=CTM, sub__lat_1_gz=gzip.compress(KALDI.encode()))
+    put(tmp_path, notes_md="# Notes\n", _hidden_json=JSON, _git__x_json=JSON, sub___y_vtt=VTT)
+    (tmp_path / "\udcff.json").write_text(JSON)  # a name that is not UTF-8
+    expected = {"a.json": "json", "b.vtt": "webvtt", "c.srt": "srt", "sub/d.ctm": "ctm", "sub/lat.1.gz": "kaldi"}
+    assert listed(tmp_path) == (expected, {"notes.md": None, "\udcff.json": None})
+
+
+def test_of_one_transcript_in_several_formats_the_first_is_taken(tmp_path: Path) -> None:
+    order = list(LATTICE_FORMATS)
+    assert order.index("json") < order.index("webvtt") < order.index("srt")
+    put(tmp_path, x__a_json=JSON, x__a_srt=SRT, x__a_vtt=VTT, x__b_srt=SRT, x__b_vtt=VTT, x__c__a_srt=SRT)
+    taken = {"a.json": "json", "b.vtt": "webvtt", "c/a.srt": "srt"}
+    assert listed(tmp_path / "x") == (taken, {"a.srt": "json", "a.vtt": "json", "b.srt": "webvtt"})
+    # Files of one name and format are both taken: that their documents are the same is an error, not a choice.
+    put(tmp_path, y__a_json=JSON, y__a_json_gz=gzip.compress(JSON.encode()), y__lat_1=KALDI, y__lat_2=KALDI)
+    taken = {"a.json": "json", "a.json.gz": "json", "lat.1": "kaldi", "lat.2": "kaldi"}
+    assert listed(tmp_path / "y") == (taken, {})
+    put(tmp_path, v1_0__first=KALDI, v1_0__second=SRT)
+    assert listed(tmp_path / "v1.0") == ({"first": "kaldi", "second": "srt"}, {})
+
+
+def test_a_format_that_is_named_comes_before_others(tmp_path: Path) -> None:
+    put(tmp_path, a_txt=CTM, b_json=JSON, x__notes_md="# Notes\n")
+    assert listed(tmp_path, "ctm") == ({"a.txt": "ctm", "x/notes.md": "ctm"}, {"b.json": None})
+    (tmp_path / "a.txt").rename(tmp_path / "a.ctm")
+    reader = "swsdist.lattices.formats.ctm:read"
+    LATTICE_FORMATS.add("own-ctm", LatticeFormatEntry(reader, 1, "swsdist.lattices.formats.ctm:detect"))
+    try:
+        assert listed(tmp_path, "own-ctm")[0]["a.ctm"] == "own-ctm"
+        assert listed(tmp_path) == ({"a.ctm": "ctm", "b.json": "json"}, {"notes.md": None})
+    finally:
+        LATTICE_FORMATS.remove("own-ctm")
+    for path, code in ((tmp_path / "x", families.EMPTY_INPUT), (tmp_path / "x" / "notes.md", families.UNKNOWN_NAME)):
+        with raises(code, where=str(path), formats=", ".join(LATTICE_FORMATS)):
+            listed(path)
+    (file,) = find_files(str(tmp_path / "a.ctm"), None, {}, lambda *_: None)
+    assert (Path(file.path).name, file.format) == ("a.ctm", "ctm")
+    (file,) = find_files(str(tmp_path / "a.ctm"), "srt", {}, lambda *_: None)
+    assert file.format == "srt"
+
+
+def test_an_unreadable_file_has_the_format_that_its_name_says(tmp_path: Path) -> None:
+    put(tmp_path, a_json_gz=gzip.compress(JSON.encode())[:15])
+    path = str(tmp_path / "a.json.gz")
+    assert detect(path, {}) == "json"
+    (broken,) = read_file("json", Origin(path))
+    assert isinstance(broken, Broken)
+    assert path in (broken.error.where or "")
+
+
+def test_documents() -> None:
+    for key, file, path, document in (
+        ("talk", "/t/talk.json", "/t", "talk"),
+        ("talk", "/t/a/b/talk.json.gz", "/t", "a/b/talk"),
+        ("talk", "/t/a/talk.wav.json", "/t/", "a/talk"),
+        ("u1", "/t/a/lat.1.gz", "/t", "u1"),
+        ("talk", "/t/talk.json", "/t/talk.json", "talk"),
+        ("talk", "s3://b/t/a/talk.json", "s3://b/t", "a/talk"),
+        ("talk", "/t/a/talks.json", "/t", "talk"),
+    ):
+        assert document_id(key, file, path) == document
+
+
+def files(count: int) -> list[LatticeFile]:
+    return [LatticeFile(f"/t/{k:05}.json", str(k), 1000, "json") for k in range(count)]
+
+
+def test_a_file_more_or_less_changes_few_tasks() -> None:
+    some = files(3000)
+    before = list(chunks(some))
+    assert [file for task in before for file in task] == some
+    assert 20 < len(before) < 120
+    for k in (0, 777, 2999):
+        without = list(chunks(some[:k] + some[k + 1 :]))
+        old, new = ({tuple(task) for task in tasks} for tasks in (before, without))
+        assert len(new - old) <= 2
+        assert len(old - new) <= 2
+
+
+def test_sizes_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collection, "_MOST_FILES", 7)
+    assert max(map(len, chunks(files(200)))) == 7
+    monkeypatch.setattr(collection, "_MOST_BYTES", 2500)
+    assert max(map(len, chunks(files(200)))) == 2
+    large = [file._replace(size=1 << 40) for file in files(5)]
+    assert list(map(len, chunks(large))) == [1] * 5
+    assert list(chunks([])) == []
+
+
+HALF_A_SECOND = "1\n00:00:00,000 --> 00:00:00,500\nhello\n"
+
+
+def test_recordings_beside_transcripts_are_not_left_out(tmp_path: Path) -> None:
+    for name, content in (("talk.srt", HALF_A_SECOND), ("talk.WAV", ""), ("notes.txt", "of June\n")):
+        (tmp_path / name).write_text(content)
+    config = config_from_dict({"run": "run", "chain": "lattices", "corpus": {"documents": str(tmp_path)}})
+    inputs = LatticeInputs(config, Ledger(Folder(config.run)))
+    source = inputs.source
+    assert isinstance(source, FileSource)
+    assert [Path(file.path).name for file in source.files] == ["talk.srt"]
+    assert [(Path(item.first).name, item.count) for item in inputs.notices.requested.values()] == [("notes.txt", 1)]
+    assert source.table()["path"].to_pylist() == [str(tmp_path / "talk.WAV")]
+
+
+@pytest.fixture
+def shard(tmp_path: Path) -> tuple[Folder, dict[str, File]]:
+    """Three documents: `to be`, `be be`, `or`."""
+    folder = Folder(str(tmp_path))
+    writer = LatticeShardWriter(folder, lattices_name("x", 0))
+    for k, text in enumerate(("to be", "be be", "or")):
+        words = [Word(word, place, place + 0.5, 0.75) for place, word in enumerate(text.split())]
+        writer.append(f"d{k}", 1, pack(transcript(f"d{k}", words), Recipe()))
+    written = writer.publish()
+    assert (written.documents, written.labels) == (3, 3)
+    return folder, {"lattices": File(*written.lattices), "postings": File(*written.postings)}
+
+
+def test_postings_are_of_the_labels_that_are_wanted(shard: tuple[Folder, dict[str, File]]) -> None:
+    everything = postings_of(*shard)
+    assert list(everything.numbers) == ["be", "or", "to"]
+    assert sorted(everything.numbers.values()) == [1, 2, 3]
+    assert {text: rows.tolist() for text, rows in everything.rows.items()} == {"be": [0, 1], "or": [2], "to": [0]}
+    some = postings_of(*shard, {"or", "not", "a", "zoo"})
+    assert some.numbers == {"or": everything.numbers["or"]}
+    assert some.rows["or"].tolist() == [2]
+    assert some.labels == everything.labels == 3
+    assert postings_of(*shard, {"zoo"}).numbers == {}
+
+
+def test_row_groups_stay_in_memory(shard: tuple[Folder, dict[str, File]]) -> None:
+    memory = Memory(1 << 20)
+    (first,) = (lattices for _, lattices in read_lattices(*shard, memory=memory))
+    left = memory.room
+    assert left < 1 << 20
+    (again,) = (lattices for _, lattices in read_lattices(*shard, memory=memory))
+    assert memory.room == left
+    assert again.doc_ids == first.doc_ids == ["d0", "d1", "d2"]
+    for one, other in zip(first[3:], again[3:], strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert np.shares_memory(first.steps, again.steps)
+    assert list(read_lattices(*shard, rows=np.zeros(3, bool), memory=memory)) == []
