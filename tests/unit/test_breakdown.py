@@ -53,13 +53,21 @@ def scored_terms(terms: pa.Table) -> pa.Table:
 SCORED = scored_terms(TERMS_TABLE)
 
 
-def test_values_of_groups_by_hand() -> None:
+def test_values_of_groups_by_hand_and_what_is_refused() -> None:
     first, second = breakdown(SCORED, by_value(["en", "es", "en"])).to_pylist()
     assert list(first.values()) == pytest.approx(["en", 2, 5, 2, 2, 3, 0.375, 0.01, 0.55, 1.1 / 3, None, None])
     assert (second["group"], second["terms"], second["total"]) == ("es", 1, pytest.approx(0.5 / 3))
     undecided = pa.Table.from_pylist([{"query_id": "a", "ntrue": 2}, row("b", 2, 1, 0, 0.5)], PER_TERM)
     first, second = breakdown(undecided, by_value([1, 2])).to_pylist()
     assert (first["ntrue"], first["ncorr"], first["twv"], first["total"], second["twv"]) == (2, None, None, None, 0.5)
+    with raises(families.UNDEFINED):
+        breakdown(TERMS_TABLE, by_value([1, 1, 1, 1]))
+    with raises(families.MISMATCH, queries=3, members=2):
+        breakdown(SCORED, by_value([1, 2]))
+    with raises(codes.DIFFERENT_QUERIES):
+        difference(SCORED, SCORED.slice(1), by_value([1, 1, 1]))
+    with raises(codes.UNDECIDED_QUERY, query="a", value="best_twv"):
+        difference(SCORED, SCORED, by_value([1, 1, 1]), "best_twv")
 
 
 def test_groups_and_bins() -> None:
@@ -109,17 +117,6 @@ def test_difference_of_two_systems_and_columns_that_can_be_made() -> None:
     assert durations == [{"query_id": "a", "duration": pytest.approx(0.6)}, {"query_id": "b", "duration": 1.0}]
     terms = pa.Table.from_pylist([{"query_id": "a", "term": "new  york city"}, {"query_id": "b", "term": "b"}], TERMS)
     assert word_counts(terms)["words"].to_pylist() == [3, 1]
-
-
-def test_what_cannot_be_broken_down_is_refused() -> None:
-    with raises(families.UNDEFINED):
-        breakdown(TERMS_TABLE, by_value([1, 1, 1, 1]))
-    with raises(families.MISMATCH, queries=3, members=2):
-        breakdown(SCORED, by_value([1, 2]))
-    with raises(codes.DIFFERENT_QUERIES):
-        difference(SCORED, SCORED.slice(1), by_value([1, 1, 1]))
-    with raises(codes.UNDECIDED_QUERY, query="a", value="best_twv"):
-        difference(SCORED, SCORED, by_value([1, 1, 1]), "best_twv")
 
 
 def hit(query: str, document: str, decision: bool | None, *, found: bool = True, true: bool = True) -> dict:

@@ -120,7 +120,7 @@ def test_decide_leaves_all_else() -> None:
 # -- the file ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_run_reads_its_own_file_and_others_the_mean() -> None:
+def test_a_run_reads_its_own_file_others_the_mean_and_no_wrong_one() -> None:
     given = {"queries": 3, "protocol": "sws2013"}
     one = Procedure((), thresholds=(1.5, None, float(np.nextafter(2.0, 3.0))), fit="crossfit", trained_on=given)
     assert Procedure.from_run(one.to_json()) == one
@@ -128,9 +128,6 @@ def test_a_run_reads_its_own_file_and_others_the_mean() -> None:
     one = Procedure((), thresholds=(1.0, None, 2.0), fit="crossfit", trained_on={"queries": 3})
     found = Procedure(()).with_file(one.to_json(), "there.json", thresholds=True)
     assert (found.fit, found.thresholds, found.trained_on) == ("file", (1.5,), {"queries": 3})
-
-
-def test_wrong_files_are_refused() -> None:
     good = {"schema": STEPS_SCHEMA, "fit": "oracle", "steps": [], "thresholds": [1.0], "trained_on": {}}
     Procedure(()).with_file(json.dumps(good).encode(), "good.json", thresholds=True)
     thresholds: list[Any] = [[None, None], [], ["high"], 3, [float("nan")], [float("inf"), 1.0]]
@@ -374,7 +371,7 @@ def entries(*names: str) -> dict[str, StepEntry]:
     return {name: CALIBRATION[name] for name in names}
 
 
-def test_steps_fit_together() -> None:
+def test_steps_fit_together_and_decide_by_what_they_look_at() -> None:
     def fits(*steps: str, score: Any = "cost") -> bool:
         return misfit(steps, entries(*steps), score) is None
 
@@ -389,8 +386,6 @@ def test_steps_fit_together() -> None:
     assert not fits("logistic", "q-norm")  # which is of the scores that the search gave
     assert not fits("logistic", "logistic")
 
-
-def test_what_a_decision_looks_at() -> None:
     def seen(*steps: str, fit: str = "crossfit", threshold: Any = "own") -> tuple[str, ...]:
         return decision_dependencies(steps, entries(*steps), fit=fit, threshold=threshold)
 

@@ -179,7 +179,7 @@ def test_steps_by_name(tmp_path: Path) -> None:
         StepSelection(table="sums").steps(made.chain)
 
 
-def test_a_chain_is_checked() -> None:
+def test_a_chain_is_checked_and_wired() -> None:
     a, b, other = Step("a", Make()), Step("b", Make()), Step("b", Make(), labels={"numbers": "others"})
     for made, code, values in (
         ((a, Step("a", Make())), families.DUPLICATE_NAME, {"step": "a"}),
@@ -195,10 +195,7 @@ def test_a_chain_is_checked() -> None:
     chain = Chain("twice", (a, other), Own(1))
     assert [label for step in chain.steps for label, _ in chain.digested(step)] == ["numbers", "others"]
 
-
-def test_a_list_of_stages_is_wired() -> None:
-    """By the names of tables; what a stage can do without is wired where it is made."""
-
+    # By the names of tables; what a stage can do without is wired where it is made.
     class May(Halve):
         name = "may"
         takes: ClassVar[dict[str, str]] = {}

@@ -205,7 +205,7 @@ def test_what_does_not_fit_is_refused(tmp_path, documents):
 # -- speakers and parts ------------------------------------------------------------------------------------------------
 
 
-def test_speakers_fill_what_documents_do_not_tell(tmp_path: Path) -> None:
+def test_speakers_and_parts_come_from_tables(tmp_path: Path) -> None:
     rows = ("a,1,a.wav,", "a,2,a.wav,", "b,1,b.wav,own", "c,1,c.wav,")
     docs = table(tmp_path, "docs.csv", "doc_id,channel,path,speaker", *rows)
     who = table(tmp_path, "who.csv", "doc_id,channel,speaker", "a,,anna", "a,2,ben", "b,1,other")
@@ -215,9 +215,6 @@ def test_speakers_fill_what_documents_do_not_tell(tmp_path: Path) -> None:
     who = table(tmp_path, "who.csv", "doc_id,speaker", "a,anna", "z,zoe")
     with raises(families.UNKNOWN_NAME, where=f"{who}, line 3", what="document", name="'z'"):
         read_documents(docs, None, who)
-
-
-def test_a_part_is_a_list_or_a_table(tmp_path: Path) -> None:
     lines = ("a,1,a.wav", "a,2,a.wav", "b,1,b.wav", "c,1,c.wav")
     documents = read_documents(table(tmp_path, "docs.csv", "doc_id,channel,path", *lines))
     assert part_of(documents, ["c"])["doc_id"].to_pylist() == ["c"]

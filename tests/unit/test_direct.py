@@ -73,7 +73,6 @@ def test_parse(tmp_path: Path) -> None:
     for text, name, channel, start, end in (
         ("hello.wav", "hello.wav", None, None, None),
         ("talk.flac:12.3-13.1", "talk.flac", None, 12.3, 13.1),
-        ("talk.flac:0-1", "talk.flac", None, 0.0, 1.0),
         ("talk.flac:12:03.5-12:04.2", "talk.flac", None, 723.5, 724.2),
         ("s3://b/talk.flac:1:02:03-1:02:04.25", "s3://b/talk.flac", None, 3723.0, 3724.25),
         ("talk.flac:59-1:00", "talk.flac", None, 59.0, 60.0),
@@ -83,9 +82,7 @@ def test_parse(tmp_path: Path) -> None:
         ("talk.flac:-1-2", "talk.flac:-1-2", None, None, None),
         ("s3://bucket/talk.flac:1", "s3://bucket/talk.flac:1", None, None, None),
         ("talk.flac:100,0-100,8", "talk.flac", None, 100.0, 100.8),
-        ("talk.flac:12,3-13.1", "talk.flac", None, 12.3, 13.1),
         ("talk.flac:1:02,500-1:03,250", "talk.flac", None, 62.5, 63.25),
-        ("talk.flac:0,500-0,750", "talk.flac", None, 0.5, 0.75),
         ("talk.flac:1,250-1,5", "talk.flac", None, 1.25, 1.5),
         ("talk.flac#2", "talk.flac", 2, None, None),
         ("s3://bucket/talk.flac#2:1-2", "s3://bucket/talk.flac", 2, 1.0, 2.0),
@@ -382,7 +379,7 @@ def call(name: str, place: Path, **more: object) -> object:
         return list(found) if inspect.isgenerator(found) else found
 
 
-def test_what_is_no_number_is_refused(place: Path) -> None:
+def test_what_is_no_number_is_refused_and_numbers_of_numpy_are_some(place: Path) -> None:
     asked = list(numbers())
     found = {(name, key) for name, key, _ in asked}
     assert {("search", "top"), ("Searcher", "memory"), ("warping_path", "end"), ("metrics.mtwv", "documents")} <= found
@@ -396,9 +393,6 @@ def test_what_is_no_number_is_refused(place: Path) -> None:
     for name in ("search", "Searcher.search", "Searcher.stream"):  # no hits at all
         with raises(families.INVALID_VALUE, value="0", expected="a whole number of at least 1"):
             call(name, place, top=0)
-
-
-def test_numbers_of_numpy_are_numbers(place: Path) -> None:
     assert integer(np.int64(3), "top", 1) == 3
     assert number(np.float32(0.5), "end") == 0.5
     found = call("search", place, top=np.int16(2))
@@ -406,16 +400,13 @@ def test_numbers_of_numpy_are_numbers(place: Path) -> None:
     assert len(call("warping_path", place, end=np.float64(1.6)))
 
 
-def test_a_closed_searcher_searches_no_more(place: Path) -> None:
+def test_a_closed_searcher_and_what_is_no_table_are_refused(place: Path) -> None:
     with Searcher(str(place / "run" / "store"), trim=False) as searcher:
         assert len(searcher.search(str(place / "hello.wav")))
     for name in ("search", "stream", "query_rows", "curve", "warping_path"):
         function = FUNCTIONS[f"Searcher.{name}"]
         with raises(searcher_codes.CLOSED_SEARCHER):
             list(function(searcher, **arguments_of(f"Searcher.{name}", place)))
-
-
-def test_what_is_no_table_is_refused() -> None:
     for table in ([1, 2], ["a"], 5, None, "references.csv"):
         for pair, where in (((table, FOUND), "references"), ((TRUE, table), "detections")):
             with pytest.raises(TableError) as told:

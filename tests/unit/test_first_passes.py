@@ -20,17 +20,6 @@ from swsdist.testing.conformance.entry import present, recall
 from tests.support.coded import raises
 
 
-def test_averages_do_not_depend_on_blocks() -> None:
-    frames = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
-    for factor in (1, 2, 3, 7, 50):
-        expected = [frames[k : k + factor].astype(np.float64).mean(axis=0) for k in range(0, 20, factor)]
-        whole = np.concatenate(list(averaged([frames], factor)))
-        np.testing.assert_allclose(whole, expected, rtol=1e-6)
-        assert whole.dtype == np.float32
-        for cuts in ([1], [3, 4, 11]):
-            np.testing.assert_array_equal(whole, np.concatenate(list(averaged(np.split(frames, cuts), factor))))
-
-
 def a_material(lengths: list[int], most: int = 2) -> Material:
     frames = np.random.default_rng(1).normal(size=(sum(lengths), 4)).astype(np.float32)
     cosine = distance("cosine", 4)

@@ -338,7 +338,7 @@ def test_the_model_of_a_run(tmp_path: Path) -> None:
     assert made.std(axis=0) == pytest.approx(np.ones(2), abs=0.01)
 
 
-def test_what_cannot_be() -> None:
+def test_what_cannot_be_fitted(tmp_path: Path) -> None:
     def fitted(documents: list[Document], columns: int = 2) -> None:
         fit(OfClasses(NAMES, columns, heteroscedastic=False, transform="lda"), documents)
 
@@ -355,6 +355,14 @@ def test_what_cannot_be() -> None:
         many.totals(moments, Document([np.zeros((5, 200), np.float32)], None, np.zeros(5, np.int64)))
     with raises(codes.MODEL_NOT_FITTED, name="the transform lda"):
         Lda(columns=2).apply(np.zeros((1, 6), np.float32))
+    rounds = PhoneRounds(MixtureRounds(2, 1, 0.01), ("x",), 1.0)
+    with raises(families.NOTHING_TO_FIT):
+        fit(rounds, [each._replace(labels=np.full(400, -1)) for each in SPOKEN])
+    with raises(codes.MODEL_NOT_FITTED, name="the transform phones"):
+        Phones().apply(np.zeros((1, 2), np.float32))
+    fit(MixtureRounds(2, 1, 0.01), SPOKEN).save(Folder(str(tmp_path)), "gmm.npz")
+    with raises(codes.WRONG_MODEL, name="gmm", wanted="an estimator of phones"):
+        Phones(model=str(tmp_path / "gmm.npz")).becomes(Shape(("a", "b"), "features"))
 
 
 def test_rare_classes_are_one_and_frames_are_spliced() -> None:
@@ -377,7 +385,7 @@ def test_rare_classes_are_one_and_frames_are_spliced() -> None:
 RANDOM = np.random.default_rng(3)
 
 
-def test_of_a_ctm(tmp_path: Path) -> None:
+def test_labels_of_a_ctm_and_of_a_master_label_file(tmp_path: Path) -> None:
     path = tmp_path / "p.ctm"
     path.write_text("d1 1 0.10 0.10 a\nd1 1 0.20 0.05 b\nd1 2 0 1 c\n;; nothing\nd2 A 0 0.5 a\n")
     labels = read_labels(str(path), identity_of(str(path)))
@@ -395,9 +403,6 @@ def test_of_a_ctm(tmp_path: Path) -> None:
         read_labels(str(path), identity_of(str(path)))
     with raises(families.UNREADABLE_FILE):
         identity_of(str(tmp_path / "no.ctm"))
-
-
-def test_of_a_master_label_file(tmp_path: Path) -> None:
     path = tmp_path / "p.mlf"
     path.write_text('#!MLF!#\n"*/d1.rec"\n0 1000000 a -1\n1000000 2000000 b -1\n.\n"*/d2.2.rec"\n0 5000000 b -1\n.\n')
     labels = read_labels(str(path), identity_of(str(path)))
@@ -436,14 +441,3 @@ def test_phones_given_components(tmp_path: Path) -> None:
     assert logits.mean(axis=1) == pytest.approx(np.zeros(len(frames)), abs=1e-5)
     # In any order it is the same.
     assert fit(rounds, SPOKEN[::-1]).fingerprint == model.fingerprint
-
-
-def test_phones_that_cannot_be(tmp_path: Path) -> None:
-    rounds = PhoneRounds(MixtureRounds(2, 1, 0.01), ("x",), 1.0)
-    with raises(families.NOTHING_TO_FIT):
-        fit(rounds, [each._replace(labels=np.full(400, -1)) for each in SPOKEN])
-    with raises(codes.MODEL_NOT_FITTED, name="the transform phones"):
-        Phones().apply(np.zeros((1, 2), np.float32))
-    fit(MixtureRounds(2, 1, 0.01), SPOKEN).save(Folder(str(tmp_path)), "gmm.npz")
-    with raises(codes.WRONG_MODEL, name="gmm", wanted="an estimator of phones"):
-        Phones(model=str(tmp_path / "gmm.npz")).becomes(Shape(("a", "b"), "features"))

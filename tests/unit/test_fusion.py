@@ -253,7 +253,7 @@ def plain(table: pa.Table) -> list[tuple[Any, ...]]:
     ]
 
 
-def test_the_best_of_each_system_belongs_to_a_place() -> None:
+def test_the_best_of_each_system_belongs_to_its_own_place() -> None:
     one = listed_rows(("q", "d", 1.0, 2.0, 3.0), ("q", "d", 5.0, 6.0, 1.0))
     two = listed_rows(("q", "d", 1.2, 2.2, 2.0), ("q", "d", 0.9, 1.6, 2.5), ("q", "d", 5.5, 6.5, 1.5))
     found = plain(join_lists({"one": one, "two": two}))
@@ -269,9 +269,6 @@ def test_the_best_of_each_system_belongs_to_a_place() -> None:
     assert parts == {"one": 1.0, "two": 1.5}
     apart = listed_rows(("q", "d", 5.500001, 6.6, 1.5))
     assert join_lists({"one": one, "two": apart}, meet="middle").num_rows == 2
-
-
-def test_other_queries_documents_and_channels_are_other_places() -> None:
     one = listed_rows(("q", "d", 1.0, 2.0, 3.0))
     elsewhere = one.set_column(one.schema.get_field_index("channel"), "channel", pa.array([2], pa.int32()))
     for other in (listed_rows(("r", "d", 1.0, 2.0, 3.0)), listed_rows(("q", "e", 1.0, 2.0, 3.0)), elsewhere):

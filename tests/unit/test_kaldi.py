@@ -61,7 +61,6 @@ def test_frames_and_costs(tmp_path: Path) -> None:
 def test_results_are_told_by_their_first_line(tmp_path: Path) -> None:
     for text, told in (
         ("\n \nKW-1\tutt1 0 6  0.69\n", True),
-        ("\ufeffKW utt 0 6 1e-05", True),
         ("KW utt 0 6 -.5\r\n", True),
         ("", False),
         ("KW utt 0 6\n", False),
@@ -94,7 +93,6 @@ def test_what_is_wrong_is_named(tmp_path: Path) -> None:
         ("segments", "utt rec -1 5\n", line),
         ("segments", "utt rec 0 5\nutt rec 5 6\n", twice),
         ("recordings", "rec sph2pipe -f wav a.sph |\n", families.UNSUPPORTED),
-        ("recordings", "rec\n", line),
         ("recordings", "rec talk X9\n", line),
         ("utter_id", "a 1\nb 1\n", twice),
         ("utter_id", "a x\n", line),
@@ -254,7 +252,6 @@ def test_lines_that_are_wrong(tmp_path: Path) -> None:
             ({"wav_scp": "r1\n"}, 1, families.MALFORMED_LINE),
             ({"wav_scp": "r1 -\n"}, 1, families.UNSUPPORTED),
             ({"wav_scp": "r1 a.ark:12[0:3]\n"}, 1, families.UNSUPPORTED),
-            ({"wav_scp": "r1 a.bin:12\n"}, 1, families.UNSUPPORTED),
             (one | {"reco2dur": "r1 long\n"}, 1, families.MALFORMED_LINE),
             ({"wav_scp": "\n"}, None, families.EMPTY_INPUT),
             (one | {"segments": ""}, None, families.EMPTY_INPUT),

@@ -18,10 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdist.chains.lattices.chain import LabelQueries
-from swsdist.chains.lattices.inputs import LatticeInputs
 from swsdist.chains.lattices.options import LatticesOptions
-from swsdist.chains.lattices.recordings import FileSource
-from swsdist.config import config_from_dict
 from swsdist.core.codes import Code, families
 from swsdist.core.codes import io as io_codes
 from swsdist.core.codes import lattices as codes
@@ -32,7 +29,6 @@ from swsdist.lattices.collection import LatticeFile, chunks, detect, document_id
 from swsdist.lattices.formats import confusion, htk, kaldi
 from swsdist.lattices.lattice import BREAK, Broken, Lattice, Lattices, Origin, Word, transcript
 from swsdist.lattices.packed import Recipe, best, best_through, connect, costs, forward_backward, pack
-from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.entries import LatticeFormatEntry
 from swsdist.registry.registries import LATTICE_FORMATS
 from swsdist.store.lattice_shards import LatticeShardWriter, lattices_name, postings_of, read_lattices
@@ -122,7 +118,6 @@ def test_forms_of_lines(tmp_path: Path) -> None:
         ("0 1 3\n1 0,0,\n", [0]),
         ("0\t1  3\t1e1,-.5,1_2 \r\n1\n", [10]),
         ("7 9 3 1,2,1\n9 Infinity,Infinity,\n", [1]),
-        ("0 1 5 3 1,2,\n1 3,4,\n", [1]),
         ("0 1 5 3\n1\n", [0]),
         ("0\n", []),
         ("", []),
@@ -148,7 +143,6 @@ def test_wrong_text_and_the_next_lattice(tmp_path: Path) -> None:
         ("0 1 3 1,2,1\n1 x\n", damaged, 3, {"text": "'1 x'"}),
         ("0 1 3 1,2,1\n0 1 3 4\n1\n", damaged, 3, {}),
         ("0 1 3 1,2\n1\n", damaged, 2, {}),
-        ("0 1 3 1,2,a\n1\n", damaged, 2, {}),
         ("0 -1 3 1,2,1\n1\n", damaged, 2, {}),
         ("0 1 3 1,BadNumber,1\n1\n", cost, 2, {"value": "BadNumber"}),
         ("0 1 3 1,nan,1\n1\n", cost, 1, {}),
@@ -174,12 +168,10 @@ def test_where_the_next_lattice_begins_is_not_known(tmp_path: Path) -> None:
     for content, key, code in (
         (TEXT.encode()[:-1], "u1", cut),
         (b"u1", "", none),
-        (b"u1 ", "u1", cut),
         (b"u1 x\n", "u1", none),
         (b"u\xff1 \n\n", "", none),
         (b"k" * 9000, "", none),
         (BINARY[:-1], "u1", cut),
-        (BINARY[:40], "u1", cut),
         (BINARY.replace(b"\xd6\xfd", b"\xd6\xfe"), "u1", none),
         (BINARY.replace(b"vector", b"const!"), "u1", none),
         (BINARY.replace(b"compactlattice44", b"compactlattice77"), "u1", none),
@@ -201,7 +193,7 @@ def test_where_the_next_lattice_begins_is_not_known(tmp_path: Path) -> None:
     broken(results[-1], str(tmp_path / "lat.gz"), io_codes.DAMAGED_ARCHIVE)
 
 
-def test_places(tmp_path: Path) -> None:
+def test_places_of_lattices_and_none(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     archive = TEXT.encode() + BINARY
     (tmp_path / "sub" / "lat.ark").write_bytes(archive)
@@ -222,9 +214,6 @@ def test_places(tmp_path: Path) -> None:
     assert not results
     at = f"{tmp_path}/sub/lat.ark:{places[1]}"
     assert lattice_of(kaldi.read(Origin(at))).key == at
-
-
-def test_no_such_file(tmp_path: Path) -> None:
     for read in (kaldi.read, htk.read, htk.read_pocketsphinx, confusion.read):
         with raises(io_codes.NO_SUCH_FILE):
             list(read(Origin(str(tmp_path / "none"))))
@@ -284,7 +273,6 @@ def test_wrong_htk(tmp_path: Path) -> None:
     for old, new, code, values in (
         ("N=4 L=4", "N=4 L=5", damaged, {"kind": "links", "expected": 5, "count": 4}),
         ("N=4 L=4", "N=5 L=4", damaged, {"kind": "nodes"}),
-        ("N=4 L=4", "", damaged, {}),
         ("N=4 L=4", "N=4 L=x", family.MALFORMED_LINE, {"name": "L"}),
         ("I=3 t=0.50", "I=2 t=0.50", line, {}),
         ("I=3 t=0.50", "I=4 t=0.50", line, {}),
@@ -292,11 +280,9 @@ def test_wrong_htk(tmp_path: Path) -> None:
         ("I=3 t=0.50", "I=3 t=-1", io_codes.BAD_TIME, {}),
         ("S=1 E=2", "S=1 E=4", line, {}),
         ("S=1 E=2", "S=1", line, {}),
-        ("S=1 E=2", "= =", line, {}),
         ("S=0 E=1 a=-10", "S=0 E=1 a=ten", family.MALFORMED_LINE, {"name": "a"}),
         ("S=0 E=1 a=-10", "S=0 E=1 a=-2e10", codes.IMPOSSIBLE_COST, {}),
         ("lmscale=2.0", "lmscale=-2.0", line, {}),
-        ("lmscale=2.0", "base=-2.0", line, {}),
         ("lmscale=2.0", "base=0", line, {}),
         ("lmscale=2.0", "start=4", line, {}),
         ("S=2 E=3", "S=2 E=2", damaged, {"count": 2, "name": "start"}),
@@ -319,7 +305,7 @@ def sphinx_of(path: Path, text: str) -> Lattice | Broken:
     return result
 
 
-def test_pocketsphinx(tmp_path: Path) -> None:
+def test_pocketsphinx_in_both_forms(tmp_path: Path) -> None:
     lattice = lattice_of([sphinx_of(tmp_path / "talk.lat.gz", SPHINX_TEXT)])
     assert (lattice.key, lattice.tick, lattice.length, lattice.start) == ("talk", 0.02, 30, 3)
     assert arcs_of(lattice) == [(0, 10, "<s>"), (0, 12, "<s>"), (10, 20, "go"), (12, 20, "go"), (20, 30, "</s>")]
@@ -327,9 +313,6 @@ def test_pocketsphinx(tmp_path: Path) -> None:
     assert not lattice.graph.any()
     assert not lattice.probabilities
     assert best(lattice).cost == pytest.approx(14.99925)
-
-
-def test_pocketsphinx_slf(tmp_path: Path) -> None:
     lattice = lattice_of([sphinx_of(tmp_path / "talk.slf", SPHINX_SLF)])
     assert arcs_of(lattice) == [(0, 10, ""), (0, 12, ""), (10, 20, "go"), (12, 20, "go"), (20, 20, "")]
     assert (lattice.tick, lattice.labels, lattice.probabilities) == (0.01, ("", "go"), True)
@@ -347,11 +330,9 @@ def test_wrong_pocketsphinx(tmp_path: Path) -> None:
         (SPHINX_TEXT, "End\n", "", codes.LATTICE_CUT_OFF),
         (SPHINX_TEXT, "1.000100e+00", "1", line),
         (SPHINX_TEXT, "Nodes 4", "Nodes 3", line),
-        (SPHINX_TEXT, "Nodes 4", "Nodes 5", line),
         (SPHINX_TEXT, "2 go(2)", "1 go(2)", line),
         (SPHINX_TEXT, "2 go(2) 12", "2 go(2) 31", line),
         (SPHINX_TEXT, "1 0 -50000", "1 4 -50000", line),
-        (SPHINX_TEXT, "1 0 -50000", "1 0", line),
         (SPHINX_TEXT, "1 0 -50000", "1 0 x", families.MALFORMED_LINE),
         (SPHINX_TEXT, "1 0 -50000", "1 0 1e39", codes.IMPOSSIBLE_COST),
         (SPHINX_TEXT, "Edges", "Links", line),
@@ -388,7 +369,6 @@ def test_wrong_confusion_networks(tmp_path: Path) -> None:
     for old, new, code in (
         ("[ 0 1 ]", "[ 0 1", line),
         ("[ 0 1 ]", "[ 0 1 3 ]", line),
-        ("[ 0 1 ]", "[ ]", line),
         ("[ 0 1 ]", "0 1", line),
         ("0.3 ] [ 0 1 ]", "0.3 ] [ 0 1", line),
         ("0.7", "0.6", line),
@@ -421,7 +401,6 @@ def test_formats_are_detected() -> None:
     for name, head, format_ in (
         ("lat.scp", b"", "kaldi"),
         ("lat.1", TEXT.encode(), "kaldi"),
-        ("lat.1", b"u1 \n\nu2 \n", "kaldi"),
         ("lat.1", b"u1 \n0 1 17 1.5,2.5,7_7_7_7_", "kaldi"),
         ("lat.1", BINARY, "kaldi"),
         ("x", HTK_TEXT.encode(), "htk"),
@@ -431,7 +410,6 @@ def test_formats_are_detected() -> None:
         ("x", CONFUSION_TEXT.encode(), "confusion"),
         ("x.ctm", b"talk 1 0.5 0.2 word 0.9\n", None),
         ("x.txt", b"talk some words\n", None),
-        ("x.txt", b"hello\n\n", None),
         ("x.times", CONFUSION_TIMES.encode(), None),
         ("x", b"", None),
     ):
@@ -519,7 +497,7 @@ def test_best_path_through_each_arc(given_: Lattice) -> None:
         assert apart == (pytest.approx(min(through) - least, abs=1e-9) if through else math.inf)
 
 
-def test_scales() -> None:
+def test_scales_and_cycles() -> None:
     """Infinity is no number at scale 0, and no scale applies to probabilities."""
     given_ = lattice([(0, 1, 1, math.inf, 1), (0, 1, 2, 1, math.inf), (0, 1, 3, 2, 4)], {1: (0, 0)}, [0, 1])
     assert costs(given_, 0.0, 1.0)[0].tolist() == [math.inf, math.inf, 2.0]
@@ -532,9 +510,6 @@ def test_scales() -> None:
     nothing = lattice([], {}, [], start=-1)
     assert (forward_backward(nothing).total, best(nothing).cost) == (-math.inf, math.inf)
     assert connect(nothing).states == len(best_through(nothing)) == 0
-
-
-def test_a_cycle_is_an_error_if_paths_use_it() -> None:
     cycle = [(0, 1, 1, 0, 0), (1, 2, 1, 0, 0), (2, 1, 1, 0, 0), (2, 3, 1, 0, 0)]
     for function in (connect, forward_backward, best, best_through):
         with raises(families.DAMAGED_LATTICE, where="key"):
@@ -662,7 +637,7 @@ def files(count: int) -> list[LatticeFile]:
     return [LatticeFile(f"/t/{k:05}.json", str(k), 1000, "json") for k in range(count)]
 
 
-def test_a_file_more_or_less_changes_few_tasks() -> None:
+def test_tasks_are_stable_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     some = files(3000)
     before = list(chunks(some))
     assert [file for task in before for file in task] == some
@@ -672,9 +647,6 @@ def test_a_file_more_or_less_changes_few_tasks() -> None:
         old, new = ({tuple(task) for task in tasks} for tasks in (before, without))
         assert len(new - old) <= 2
         assert len(old - new) <= 2
-
-
-def test_sizes_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collection, "_MOST_FILES", 7)
     assert max(map(len, chunks(files(200)))) == 7
     monkeypatch.setattr(collection, "_MOST_BYTES", 2500)
@@ -682,21 +654,6 @@ def test_sizes_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     large = [file._replace(size=1 << 40) for file in files(5)]
     assert list(map(len, chunks(large))) == [1] * 5
     assert list(chunks([])) == []
-
-
-HALF_A_SECOND = "1\n00:00:00,000 --> 00:00:00,500\nhello\n"
-
-
-def test_recordings_beside_transcripts_are_not_left_out(tmp_path: Path) -> None:
-    for name, content in (("talk.srt", HALF_A_SECOND), ("talk.WAV", ""), ("notes.txt", "of June\n")):
-        (tmp_path / name).write_text(content)
-    config = config_from_dict({"run": "run", "chain": "lattices", "corpus": {"documents": str(tmp_path)}})
-    inputs = LatticeInputs(config, Ledger(Folder(config.run)))
-    source = inputs.source
-    assert isinstance(source, FileSource)
-    assert [Path(file.path).name for file in source.files] == ["talk.srt"]
-    assert [(Path(item.first).name, item.count) for item in inputs.notices.requested.values()] == [("notes.txt", 1)]
-    assert source.table()["path"].to_pylist() == [str(tmp_path / "talk.WAV")]
 
 
 @pytest.fixture
@@ -712,7 +669,7 @@ def shard(tmp_path: Path) -> tuple[Folder, dict[str, File]]:
     return folder, {"lattices": File(*written.lattices), "postings": File(*written.postings)}
 
 
-def test_postings_are_of_the_labels_that_are_wanted(shard: tuple[Folder, dict[str, File]]) -> None:
+def test_postings_and_row_groups_of_a_shard(shard: tuple[Folder, dict[str, File]]) -> None:
     everything = postings_of(*shard)
     assert list(everything.numbers) == ["be", "or", "to"]
     assert sorted(everything.numbers.values()) == [1, 2, 3]
@@ -722,9 +679,6 @@ def test_postings_are_of_the_labels_that_are_wanted(shard: tuple[Folder, dict[st
     assert some.rows["or"].tolist() == [2]
     assert some.labels == everything.labels == 3
     assert postings_of(*shard, {"zoo"}).numbers == {}
-
-
-def test_row_groups_stay_in_memory(shard: tuple[Folder, dict[str, File]]) -> None:
     memory = Memory(1 << 20)
     (first,) = (lattices for _, lattices in read_lattices(*shard, memory=memory))
     left = memory.room
