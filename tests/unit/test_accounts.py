@@ -36,19 +36,14 @@ def receipt(fingerprint: str, work: float, pid: int, started: float, cpu: float)
     return SimpleNamespace(**named, work=work, cost=cost)
 
 
-class Full:
-    """A folder on a full disk."""
-
-    def write_bytes(self, name: str, content: bytes) -> None:
+def test_an_attempt_whose_receipt_cannot_be_written_has_failed(tmp_path: Path) -> None:
+    def full(name: str, content: bytes) -> None:
         raise OSError(28, "No space left on device")
 
-
-def test_an_attempt_whose_receipt_cannot_be_written_has_failed(tmp_path: Path) -> None:
     stage = SimpleNamespace(name="search", version=1, phase="search", warm=lambda *_: None)
     stage.run = lambda *_: TaskOutput(())
-    context = SimpleNamespace(
-        stages={"search": stage}, cache=None, granted=SimpleNamespace(gpus=0), folder=lambda task: Full()
-    )
+    context = SimpleNamespace(stages={"search": stage}, cache=None, granted=SimpleNamespace(gpus=0))
+    context.folder = lambda task: SimpleNamespace(write_bytes=full)
     journal = Journal(Folder(str(tmp_path)), "worker")
     with pytest.raises(OSError, match="No space"):
         Worker(context, journal, 1).run(Task("search", "x", "a task", 1.0, None))
@@ -224,18 +219,12 @@ class Family:
     """A child of ours, and its child."""
 
     def __init__(self, ignores: bool) -> None:
-        text = _PARENT.format(ignores=ignores, burn=_BURN)
-        pipe = subprocess.PIPE
-        self.parent = subprocess.Popen([sys.executable, "-c", text], stdin=pipe, stdout=pipe, text=True)
-        seconds, number = self.read().split()
+        command = [sys.executable, "-c", _PARENT.format(ignores=ignores, burn=_BURN)]
+        self.parent: Any = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        seconds, number = self.parent.stdout.readline().split()
         self.burnt, self.grandchild = float(seconds), int(number)
 
-    def read(self) -> str:
-        assert self.parent.stdout is not None
-        return self.parent.stdout.readline()
-
     def go_on(self) -> None:
-        assert self.parent.stdin is not None
         self.parent.stdin.write("\n")
         self.parent.stdin.flush()
 
@@ -243,12 +232,9 @@ class Family:
 @pytest.fixture(params=[True, False], ids=["nobody waits", "its parent waits"])
 def family(request: pytest.FixtureRequest) -> Iterator[Family]:
     made = Family(request.param)
-    yield made
-    made.parent.kill()
-    made.parent.wait()
-    for pipe in (made.parent.stdin, made.parent.stdout):
-        assert pipe is not None
-        pipe.close()
+    with made.parent:
+        yield made
+        made.parent.kill()
 
 
 def test_each_second_is_counted_once_while_they_live_and_after(family: Family) -> None:
@@ -262,7 +248,7 @@ def test_each_second_is_counted_once_while_they_live_and_after(family: Family) -
     assert both - apart == pytest.approx(family.burnt, abs=0.06), "counted elsewhere"
 
     family.go_on()  # the grandchild ends
-    assert family.read() == "ended\n"
+    assert family.parent.stdout.readline() == "ended\n"
     assert family.grandchild not in started.look()
     assert started.seconds() == pytest.approx(both, abs=0.06)
     assert started.seconds({family.grandchild}) == pytest.approx(apart, abs=0.06)
@@ -316,37 +302,24 @@ def test_bytes_of_all_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_the_machine_describes_itself() -> None:
+def test_the_machine_describes_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     found = hardware.describe()
     assert json.loads(json.dumps(found)) == found
     assert set(found) == {"brand", "cpu", "cores", "clock_ghz", "ram_gb", "os", "gpu"}
     said = subprocess.run(["nproc"], env={}, capture_output=True, text=True, check=True).stdout
     assert found["cores"] == int(said), "those that this process may use"
-    with Path("/proc/meminfo").open() as file:
-        kibibytes = int(file.readline().split()[1])
-    assert found["ram_gb"] == round(kibibytes * 1024 / 1e9, 1)
-    assert found["os"] == f"Linux {platform.release()}"
-    with Path("/proc/cpuinfo").open() as file:
-        models = [" ".join(line.partition(":")[2].split()) for line in file if line.startswith("model name")]
+    kibibytes = int(Path("/proc/meminfo").read_text().split()[1])
+    assert (found["ram_gb"], found["os"]) == (round(kibibytes * 1024 / 1e9, 1), f"Linux {platform.release()}")
+    lines = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    models = [" ".join(line.partition(":")[2].split()) for line in lines]
     assert found["cpu"] in (models[:1] or [platform.processor(), platform.machine()])
-
-
-def test_a_machine_that_says_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a container without /proc/cpuinfo and without a vendor."""
+    # As in a container without /proc/cpuinfo and without a vendor.
     monkeypatch.setattr(hardware, "_first_line", lambda path: None)
-    hardware.describe.cache_clear()
-    try:
-        found = hardware.describe()
-    finally:
-        hardware.describe.cache_clear()
-    assert found["brand"] == "unknown"
-    assert found["clock_ghz"] is None
-    assert found["cpu"] == (platform.processor() or platform.machine())
-
-
-def test_versions_of_what_counts() -> None:
-    found = dict(hardware.versions())  # every caller gets the same one
-    assert found.pop("python") == platform.python_version()
-    assert re.fullmatch(r"\d+\.\d+\.\d+", found.pop("libsndfile"))  # no package, but what decodes
-    assert {"swsdist", "numpy", "numba", "pyarrow", "soxr"} <= set(found)
-    assert found == {name: version(name) for name in found}
+    found = hardware.describe.__wrapped__()
+    named = platform.processor() or platform.machine()
+    assert (found["brand"], found["clock_ghz"], found["cpu"]) == ("unknown", None, named)
+    known = dict(hardware.versions())  # every caller gets the same one
+    assert known.pop("python") == platform.python_version()
+    assert re.fullmatch(r"\d+\.\d+\.\d+", known.pop("libsndfile"))  # no package, but what decodes
+    assert {"swsdist", "numpy", "numba", "pyarrow", "soxr"} <= set(known)
+    assert known == {name: version(name) for name in known}

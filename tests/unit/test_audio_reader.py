@@ -20,22 +20,17 @@ from swsdist.core.codes import audio as codes
 from swsdist.core.errors import AudioError, CutOffError
 from tests.support.coded import raises
 
-FORMATS = {
-    "wav16": ("wav", "WAV", "PCM_16"),
-    "wav24": ("wav", "WAV", "PCM_24"),
-    "float": ("wav", "WAV", "FLOAT"),
-    "wavex": ("wav", "WAVEX", "PCM_16"),
-    "rf64": ("wav", "RF64", "PCM_16"),
-    "aiff": ("aiff", "AIFF", "PCM_16"),
-    "au": ("au", "AU", "PCM_16"),
-    "w64": ("w64", "W64", "PCM_16"),
-    "flac": ("flac", "FLAC", "PCM_16"),
-    "sphere": ("sph", "NIST", "PCM_16"),
-    "ulaw-sphere": ("sph", "NIST", "ULAW"),
+_PCM = {"wav16": "wav WAV", "wavex": "wav WAVEX", "rf64": "wav RF64", "aiff": "aiff AIFF", "au": "au AU"}
+_PCM |= {"w64": "w64 W64", "flac": "flac FLAC", "sphere": "sph NIST"}
+FORMATS = {name: (*words.split(), "PCM_16") for name, words in _PCM.items()}
+FORMATS |= {"wav24": ("wav", "WAV", "PCM_24"), "float": ("wav", "WAV", "FLOAT"), "ulaw-sphere": ("sph", "NIST", "ULAW")}
+FORMATS |= {
     "vorbis": ("ogg", "OGG", "VORBIS"),
     "opus": ("opus", "OGG", "OPUS"),
     "mp3": ("mp3", "MP3", "MPEG_LAYER_III"),
 }
+
+
 LOSSY = {"vorbis", "opus", "mp3", "ulaw-sphere"}
 
 
