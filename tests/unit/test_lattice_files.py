@@ -164,27 +164,21 @@ def test_where_the_next_lattice_begins_is_not_known(tmp_path: Path) -> None:
     def changed(kind: str, old: tuple[int, ...], new: tuple[int, ...]) -> bytes:
         return BINARY.replace(struct.pack(kind, *old), struct.pack(kind, *new), 1)
 
-    path, cut, none, damaged = tmp_path / "lat", codes.LATTICE_CUT_OFF, codes.NO_LATTICE_HERE, codes.DAMAGED_LATTICE
-    for content, key, code in (
-        (TEXT.encode()[:-1], "u1", cut),
-        (b"u1", "", none),
-        (b"u1 x\n", "u1", none),
-        (b"u\xff1 \n\n", "", none),
-        (b"k" * 9000, "", none),
-        (BINARY[:-1], "u1", cut),
-        (BINARY.replace(b"\xd6\xfd", b"\xd6\xfe"), "u1", none),
-        (BINARY.replace(b"vector", b"const!"), "u1", none),
-        (BINARY.replace(b"compactlattice44", b"compactlattice77"), "u1", none),
-        (changed("<ii", (2, 0), (2, 1)), "u1", none),
-        (changed("<qq", (0, 4), (4, 4)), "u1", damaged),
-        (changed("<ii", (5, 5), (5, 6)), "u1", damaged),
-        (changed("<ii", (5, 5), (-5, -5)), "u1", damaged),
-        (changed("<ii", (9, 3), (9, 4)), "u1", damaged),
-        (changed("<iii", (2, 9, 9), (-2, 9, 9)), "u1", damaged),
+    path, damaged = tmp_path / "lat", [changed("<qq", (0, 4), (4, 4)), changed("<ii", (9, 3), (9, 4))]
+    damaged += [changed("<ii", (5, 5), (5, 6)), changed("<ii", (5, 5), (-5, -5))]
+    damaged.append(changed("<iii", (2, 9, 9), (-2, 9, 9)))
+    none = [b"u1 x\n", BINARY.replace(b"\xd6\xfd", b"\xd6\xfe"), BINARY.replace(b"vector", b"const!")]
+    none += [BINARY.replace(b"compactlattice44", b"compactlattice77"), changed("<ii", (2, 0), (2, 1))]
+    for key, code, contents in (
+        ("u1", codes.LATTICE_CUT_OFF, [TEXT.encode()[:-1], BINARY[:-1]]),
+        (str(path), codes.NO_LATTICE_HERE, [b"u1", b"u\xff1 \n\n", b"k" * 9000]),
+        ("u1", codes.NO_LATTICE_HERE, none),
+        ("u1", codes.DAMAGED_LATTICE, damaged),
     ):
-        results = kaldi_of(path, TEXT.encode() + content)
-        assert [isinstance(result, Lattice) for result in results] == [True, False]
-        broken(results[1], key or str(path), code, str(path))
+        for content in contents:
+            results = kaldi_of(path, TEXT.encode() + content)
+            assert [isinstance(result, Lattice) for result in results] == [True, False]
+            broken(results[1], key, code, str(path))
     wrong: list[State] = [(None, [(3, (math.nan, 0, [1]), 1)]), ((0, 0, []), [])]
     results = kaldi_of(path, b"u0 " + compact_fst(wrong) + BINARY)
     broken(results[0], "u0", codes.IMPOSSIBLE_COST, f"{path}, byte 3")
@@ -270,28 +264,23 @@ def test_long_names_blanks_and_escapes(tmp_path: Path) -> None:
 
 def test_wrong_htk(tmp_path: Path) -> None:
     path, damaged, line, family = tmp_path / "x.slf", families.DAMAGED_LATTICE, codes.MALFORMED_LINE, families
+    last, link, scale = "I=3 t=0.50", "S=0 E=1 a=-10", "lmscale=2.0"
+    malformed = [(last, "I=2 t=0.50"), (last, "I=4 t=0.50"), ("S=1 E=2", "S=1 E=4"), ("S=1 E=2", "S=1")]
+    malformed += [(scale, "lmscale=-2.0"), (scale, "base=0"), (scale, "start=4"), ("here", "h\\351re")]
+    sub = [("VERSION=1.0", "SUBLAT=x"), (last, "I=3 t=0.5 L=x"), ("J=3", ".\nJ=3")]
     for old, new, code, values in (
         ("N=4 L=4", "N=4 L=5", damaged, {"kind": "links", "expected": 5, "count": 4}),
         ("N=4 L=4", "N=5 L=4", damaged, {"kind": "nodes"}),
         ("N=4 L=4", "N=4 L=x", family.MALFORMED_LINE, {"name": "L"}),
-        ("I=3 t=0.50", "I=2 t=0.50", line, {}),
-        ("I=3 t=0.50", "I=4 t=0.50", line, {}),
-        ("I=3 t=0.50", "I=3", family.MISSING_TIMES, {"node": "3"}),
-        ("I=3 t=0.50", "I=3 t=-1", io_codes.BAD_TIME, {}),
-        ("S=1 E=2", "S=1 E=4", line, {}),
-        ("S=1 E=2", "S=1", line, {}),
-        ("S=0 E=1 a=-10", "S=0 E=1 a=ten", family.MALFORMED_LINE, {"name": "a"}),
-        ("S=0 E=1 a=-10", "S=0 E=1 a=-2e10", codes.IMPOSSIBLE_COST, {}),
-        ("lmscale=2.0", "lmscale=-2.0", line, {}),
-        ("lmscale=2.0", "base=0", line, {}),
-        ("lmscale=2.0", "start=4", line, {}),
+        (last, "I=3", family.MISSING_TIMES, {"node": "3"}),
+        (last, "I=3 t=-1", io_codes.BAD_TIME, {}),
+        (link, "S=0 E=1 a=ten", family.MALFORMED_LINE, {"name": "a"}),
+        (link, "S=0 E=1 a=-2e10", codes.IMPOSSIBLE_COST, {}),
         ("S=2 E=3", "S=2 E=2", damaged, {"count": 2, "name": "start"}),
-        ("VERSION=1.0", "SUBLAT=x", codes.SUBLATTICE, {}),
-        ("I=3 t=0.50", "I=3 t=0.5 L=x", codes.SUBLATTICE, {}),
-        ("J=3", ".\nJ=3", codes.SUBLATTICE, {}),
         ("here", "h\0", family.MALFORMED_FILE, {}),
-        ("here", "h\\351re", line, {}),
         ("t=0.50", "t=0.2", damaged, {"source": 2, "target": 3}),
+        *((old, new, line, {}) for old, new in malformed),
+        *((old, new, codes.SUBLATTICE, {}) for old, new in sub),
     ):
         broken(htk_of(path, HTK_TEXT.replace(old, new, 1)), "x", code, str(path), **values)
 
@@ -321,24 +310,20 @@ def test_pocketsphinx_in_both_forms(tmp_path: Path) -> None:
 
 
 def test_wrong_pocketsphinx(tmp_path: Path) -> None:
-    damaged, line = families.DAMAGED_LATTICE, codes.MALFORMED_LINE
-    for text, old, new, code in (
-        (SPHINX_SLF, "p=0.25", "", line),
-        (SPHINX_SLF, "p=0.25", "p=1.25", line),
-        (SPHINX_SLF, "p=0.25", "p=0", damaged),
-        (SPHINX_SLF, "L=4", "L=3", damaged),
-        (SPHINX_TEXT, "End\n", "", codes.LATTICE_CUT_OFF),
-        (SPHINX_TEXT, "1.000100e+00", "1", line),
-        (SPHINX_TEXT, "Nodes 4", "Nodes 3", line),
-        (SPHINX_TEXT, "2 go(2)", "1 go(2)", line),
-        (SPHINX_TEXT, "2 go(2) 12", "2 go(2) 31", line),
-        (SPHINX_TEXT, "1 0 -50000", "1 4 -50000", line),
-        (SPHINX_TEXT, "1 0 -50000", "1 0 x", families.MALFORMED_LINE),
-        (SPHINX_TEXT, "1 0 -50000", "1 0 1e39", codes.IMPOSSIBLE_COST),
-        (SPHINX_TEXT, "Edges", "Links", line),
-        (SPHINX_TEXT, "1 go 10 19 19", "1 go 25 27 28", damaged),
+    edge, path = "1 0 -50000", tmp_path / "x"
+    lines = [("1.000100e+00", "1"), ("Nodes 4", "Nodes 3"), ("2 go(2)", "1 go(2)"), ("2 go(2) 12", "2 go(2) 31")]
+    lines += [(edge, "1 4 -50000"), ("Edges", "Links")]
+    for text, code, changes in (
+        (SPHINX_SLF, codes.MALFORMED_LINE, [("p=0.25", ""), ("p=0.25", "p=1.25")]),
+        (SPHINX_SLF, families.DAMAGED_LATTICE, [("p=0.25", "p=0"), ("L=4", "L=3")]),
+        (SPHINX_TEXT, codes.LATTICE_CUT_OFF, [("End\n", "")]),
+        (SPHINX_TEXT, codes.MALFORMED_LINE, lines),
+        (SPHINX_TEXT, families.MALFORMED_LINE, [(edge, "1 0 x")]),
+        (SPHINX_TEXT, codes.IMPOSSIBLE_COST, [(edge, "1 0 1e39")]),
+        (SPHINX_TEXT, families.DAMAGED_LATTICE, [("1 go 10 19 19", "1 go 25 27 28")]),
     ):
-        broken(sphinx_of(tmp_path / "x", text.replace(old, new, 1)), "x", code, str(tmp_path / "x"))
+        for old, new in changes:
+            broken(sphinx_of(path, text.replace(old, new, 1)), "x", code, str(path))
 
 
 # -- confusion networks -----------------------------------------------------------------------------------------------
@@ -365,26 +350,20 @@ def test_confusion_networks(tmp_path: Path) -> None:
 
 
 def test_wrong_confusion_networks(tmp_path: Path) -> None:
-    line = codes.MALFORMED_LINE
-    for old, new, code in (
-        ("[ 0 1 ]", "[ 0 1", line),
-        ("[ 0 1 ]", "[ 0 1 3 ]", line),
-        ("[ 0 1 ]", "0 1", line),
-        ("0.3 ] [ 0 1 ]", "0.3 ] [ 0 1", line),
-        ("0.7", "0.6", line),
-        ("0.7", "1.7", line),
-        ("0.7", "x", families.MALFORMED_LINE),
-        ("[ 0 1 ]", "", codes.UNPAIRED_CONFUSION),
-        ("5 0.7", "4 0.7", families.UNKNOWN_NAME),
-        ("12 12", "12", line),
-        ("12 12", "12 -2", io_codes.BAD_TIME),
-        ("12 12", "12 11", line),
-        ("u1 0 0 ; 0.5", "u1 0.5", codes.UNPAIRED_CONFUSION),
+    lines = [("[ 0 1 ]", "[ 0 1"), ("[ 0 1 ]", "[ 0 1 3 ]"), ("[ 0 1 ]", "0 1"), ("0.3 ] [ 0 1 ]", "0.3 ] [ 0 1")]
+    lines += [("0.7", "0.6"), ("0.7", "1.7"), ("12 12", "12"), ("12 12", "12 11")]
+    for code, changes in (
+        (codes.MALFORMED_LINE, lines),
+        (families.MALFORMED_LINE, [("0.7", "x")]),
+        (codes.UNPAIRED_CONFUSION, [("[ 0 1 ]", ""), ("u1 0 0 ; 0.5", "u1 0.5")]),
+        (families.UNKNOWN_NAME, [("5 0.7", "4 0.7")]),
+        (io_codes.BAD_TIME, [("12 12", "12 -2")]),
     ):
-        text, times = (given.replace(old, new, 1) for given in (CONFUSION_TEXT, CONFUSION_TIMES))
-        results = confusion_of(tmp_path / "x", text, times)
-        broken(results[0], "u1", code, str(tmp_path / "x"))
-        assert lattice_of(results[1:]).key == "u2"
+        for old, new in changes:
+            text, times = (given.replace(old, new, 1) for given in (CONFUSION_TEXT, CONFUSION_TIMES))
+            results = confusion_of(tmp_path / "x", text, times)
+            broken(results[0], "u1", code, str(tmp_path / "x"))
+            assert lattice_of(results[1:]).key == "u2"
     results = confusion_of(tmp_path / "y.txt", CONFUSION_TEXT.partition("\n")[0])  # times without networks
     broken(results[1], "u2", codes.UNPAIRED_CONFUSION, "y.times, line 2", bins=0, times=1)
     broken(confusion_of(tmp_path / "z.txt", times=None)[0], "z", families.MISSING_FILE, str(tmp_path / "z.txt"))
@@ -398,22 +377,16 @@ def test_formats_are_detected() -> None:
     detect["confusion"] = confusion.detect
     in_order = [known for known in LATTICE_FORMATS if known in detect]
     assert len(in_order) == 4
-    for name, head, format_ in (
-        ("lat.scp", b"", "kaldi"),
-        ("lat.1", TEXT.encode(), "kaldi"),
-        ("lat.1", b"u1 \n0 1 17 1.5,2.5,7_7_7_7_", "kaldi"),
-        ("lat.1", BINARY, "kaldi"),
-        ("x", HTK_TEXT.encode(), "htk"),
-        ("x", b"N=1 L=0\nI=0", "htk"),
-        ("x", SPHINX_TEXT.encode(), "pocketsphinx"),
-        ("x", SPHINX_SLF.encode(), "pocketsphinx"),
-        ("x", CONFUSION_TEXT.encode(), "confusion"),
-        ("x.ctm", b"talk 1 0.5 0.2 word 0.9\n", None),
-        ("x.txt", b"talk some words\n", None),
-        ("x.times", CONFUSION_TIMES.encode(), None),
-        ("x", b"", None),
+    for name, format_, heads in (
+        ("lat.scp", "kaldi", [b""]),
+        ("lat.1", "kaldi", [TEXT.encode(), b"u1 \n0 1 17 1.5,2.5,7_7_7_7_", BINARY]),
+        ("x", "htk", [HTK_TEXT.encode(), b"N=1 L=0\nI=0"]),
+        ("x", "pocketsphinx", [SPHINX_TEXT.encode(), SPHINX_SLF.encode()]),
+        ("x", "confusion", [CONFUSION_TEXT.encode()]),
+        ("x.ctm", None, [b"talk 1 0.5 0.2 word 0.9\n", b"talk some words\n", CONFUSION_TIMES.encode(), b""]),
     ):
-        assert next((known for known in in_order if detect[known](name, head)), None) == format_
+        for head in heads:
+            assert next((known for known in in_order if detect[known](name, head)), None) == format_
 
 
 _COSTS = st.one_of(

@@ -142,7 +142,7 @@ def test_labels_are_lines_of_a_file_of_their_document_and_name_no_tabs(tmp_path)
     assert text == "12.250000\t12.750000\ttwo words -0.333333\n3.000000\t3.500000\tq 2.5\n"
     assert (folder / "talks/monday.2.txt").read_text(encoding="utf-8") == "1.000000\t1.500000\tq 0\n"
     with raises(families.UNWRITABLE_NAME):
-        write_labels(pa.Table.from_pylist([row("a\tb", "d", 1, 0, 0)], DETECTIONS).to_batches(), tmp_path / "labels")
+        write_labels(pa.Table.from_pylist([row("a\tb", "d", 1, 0, 0)], DETECTIONS).to_batches(), tmp_path / "none")
 
 
 def test_names_of_files_are_their_own():
