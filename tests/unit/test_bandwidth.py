@@ -84,7 +84,7 @@ def is_narrow(sound: np.ndarray, rate: int = RATE) -> bool:
     return bool(BandRounds(rate).totals(None, document(sound, rate))["narrow"][0])
 
 
-def test_a_recording_is_narrow_where_its_bandwidth_is() -> None:
+def test_what_is_narrow_and_one_document_in_twenty_chooses() -> None:
     wide, narrow = bursts(), through(bursts(), 8000)
     assert all(map(is_narrow, (narrow, 0.05 * narrow, hissing(narrow, 50))))
     # The last is next to nothing to be heard.
@@ -92,9 +92,6 @@ def test_a_recording_is_narrow_where_its_bandwidth_is() -> None:
     assert not is_narrow(bursts(rate=8000), 8000)  # it has what the rate allows
     assert is_narrow(soxr.resample(narrow, RATE, 44100), 44100)
     assert not is_narrow(bursts(rate=44100), 44100)
-
-
-def test_one_document_in_twenty_chooses_and_identities_stay() -> None:
     wide, narrow = document(bursts()), document(through(bursts(), 8000))
     rounds = Mfcc(fmax="common").rounds()
     one = fit(rounds, [narrow] + 19 * [wide])

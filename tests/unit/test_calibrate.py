@@ -200,15 +200,6 @@ def decided(result: RunResult) -> set[tuple[Any, ...]]:
 # -- a threshold alone ----------------------------------------------------------------------------------------------
 
 
-def test_crossfit_decides_each_query_by_the_others(place: Path) -> None:
-    result = run(place, fit="crossfit")
-    measures, thresholds = result.measures(), result.measures()["atwv_thresholds"]
-    assert (measures["calibration"], len(thresholds)) == ("crossfit", 5)
-    assert measures["atwv"] <= measures["mtwv"] + 1e-12
-    for query_id, score, decision in decided(result):
-        assert decision == (score >= thresholds[fold_of(query_id, 5)])
-
-
 def test_a_report_says_what_decisions_looked_at(place: Path) -> None:
     for fit, references, seen in (
         ("none", True, ("own query",)),

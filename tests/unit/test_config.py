@@ -576,7 +576,7 @@ def test_what_a_key_may_hold() -> None:
     assert allowed(FIELDS["report.exports"], element=True) == exports
 
 
-def test_which_keys_are_paths_and_which_are_meant() -> None:
+def test_which_keys_are_paths_and_which_are_meant_and_values_shown() -> None:
     paths = {name for name, field in FIELDS.items() if is_path(field)}
     assert paths >= {"run", "corpus.documents", "corpus.queries", "corpus.references", "index.store", "calibrate.fit"}
     assert not paths & {"system", "features.name", "storage", "executor.address"}
@@ -590,9 +590,6 @@ def test_which_keys_are_paths_and_which_are_meant() -> None:
     assert (dotted(("report", "exports", 1)), dotted(())) == ("report.exports[1]", "")
     found = [meant(name, Search, ("search",)) for name in ("exports", "lane", "qqqq")]
     assert found == [["report.exports"], ["search.lanes"], []]
-
-
-def test_a_value_as_in_a_config() -> None:
     for text in ("cosine", "s3://b/k", "/a/b.c"):
         assert shown(text) == text
     for text in ("null", "True", "4", "", "a: b", "a:"):
@@ -624,13 +621,10 @@ def test_the_template_gives_the_defaults_and_takes_values(tmp_path: Path) -> Non
     assert config.report.exports == ("csv",)
 
 
-def test_the_template_shows_every_key_with_its_meaning() -> None:
+def test_the_template_and_the_reference_show_every_key() -> None:
     for key in keys():
         indent = "  " * (len(key.place) - 1)
         assert re.search(rf"(?m)^{indent}# .*\n(?:{indent}#   .*\n)*{indent}#?{key.place[-1]}:", template()), key.dotted
-
-
-def test_the_reference_page_and_sections_left_empty() -> None:
     assert PAGE.read_text() == reference(), "run: python -m tools.pages"
     # So that the defaults in the page hold also for a section that is given in part.
     for key in keys():

@@ -27,15 +27,12 @@ CODES = {
 KINDS = {kind: code for code, kinds in CODES.items() for kind in kinds}
 
 
-def test_every_error_is_here() -> None:
+def test_every_error_is_here_with_its_exit_code() -> None:
     def below(kind: type) -> set[type]:
         return {kind}.union(*(below(child) for child in kind.__subclasses__()))
 
     known = {kind for kind in below(errors.SwsdistError) if kind.__module__ == "swsdist.core.errors"}
     assert known == {*KINDS, errors.SwsdistError}
-
-
-def test_exit_codes_and_pickling() -> None:
     for kind, code in KINDS.items():
         error = kind("it is broken", where="a.csv:3", remedy="mend it", code="broken", values={"line": 3})
         assert error.exit_code == code

@@ -157,17 +157,7 @@ def test_what_swsdist_wrote_is_no_recording(tmp_path: Path) -> None:
     assert read("search/hits") == ["001-q"]  # named itself
 
 
-def test_empty_tables_and_the_same_document_twice(tmp_path, documents):
-    with raises(families.EMPTY_INPUT, what="documents"):
-        read_documents(table(tmp_path, "empty.csv", "doc_id,path"))
-    with raises(families.EMPTY_INPUT, what="queries"):
-        read_queries(table(tmp_path, "empty.csv", "query_id,path"), documents)
-    path = table(tmp_path, "docs.csv", "doc_id,path", "a,a.wav", "b,b.wav", "a,c.wav")
-    with raises(families.DUPLICATE_NAME, where=f"{path}, line 4", first="line 2"):
-        read_documents(path)
-
-
-def test_queries_from_files_and_from_documents(tmp_path, documents):
+def test_queries_from_files_and_from_documents_and_empty_tables(tmp_path, documents):
     lines = ("q1,2,,a,,1.5,2.0,", "q1,1,cut.wav,,,,,zoe", "q2,5,,b,2,0,1,eve")
     path = table(tmp_path, "queries.csv", "query_id,example,path,doc_id,channel,start,end,speaker", *lines)
     every = read_queries(path, documents, "all").to_pylist()
@@ -181,6 +171,13 @@ def test_queries_from_files_and_from_documents(tmp_path, documents):
     # the first example alone is the documented default, whether the table numbers them or not
     path = table(tmp_path, "plain.csv", "query_id,doc_id,channel,start,end", "q1,a,,1.5,2.0", "q1,a,,3,4", "q2,b,2,0,1")
     assert read_queries(path, documents, "primary", notices=Notices(strict=True)).num_rows == 2
+    with raises(families.EMPTY_INPUT, what="documents"):
+        read_documents(table(tmp_path, "empty.csv", "doc_id,path"))
+    with raises(families.EMPTY_INPUT, what="queries"):
+        read_queries(table(tmp_path, "empty.csv", "query_id,path"), documents)
+    path = table(tmp_path, "docs.csv", "doc_id,path", "a,a.wav", "b,b.wav", "a,c.wav")
+    with raises(families.DUPLICATE_NAME, where=f"{path}, line 4", first="line 2"):
+        read_documents(path)
 
 
 def test_what_does_not_fit_is_refused(tmp_path, documents):

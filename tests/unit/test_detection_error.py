@@ -50,7 +50,7 @@ def test_priors_and_costs_by_hand() -> None:
     assert [cnxe(nothing, prior) for prior in (0.01, 0.5, 0.9)] == pytest.approx([1, 1, 1], rel=1e-14)
 
 
-def test_censored_trials_get_the_smallest_score() -> None:
+def test_censored_and_parted_scores() -> None:
     censored = Trials.of([2.0, -1.0], [1.0], n_true=3, n_false=4)
     whole = Trials.of([2.0, -1.0, -1.0], [1.0, -1.0, -1.0, -1.0])
     assert censored.complete() == whole
@@ -59,9 +59,6 @@ def test_censored_trials_get_the_smallest_score() -> None:
     found = measure(Trials.of([], [], n_true=5, n_false=100), 0.2)
     assert (found.cnxe, found.cnxe_min, found.cnxe_pav) == pytest.approx((1, 1, 1), rel=1e-14)
     assert found.smallest is None
-
-
-def test_parted_scores_have_their_minimum_at_infinity() -> None:
     assert cnxe_min(Trials.of([1.0, 2.0], [0.0, -1.0]), 0.1)[:2] == (0, math.inf)
     assert cnxe_min(Trials.of([0.0, -1.0], [1.0, 2.0]), 0.1)[:2] == (0, -math.inf)
     assert math.isnan(cnxe_min(Trials.of([1.0], [0.0]), 0.1).delta)

@@ -41,26 +41,6 @@ RATE = 8000
 OPTIONS = {"sample_rate": RATE, "n_fft": 256, "win_length": 200, "hop_length": 80}
 
 
-def index(run: Path, documents: Path, **more: Any) -> None:
-    config = {"run": str(run), "corpus": {"documents": str(documents)}, "features": {"options": OPTIONS}}
-    swsdist.run(config | {"executor": {"kind": "serial"}} | more, selection=StepSelection(until="index"))
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory) -> Path:
-    """Four documents of noise; `hello.wav` is a cut of d2, from 1.00 s to 1.60 s."""
-    root = tmp_path_factory.mktemp("direct")
-    rng = np.random.default_rng(5)
-    (root / "audio").mkdir()
-    for k in range(4):
-        colour = np.cumsum(rng.normal(size=3 * RATE)) * 0.002  # each moment differs from all others
-        soundfile.write(root / "audio" / f"d{k}.wav", (colour - colour.mean()).clip(-1, 1), RATE)
-    samples, _ = soundfile.read(root / "audio" / "d2.wav")
-    soundfile.write(root / "hello.wav", samples[RATE : round(1.6 * RATE)], RATE)
-    index(root / "run", root / "audio", index={"shards": 2})
-    return root
-
-
 @pytest.fixture(scope="module")
 def store(place: Path) -> Store:
     return swsdist.open_store(str(place / "run" / "store"))
@@ -182,21 +162,21 @@ def test_what_cannot_be_searched(store: Store, place: Path) -> None:
         swsdist.search(store, pd.DataFrame({"name": ["x"]}), trim=False)
 
 
-def test_documents_of_the_store_are_queries(place: Path, tmp_path: Path) -> None:
-    """By their names, and by those of the recordings that they are places in; times are the recording's."""
-    talk, run = place / "audio" / "d2.wav", str(tmp_path / "run")
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "wav.scp").write_text(f"talk {talk}\nother {place / 'audio' / 'd1.wav'}\n")
-    (tmp_path / "data" / "segments").write_text("seg1 talk 0.5 2.0\nseg2 talk 2.0 3.0\nseg3 other 0.0 3.0\n")
-    index(tmp_path / "run", tmp_path / "data")
-    wanted = {"talk:1.0-1.6": "1.0-1.6", "seg1:1.0-1.6": "1.0-1.6", "seg2": "2.0-3.0", "talk#1:0-1": "0-1"}
-    for name, where in wanted.items():
-        found, same = (swsdist.search(run, one, top=3, trim=False) for one in (name, f"{talk}:{where}"))
-        assert found.drop(columns="query_id").equals(same.drop(columns="query_id"))
-    best = swsdist.search(run, "seg1:1.0-1.6", trim=False).iloc[0]
-    assert best[["doc_id", "start"]].tolist() == ["talk", 1.0]
-    with raises(families.UNKNOWN_NAME, doc_id="talk", channel=2):
-        swsdist.search(run, "talk#2:0-1", trim=False)
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    """Four documents of noise; `hello.wav` is a cut of d2, from 1.00 s to 1.60 s."""
+    root = tmp_path_factory.mktemp("direct")
+    rng = np.random.default_rng(5)
+    (root / "audio").mkdir()
+    for k in range(4):
+        colour = np.cumsum(rng.normal(size=3 * RATE)) * 0.002  # each moment differs from all others
+        soundfile.write(root / "audio" / f"d{k}.wav", (colour - colour.mean()).clip(-1, 1), RATE)
+    samples, _ = soundfile.read(root / "audio" / "d2.wav")
+    soundfile.write(root / "hello.wav", samples[RATE : round(1.6 * RATE)], RATE)
+    config = {"run": str(root / "run"), "corpus": {"documents": str(root / "audio")}, "index": {"shards": 2}}
+    config |= {"features": {"options": OPTIONS}, "executor": {"kind": "serial"}}
+    swsdist.run(config, selection=StepSelection(until="index"))
+    return root
 
 
 # -- what cannot be ---------------------------------------------------------------------------------------------------
@@ -308,15 +288,12 @@ def test_detections_lie_on_the_curve(place: Path, name: str, documents_by: str) 
         assert cells["distance"].mean() == pytest.approx(-row["score"])
 
 
-def test_columns_and_missing_values(place: Path) -> None:
+def test_columns_missing_values_and_mistakes(place: Path) -> None:
     found = swsdist.curve(swsdist.open_store(str(place / "run" / "store")), str(place / "hello.wav"), "d1", trim=False)
     assert list(found.columns) == ["start", "end", "score", "cost", "frames"]
     assert found["end"].iloc[0] == 0.01
     missing = found["cost"].isna().tolist()  # a query of 57 frames needs 29 frames of the document
     assert missing == [k < 28 for k in range(len(found))] == found["score"].isna().tolist()
-
-
-def test_mistakes(place: Path) -> None:
     store, query = str(place / "run" / "store"), str(place / "hello.wav")
     for doc_id, channel in (("d9", 1), ("d1", 2)):
         with pytest.raises(StoreError, match=f"no document '{doc_id}', channel {channel}"):

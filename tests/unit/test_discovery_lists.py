@@ -226,7 +226,7 @@ TEXTGRID = 'File type = "ooTextFile"\nObject class = "TextGrid"\n\n' + (
 )
 
 
-def test_units_of_each_format_are_the_same(tmp_path) -> None:
+def test_units_of_each_format_make_a_perfect_system(tmp_path) -> None:
     listed = put(tmp_path, "u.phn", "u 0 0.1 a\nu 0.1 0.2 b\n")
     timed = put(tmp_path, "u.ctm", "u 1 0 0.1 a\nu 1 0.1 0.1 b\n")
     grid = put(tmp_path, "u.TextGrid", TEXTGRID)
@@ -239,9 +239,6 @@ def test_units_of_each_format_are_the_same(tmp_path) -> None:
         assert units.names == ("a", "b")
         assert units.onset.tolist() == [0, 100_000]
         assert units.offset.tolist() == [100_000, 200_000]
-
-
-def test_a_perfect_system_and_one_that_finds_nothing(tmp_path) -> None:
     result = score_files(files(tmp_path), "seed", Notices())["all"]
     assert result["ned"] == {"ned": 0.0, "n_pairs": 1}
     assert all(result[name]["fscore"] == 1 for name in ("matching", "grouping", "type", "token", "boundary"))

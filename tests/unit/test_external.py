@@ -2,7 +2,6 @@
 
 import io
 import struct
-import sys
 import zipfile
 from collections.abc import Callable
 from itertools import product
@@ -253,16 +252,6 @@ def test_a_list_of_what_is_not_there_or_cut_off(tmp_path: Path, frames: Frames) 
     assert np.array_equal(read_item(items["a"])[0], frames["a"])
     with raises(families.DAMAGED_FILE):
         read_item(items["c/d"])
-
-
-def test_a_library_that_is_not_installed(tmp_path: Path, frames: Frames, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is told before any work; archives of text need none."""
-    path, text = hdf5(tmp_path, frames), ark_of_text(tmp_path, frames)
-    monkeypatch.setitem(sys.modules, "h5py", None)
-    with raises(families.NOT_INSTALLED) as error:
-        find_items(str(path))
-    assert error.value.remedy == "pip install 'swsdist[hdf5]'"
-    assert same(read_all(text), frames)
 
 
 def test_a_folder_of_another_form_than_is_said(tmp_path: Path, frames: Frames) -> None:

@@ -75,7 +75,7 @@ def reason(path: str, **options) -> AudioError:
     return caught.value
 
 
-def test_without_loss_the_samples_are_those_of_the_wav(made, sound: Path) -> None:
+def test_samples_are_those_of_the_wav_or_near(made, sound: Path) -> None:
     for name in LOSSLESS:
         path = made(name)
         assert probe(path) == AudioInfo(4 * RATE, RATE, 2)
@@ -84,9 +84,6 @@ def test_without_loss_the_samples_are_those_of_the_wav(made, sound: Path) -> Non
     # Of a video its sound, as it is: the pictures are longer.
     words = "-f lavfi -i testsrc=d=6:s=64x48:r=5 -map 1:v -map 0:a -c:a alac -c:v mpeg4"
     assert np.array_equal(read(made("video.mov", *words.split()), channel=2), read(str(sound), channel=2))
-
-
-def test_with_loss_they_are_near(made, sound: Path) -> None:
     for name in LOSSY:
         path = made(name, *(("-ar", "48000") if name.startswith("ac3") else ()))
         info = probe(path)

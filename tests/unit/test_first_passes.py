@@ -114,15 +114,12 @@ def found_rows(rows: list[tuple[int, ...]]) -> Matches:
     return Matches(*(column.astype(kind) for column, kind in zip(columns, kinds, strict=True)), 1.0)
 
 
-def test_recall_counts_what_is_the_same_in_every_number() -> None:
+def test_recall_and_configs_that_cannot_be_done() -> None:
     full = found_rows([(0, 0, 5, 4, 100), (0, 1, 9, 4, 200), (1, 0, 5, 4, 100), (1, 1, 5, 4, 100)])
     found, none = found_rows([(0, 0, 5, 4, 100), (0, 1, 9, 4, 201), (1, 1, 5, 4, 100)]), found_rows([])
     assert present(found, full).tolist() == [True, False, False, True]
     assert recall(found, full) == recall(found, full, np.array([True, True, False, False])) == 0.5
     assert (recall(none, full), recall(none, none)) == (0.0, 1.0)
-
-
-def test_a_config_that_cannot_be_done_is_refused() -> None:
     pooled = {"documents_by": "pooled", "queries_by": "pooled"}
     Search.model_validate({**pooled, "first_pass": {"name": "coarse"}})
     for options, message in (

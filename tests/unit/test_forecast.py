@@ -79,17 +79,14 @@ def test_workers_start_with_gaps_and_transfers_share() -> None:
     assert simulate([Load("s", jobs)], kinds=(Kind(2, 1),), node_mb_s=100.0, storage_mb_s=100.0).wall == 3
 
 
-def test_what_a_slow_node_holds_gets_a_second_attempt() -> None:
+def test_second_attempts_and_gpus_beside_cpus() -> None:
     """Works of 10 s; the slow node takes 100 s for its one. From 20 s on, twice what is usual, another may try: 10 s more."""
     kinds = (Kind(cpus=2), Kind(cpus=1, speed=0.1))
     found = simulate([load(*[10.0] * 5), load(*[10.0] * 5, name="next")], kinds=kinds)
     # The slow node's worker was let go, and a new one is there at once; the run does not wait for it at the end.
     assert [step.wall for step in found.steps] == [30, 30]
     assert (found.again, found.lost) == (2, 30)
-
-
-def test_gpus_and_cpus_work_side_by_side() -> None:
-    """Six tasks of 4 s: a GPU four times as fast does four of them in 4 s, a CPU one, and the GPU's last is done at 5."""
+    # Six tasks of 4 s: a GPU four times as fast does four of them in 4 s, a CPU one, and the GPU's last is done at 5.
     kinds = (Kind(cpus=8, gpus=1, gpu_speed=4.0), Kind(cpus=1, speed=0.9))
     both = Load("s", load(*[4.0] * 6).jobs, needs=(Needs(gpus=1.0), Needs()))
     found = simulate([both], kinds=kinds)

@@ -113,7 +113,7 @@ def labelled(seed: int, rows: int = 3000, systems: int = 2) -> pa.Table:
     return table.select(JOINED_TRIALS.names).cast(JOINED_TRIALS)
 
 
-def test_systems_weigh_what_they_know() -> None:
+def test_systems_weigh_what_they_know_and_one_is_the_logistic() -> None:
     """Normal scores of unit variance, means 2 and 1 apart: the log-odds ratio is 2 s1 + s2 and a constant."""
     table = labelled(1)
     rows = label_rows(table, marks=False)
@@ -122,9 +122,6 @@ def test_systems_weigh_what_they_know() -> None:
     order = np.random.default_rng(2).permutation(table.num_rows)
     halves = [label_rows(table.take(pa.array(part)), marks=False) for part in (order[:1000], order[1000:])]
     assert fit_fusion(halves[::-1]) == found
-
-
-def test_of_one_system_it_is_the_logistic() -> None:
     table = labelled(3, systems=1)
     once = fit_fusion([label_rows(table, marks=False)])
     _, scores, given = parts_of(table)

@@ -101,7 +101,7 @@ def test_a_compact_lattice(tmp_path: Path) -> None:
     broken(kaldi_of(tmp_path / "lat", TEXT, {3: "three", 5: "five"})[0], "u1", families.UNKNOWN_NAME, label=6)
 
 
-def test_the_chains_of_a_lattice_are_arcs(tmp_path: Path) -> None:
+def test_chains_of_arcs_and_forms_of_lines(tmp_path: Path) -> None:
     # A word of three frames, one of two frames and, after a frame of none, one without frames.
     text = (
         "0 1 7 3 1,2\n1 2 7 0 0,1\n2 3 8 0 0.5,0\n3 4 9 5 1,1\n3 5 9 6 1,2\n4 6 9 0\n5 6 9 0 0,3\n6 7 1 0\n7 8 0 4\n8\n"
@@ -110,9 +110,6 @@ def test_the_chains_of_a_lattice_are_arcs(tmp_path: Path) -> None:
     assert arcs_of(lattice) == [(0, 3, "3"), (3, 5, "5"), (3, 5, "6"), (5, 6, ""), (6, 6, "4")]
     assert (lattice.graph.tolist(), lattice.acoustic.tolist()) == ([1.5, 1, 1, 0, 0], [3, 1, 5, 0, 0])
     assert (lattice.states, lattice.length, lattice.final_graph.tolist()) == (5, 6, [math.inf] * 4 + [0])
-
-
-def test_forms_of_lines(tmp_path: Path) -> None:
     for text, costs_ in (
         ("0 1 3 Infinity,Infinity,1\n1\n", [math.inf]),
         ("0 1 3\n1 0,0,\n", [0]),
