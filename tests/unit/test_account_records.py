@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -30,36 +30,20 @@ from tests.support.journals import read_journals
 HARDWARE = {"brand": "unknown", "cpu": "C", "cores": 2, "clock_ghz": None, "ram_gb": 8.0, "os": "Linux", "gpu": None}
 
 
-class Spent(NamedTuple):
-    cpu: float
-    bytes_read: int = 100
-    bytes_written: int = 10
-    gpu_s: float = 0.0
-
-
-class Receipt(NamedTuple):
-    fingerprint: str
-    stage: str
-    work: float
-    host: str
-    pid: int
-    started: float
-    cost: Spent
-
-
-class Full:
-    """A folder on a full disk."""
-
-    def write_bytes(self, name: str, content: bytes) -> None:
-        raise OSError(28, "No space left on device")
+def receipt(fingerprint: str, work: float, pid: int, started: float, cpu: float) -> Any:
+    cost = SimpleNamespace(cpu=cpu, bytes_read=100, bytes_written=10, gpu_s=0.0)
+    named = {"fingerprint": fingerprint, "stage": "search", "host": "a", "pid": pid, "started": started}
+    return SimpleNamespace(**named, work=work, cost=cost)
 
 
 def test_an_attempt_whose_receipt_cannot_be_written_has_failed(tmp_path: Path) -> None:
+    def full(name: str, content: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
     stage = SimpleNamespace(name="search", version=1, phase="search", warm=lambda *_: None)
     stage.run = lambda *_: TaskOutput(())
-    context = SimpleNamespace(
-        stages={"search": stage}, cache=None, granted=SimpleNamespace(gpus=0), folder=lambda task: Full()
-    )
+    context = SimpleNamespace(stages={"search": stage}, cache=None, granted=SimpleNamespace(gpus=0))
+    context.folder = lambda task: SimpleNamespace(write_bytes=full)
     journal = Journal(Folder(str(tmp_path)), "worker")
     with pytest.raises(OSError, match="No space"):
         Worker(context, journal, 1).run(Task("search", "x", "a task", 1.0, None))
@@ -77,7 +61,7 @@ def _task(name: str, stage: str = "search") -> dict[str, Any]:
     return {"stage": stage, "phase": "search", "fingerprint": name}
 
 
-def _two_nodes(folder: Path) -> list[Receipt]:
+def _two_nodes(folder: Path) -> list[Any]:
     """Two workers on node a, one on b that is killed at its second task, which a does again."""
     place = folder / "accounts"
     place.mkdir()
@@ -90,11 +74,7 @@ def _two_nodes(folder: Path) -> list[Receipt]:
     (place / "worker-a-2-00000002.jsonl").write_text(_lines("a", 2, *second, *ended, ("close", 6.0, 4.0, {})))
     killed = [("begin", 1.0, 1.0, _task("z")), ("sample", 2.0, 3.0, {"pss": 500})]
     (place / "worker-b-1-00000003.jsonl").write_text(_lines("b", 1, *killed) + '{"t": 3.0, "event": "sam')
-    return [
-        Receipt("x", "search", 2.0, "a", 1, 1.0, Spent(2.4)),
-        Receipt("y", "search", 1.0, "a", 2, 2.0, Spent(2.0)),
-        Receipt("z", "search", 1.0, "a", 2, 4.5, Spent(1.0)),
-    ]
+    return [receipt("x", 2.0, 1, 1.0, 2.4), receipt("y", 1.0, 2, 2.0, 2.0), receipt("z", 1.0, 2, 4.5, 1.0)]
 
 
 def _check(costs: Costs) -> None:
@@ -239,18 +219,12 @@ class Family:
     """A child of ours, and its child."""
 
     def __init__(self, ignores: bool) -> None:
-        text = _PARENT.format(ignores=ignores, burn=_BURN)
-        pipe = subprocess.PIPE
-        self.parent = subprocess.Popen([sys.executable, "-c", text], stdin=pipe, stdout=pipe, text=True)
-        seconds, number = self.read().split()
+        command = [sys.executable, "-c", _PARENT.format(ignores=ignores, burn=_BURN)]
+        self.parent: Any = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        seconds, number = self.parent.stdout.readline().split()
         self.burnt, self.grandchild = float(seconds), int(number)
 
-    def read(self) -> str:
-        assert self.parent.stdout is not None
-        return self.parent.stdout.readline()
-
     def go_on(self) -> None:
-        assert self.parent.stdin is not None
         self.parent.stdin.write("\n")
         self.parent.stdin.flush()
 
@@ -258,12 +232,9 @@ class Family:
 @pytest.fixture(params=[True, False], ids=["nobody waits", "its parent waits"])
 def family(request: pytest.FixtureRequest) -> Iterator[Family]:
     made = Family(request.param)
-    yield made
-    made.parent.kill()
-    made.parent.wait()
-    for pipe in (made.parent.stdin, made.parent.stdout):
-        assert pipe is not None
-        pipe.close()
+    with made.parent:
+        yield made
+        made.parent.kill()
 
 
 def test_each_second_is_counted_once_while_they_live_and_after(family: Family) -> None:
@@ -277,7 +248,7 @@ def test_each_second_is_counted_once_while_they_live_and_after(family: Family) -
     assert both - apart == pytest.approx(family.burnt, abs=0.06), "counted elsewhere"
 
     family.go_on()  # the grandchild ends
-    assert family.read() == "ended\n"
+    assert family.parent.stdout.readline() == "ended\n"
     assert family.grandchild not in started.look()
     assert started.seconds() == pytest.approx(both, abs=0.06)
     assert started.seconds({family.grandchild}) == pytest.approx(apart, abs=0.06)
@@ -331,37 +302,24 @@ def test_bytes_of_all_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_the_machine_describes_itself() -> None:
+def test_the_machine_describes_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     found = hardware.describe()
     assert json.loads(json.dumps(found)) == found
     assert set(found) == {"brand", "cpu", "cores", "clock_ghz", "ram_gb", "os", "gpu"}
     said = subprocess.run(["nproc"], env={}, capture_output=True, text=True, check=True).stdout
     assert found["cores"] == int(said), "those that this process may use"
-    with Path("/proc/meminfo").open() as file:
-        kibibytes = int(file.readline().split()[1])
-    assert found["ram_gb"] == round(kibibytes * 1024 / 1e9, 1)
-    assert found["os"] == f"Linux {platform.release()}"
-    with Path("/proc/cpuinfo").open() as file:
-        models = [" ".join(line.partition(":")[2].split()) for line in file if line.startswith("model name")]
+    kibibytes = int(Path("/proc/meminfo").read_text().split()[1])
+    assert (found["ram_gb"], found["os"]) == (round(kibibytes * 1024 / 1e9, 1), f"Linux {platform.release()}")
+    lines = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    models = [" ".join(line.partition(":")[2].split()) for line in lines]
     assert found["cpu"] in (models[:1] or [platform.processor(), platform.machine()])
-
-
-def test_a_machine_that_says_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a container without /proc/cpuinfo and without a vendor."""
+    # As in a container without /proc/cpuinfo and without a vendor.
     monkeypatch.setattr(hardware, "_first_line", lambda path: None)
-    hardware.describe.cache_clear()
-    try:
-        found = hardware.describe()
-    finally:
-        hardware.describe.cache_clear()
-    assert found["brand"] == "unknown"
-    assert found["clock_ghz"] is None
-    assert found["cpu"] == (platform.processor() or platform.machine())
-
-
-def test_versions_of_what_counts() -> None:
-    found = dict(hardware.versions())  # every caller gets the same one
-    assert found.pop("python") == platform.python_version()
-    assert re.fullmatch(r"\d+\.\d+\.\d+", found.pop("libsndfile"))  # no package, but what decodes
-    assert {"swsdist", "numpy", "numba", "pyarrow", "soxr"} <= set(found)
-    assert found == {name: version(name) for name in found}
+    found = hardware.describe.__wrapped__()
+    named = platform.processor() or platform.machine()
+    assert (found["brand"], found["clock_ghz"], found["cpu"]) == ("unknown", None, named)
+    known = dict(hardware.versions())  # every caller gets the same one
+    assert known.pop("python") == platform.python_version()
+    assert re.fullmatch(r"\d+\.\d+\.\d+", known.pop("libsndfile"))  # no package, but what decodes
+    assert {"swsdist", "numpy", "numba", "pyarrow", "soxr"} <= set(known)
+    assert known == {name: version(name) for name in known}

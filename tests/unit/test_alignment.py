@@ -1,6 +1,7 @@
 """Words of a given text take the places of what is heard, and none where something else is said."""
 
 import random
+import re
 from collections import Counter
 from pathlib import Path
 from unittest import mock
@@ -19,21 +20,7 @@ from swsdist.lattices.words import written
 from tests.oracles.edits import edits
 from tests.support.coded import raises
 
-TEXT = [
-    "the",
-    "quiet",
-    "tenant",
-    "of",
-    "the",
-    "old",
-    "lighthouse",
-    "near",
-    "Drusilvane",
-    "arrived",
-    "six",
-    "years",
-    "ago",
-]
+TEXT = re.findall(r"\w+", "the quiet tenant of the old lighthouse near Drusilvane arrived six years ago")
 
 
 def heard(words: list[str], start: float = 0.0) -> list[Word]:
@@ -96,13 +83,24 @@ def test_invented_words_have_no_place_and_others_keep_theirs(way: str) -> None:
     assert counts["placed"] <= (0.25 if way == "replaced" else 0.05) * counts["foreign"]
 
 
-def test_a_number_in_figures_is_its_words() -> None:
+def test_a_number_is_its_words_and_another_text_none_of_the_recording() -> None:
     words = ["in", "the", "year", "fourteen", "fifty", "five", "the", "first", "book", "came", "from", "the", "press"]
     said = spoken(words)
     as_figures = [*said[:3], Word("1455", said[3].start, said[5].end), *said[6:]]
     places = placed(words, as_figures)
     assert all(places)
     assert [word.start for word in places[3:6] if word] == pytest.approx([word.start for word in said[3:6]])
+    other = transcript("talk", heard(of_many(30, 1)))
+    with raises(codes.NOT_THE_TEXT, where="talk"):
+        aligned(" ".join(TEXT), other, heard(of_many(30, 1)))
+    with raises(codes.NOT_THE_TEXT, heard="nothing"):
+        aligned(" ".join(TEXT), transcript("talk", []), [])
+    left_out = aligned(" ".join([*of_many(30, 1), *TEXT]), other, heard(of_many(30, 1))).left_out or LeftOut()
+    assert [error.code for error in left_out.errors] == [codes.WORDS_WITHOUT_PLACE.name]
+    said = heard(list("今天天气很好我们去公园"))
+    words = aligned("今天天气很好，我们去公园。", transcript("talk", said), said).words or ()
+    assert written([word.text for word in words]) == "今天天气很好，我们去公园。"
+    assert [word._replace(text=word.text.strip("，。")) for word in words] == said
 
 
 @given(st.integers(0, 150), st.integers(0, 150), st.integers(0, 9))
@@ -114,23 +112,6 @@ def test_what_is_not_said_has_no_place(first: int, count: int, seed: int) -> Non
     far = [k for k in range(300) if k < first - 15 or k >= first + count + 15]
     assert all(right[k] for k in far)
     assert not any(places[k] for k in range(first + 15, min(first + count, 300) - 15))
-
-
-def test_another_text_is_no_text_of_the_recording() -> None:
-    other = transcript("talk", heard(of_many(30, 1)))
-    with raises(codes.NOT_THE_TEXT, where="talk"):
-        aligned(" ".join(TEXT), other, heard(of_many(30, 1)))
-    with raises(codes.NOT_THE_TEXT, heard="nothing"):
-        aligned(" ".join(TEXT), transcript("talk", []), [])
-    left_out = aligned(" ".join([*of_many(30, 1), *TEXT]), other, heard(of_many(30, 1))).left_out or LeftOut()
-    assert [error.code for error in left_out.errors] == [codes.WORDS_WITHOUT_PLACE.name]
-
-
-def test_characters_of_scripts_without_blanks_are_words() -> None:
-    said = heard(list("今天天气很好我们去公园"))
-    words = aligned("今天天气很好，我们去公园。", transcript("talk", said), said).words or ()
-    assert written([word.text for word in words]) == "今天天气很好，我们去公园。"
-    assert [word._replace(text=word.text.strip("，。")) for word in words] == said
 
 
 def test_a_long_text_without_anchors_has_places(monkeypatch: pytest.MonkeyPatch) -> None:

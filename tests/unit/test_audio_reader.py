@@ -20,22 +20,17 @@ from swsdist.core.codes import audio as codes
 from swsdist.core.errors import AudioError, CutOffError
 from tests.support.coded import raises
 
-FORMATS = {
-    "wav16": ("wav", "WAV", "PCM_16"),
-    "wav24": ("wav", "WAV", "PCM_24"),
-    "float": ("wav", "WAV", "FLOAT"),
-    "wavex": ("wav", "WAVEX", "PCM_16"),
-    "rf64": ("wav", "RF64", "PCM_16"),
-    "aiff": ("aiff", "AIFF", "PCM_16"),
-    "au": ("au", "AU", "PCM_16"),
-    "w64": ("w64", "W64", "PCM_16"),
-    "flac": ("flac", "FLAC", "PCM_16"),
-    "sphere": ("sph", "NIST", "PCM_16"),
-    "ulaw-sphere": ("sph", "NIST", "ULAW"),
+_PCM = {"wav16": "wav WAV", "wavex": "wav WAVEX", "rf64": "wav RF64", "aiff": "aiff AIFF", "au": "au AU"}
+_PCM |= {"w64": "w64 W64", "flac": "flac FLAC", "sphere": "sph NIST"}
+FORMATS = {name: (*words.split(), "PCM_16") for name, words in _PCM.items()}
+FORMATS |= {"wav24": ("wav", "WAV", "PCM_24"), "float": ("wav", "WAV", "FLOAT"), "ulaw-sphere": ("sph", "NIST", "ULAW")}
+FORMATS |= {
     "vorbis": ("ogg", "OGG", "VORBIS"),
     "opus": ("opus", "OGG", "OPUS"),
     "mp3": ("mp3", "MP3", "MPEG_LAYER_III"),
 }
+
+
 LOSSY = {"vorbis", "opus", "mp3", "ulaw-sphere"}
 
 
@@ -121,17 +116,6 @@ def test_rates_and_cuts(tmp_path, kind, rate, monkeypatch):
         assert np.array_equal(np.concatenate(blocks), found)
         assert {len(block) for block in blocks[:-1]} <= {round(block_seconds * 16000)}
         assert 0 < len(blocks[-1]) <= round(block_seconds * 16000)
-
-
-@pytest.mark.parametrize("kind", FORMATS)
-def test_truncated_anywhere(tmp_path, kind):
-    path = write(tmp_path, kind, sweep(5 if kind == "mp3" else 2, 16000))
-    size = Path(path).stat().st_size
-    for keep in (size // 2, size - 1500) if kind == "mp3" else (1500, size // 2, size - 1000, size - 1):
-        assert reason(cut(path, keep)) in CUT_SHORT
-    others = (codes.DAMAGED_HEADER, codes.NOT_AUDIO, codes.NEEDS_FFMPEG, codes.FFMPEG_CANNOT_READ)
-    for keep in (1, 4, 10, 30, 50, 80, 200) if kind != "mp3" else ():
-        assert reason(cut(path, keep)) in CUT_SHORT | {code.name for code in others}
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -255,7 +239,7 @@ def test_an_interrupt_is_neither_lost_nor_damage(tmp_path, monkeypatch, kind):
     assert sys.unraisablehook.__module__ != "swsdist.audio.formats.libsndfile"
 
 
-def test_not_finite(tmp_path):
+def test_values_that_are_not_finite_and_lengths_that_are_not_stated(tmp_path):
     for value in (np.nan, np.inf):
         samples = sweep(40, 8000, channels=2)
         samples[250_000, 1] = value
@@ -264,6 +248,14 @@ def test_not_finite(tmp_path):
             read(path, channel=2, rate=8000)
         assert len(read(path, channel=1, rate=8000)) == len(samples)
         assert len(read(path, channel=2, end=31.0, rate=8000)) == 31 * 8000
+    data = bytearray(Path(write(tmp_path, "mp3", sweep(4, 16000))).read_bytes())
+    at = data.index(b"Xing") + 8
+    data[at : at + 4] = (int.from_bytes(data[at : at + 4], "big") * 2 // 3).to_bytes(4, "big")
+    (tmp_path / "false.mp3").write_bytes(data)
+    path = str(tmp_path / "false.mp3")
+    assert probe(path).duration < 3
+    assert probe(path, after=3.5).duration == pytest.approx(4, abs=0.1)
+    assert len(read(path, start=3.0, end=3.5)) == 8000
 
 
 def test_other_bad_files_and_places_outside(tmp_path):
@@ -306,16 +298,6 @@ def test_sizes_that_wrapped_at_4_gib(tmp_path):
         file.write(tone)
     assert probe(path).frames == size // 2
     assert read(path, start=size / 32000 - 1.5).tolist() == [0.0] * 8000 + [0.25] * 16000
-
-
-def test_a_segment_beyond_a_stated_length(tmp_path):
-    data = bytearray(Path(write(tmp_path, "mp3", sweep(4, 16000))).read_bytes())
-    at = data.index(b"Xing") + 8
-    data[at : at + 4] = (int.from_bytes(data[at : at + 4], "big") * 2 // 3).to_bytes(4, "big")
-    (tmp_path / "false.mp3").write_bytes(data)
-    assert probe(path := str(tmp_path / "false.mp3")).duration < 3
-    assert probe(path, after=3.5).duration == pytest.approx(4, abs=0.1)
-    assert len(read(path, start=3.0, end=3.5)) == 8000
 
 
 def test_absurd_headers(tmp_path):

@@ -84,7 +84,7 @@ def is_narrow(sound: np.ndarray, rate: int = RATE) -> bool:
     return bool(BandRounds(rate).totals(None, document(sound, rate))["narrow"][0])
 
 
-def test_a_recording_is_narrow_where_its_bandwidth_is() -> None:
+def test_what_is_narrow_and_one_document_in_twenty_chooses() -> None:
     wide, narrow = bursts(), through(bursts(), 8000)
     assert all(map(is_narrow, (narrow, 0.05 * narrow, hissing(narrow, 50))))
     # The last is next to nothing to be heard.
@@ -92,9 +92,6 @@ def test_a_recording_is_narrow_where_its_bandwidth_is() -> None:
     assert not is_narrow(bursts(rate=8000), 8000)  # it has what the rate allows
     assert is_narrow(soxr.resample(narrow, RATE, 44100), 44100)
     assert not is_narrow(bursts(rate=44100), 44100)
-
-
-def test_the_choice_is_by_one_document_in_twenty() -> None:
     wide, narrow = document(bursts()), document(through(bursts(), 8000))
     rounds = Mfcc(fmax="common").rounds()
     one = fit(rounds, [narrow] + 19 * [wide])
@@ -104,10 +101,7 @@ def test_the_choice_is_by_one_document_in_twenty() -> None:
     cut = narrow._replace(blocks=[narrow.blocks[0][first:last] for first, last in pairwise([0, 7, 40, None])])
     assert fit(rounds, [wide, cut]).to_bytes() == two.to_bytes()
     assert fit(rounds, [wide]).to_bytes() == one.to_bytes()
-
-
-def test_without_it_the_identity_stays() -> None:
-    """Stores that are there keep their names."""
+    # Stores that are there keep their names.
     assert recipe_fingerprint(identity(Mfcc())) == "b69225cbd6d6d58e169a839fc8f2f0f8"
     assert recipe_fingerprint(identity(Mfcc(fmax=3700))) == "d6f5830cd779b208197c27598c24e31f"
     assert recipe_fingerprint(identity(create("mfcc-fingerprint", {}))) == "64dda1cdf5275c02ebd2b25f2edf45bc"
@@ -128,7 +122,7 @@ def chosen(tmp_path: Path):
     return make
 
 
-def test_frames_are_those_of_the_chosen_band(chosen) -> None:
+def test_frames_and_identity_are_those_of_the_chosen_band(chosen) -> None:
     for fmax, hz in ((3700.0, 3700.0), (None, 8000.0)):
         made, sound = chosen(fmax), bursts()
         assert np.array_equal(made.extract(sound), Mfcc(fmax=fmax).extract(sound))
@@ -138,9 +132,6 @@ def test_frames_are_those_of_the_chosen_band(chosen) -> None:
     assert reach([create("mfcc", options, transforms=[("columns", {"keep": [1, 2]})])]) == 3700.0
     assert reach([create("vtln", {"mfcc": {"fmax": 3000}}), Mfcc(fmax=3700)]) == 3700.0
     assert reach([create("plp", {})]) == 8000.0
-
-
-def test_the_choice_is_part_of_the_identity(chosen) -> None:
     unfitted = Mfcc(fmax="common")
     assert isinstance(unfitted, Learning)
     assert unfitted.learns

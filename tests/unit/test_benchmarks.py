@@ -1,15 +1,24 @@
-"""The benchmarks' own logic: rows, tables, corpora made from others, AUC, halves; and that each one's --help works."""
+"""The benchmarks' own logic, that each one's --help works; and the English corpus that some are of."""
 
 import csv
+import itertools
 import json
 import re
 import runpy
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
+
+from swsdist.config import config_from_dict
+from swsdist.corpora.documents import part_of, read_documents
+from swsdist.io.nist.ctm import read_ctm
+from swsdist.io.nist.termlist import read_termlist
+from tests.support.english.corpus import digest, make
+from tests.support.english.speech import lacking
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = sorted(
@@ -115,22 +124,64 @@ def test_the_figures_of_the_readme_are_those_of_the_full_tables() -> None:
         assert all(any(f"| {figure} (" in line for line in full) for figure in figures), name
 
 
-def test_halves_of_the_documents_have_their_references(tmp_path: Path) -> None:
-    from benchmarks.corpora import Corpus, read
-    from benchmarks.systems import halves
+HOURS = 0.02
 
-    (tmp_path / "docs.csv").write_text("doc_id,path\n" + "".join(f"d{k},d{k}.wav\n" for k in range(40)))
-    rows = "".join(f"q,d{k},0,1\n" for k in range(0, 40, 2))
-    (tmp_path / "refs.csv").write_text("query_id,doc_id,start,end\n" + rows)
-    corpus = Corpus("made up", tmp_path / "docs.csv", tmp_path / "queries.csv", tmp_path / "refs.csv")
-    seen: list[set[str]] = []
-    for sets in halves(corpus, tmp_path / "runs").values():
-        found = dict(one.removeprefix("corpus.").split("=") for one in sets)
-        documents = {row["doc_id"]: row["path"] for row in read(Path(found["documents"]))}
-        referred = {row["doc_id"] for row in read(Path(found["references"]))}
-        assert 10 <= len(documents) <= 30
-        assert all(path.startswith(str(tmp_path)) for path in documents.values())
-        assert referred == {name for name in documents if int(name[1:]) % 2 == 0}
-        seen.append(set(documents))
-    assert not seen[0] & seen[1]
-    assert len(seen[0] | seen[1]) == 40
+
+#: A word or phone, start and end in ms.
+Spans = dict[str, list[tuple[str, int, int]]]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if reason := lacking():
+        pytest.skip(reason)
+    folder = tmp_path_factory.mktemp("english") / "corpus"
+    make(folder, HOURS)
+    return folder
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as text:
+        return list(csv.DictReader(text))
+
+
+def spans(path: Path) -> Spans:
+    found: Spans = defaultdict(list)
+    for row in read_ctm(str(path)).to_pylist():
+        start, end = row["start"], row["start"] + row["duration"]
+        found[row["doc_id"]].append((row["word"], round(1000 * start), round(1000 * end)))
+    return found
+
+
+def test_the_same_bytes_again(corpus: Path, tmp_path: Path) -> None:
+    make(tmp_path / "again", HOURS)
+    assert digest(tmp_path / "again") == digest(corpus)
+
+
+def test_references_are_all_places_of_the_terms(corpus: Path) -> None:
+    expected = []
+    for term in rows(corpus / "terms.csv"):
+        text = term["text"].split()
+        for name, spoken in spans(corpus / "words.ctm").items():
+            for k in range(len(spoken) - len(text) + 1):
+                place = spoken[k : k + len(text)]
+                close = all(after[1] - before[2] <= 500 for before, after in itertools.pairwise(place))
+                if [word for word, _, _ in place] == text and close:
+                    expected.append((term["query_id"], name, place[0][1], place[-1][2]))
+    given = [
+        (row["query_id"], row["doc_id"], round(1000 * float(row["start"])), round(1000 * float(row["end"])))
+        for row in rows(corpus / "references.csv")
+    ]
+    assert len(expected) > 20
+    assert given == expected
+    assert {row["query_id"] for row in rows(corpus / "terms.csv")} == {row[0] for row in given}
+
+
+def test_the_house_reads_it(corpus: Path) -> None:
+    config = config_from_dict({"run": "r", "corpus": str(corpus / "corpus.yaml")}, str(corpus))
+    documents = read_documents(config.corpus.documents)
+    parts = [part_of(documents, part) for part in (config.corpus.parts.development, config.corpus.parts.test) if part]
+    assert [name for part in parts for name in part["doc_id"].to_pylist()] == documents["doc_id"].to_pylist()
+    terms = read_termlist(str(config.corpus.queries)).terms.to_pylist()
+    listed = [(row["query_id"], row["text"]) for row in rows(corpus / "terms.csv")]
+    assert [(row["query_id"], row["term"]) for row in terms] == listed

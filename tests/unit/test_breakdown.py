@@ -14,15 +14,11 @@ from swsdist.evaluation.evaluate import evaluate, more_values, values
 from swsdist.evaluation.reading import make_task
 from swsdist.evaluation.scoring_task import make_system
 from swsdist.registry.registries import MEASURES
-from swsdist.report.costs import factors
 from swsdist.report.data import Measures, quantity_of
 from swsdist.report.evaluation import measures_table
 from swsdist.report.page import measures_table as of_run
-from swsdist.report.page import resource_lines
 from swsdist.report.summary import NOTHING, undefined_note, undefined_reasons
-from swsdist.report.tables import Table, latex, markdown, text_lines
 from swsdist.score.compare.breakdown import (
-    Aligned,
     breakdown,
     by_document,
     by_edges,
@@ -35,7 +31,7 @@ from swsdist.score.compare.breakdown import (
     word_counts,
 )
 from swsdist.score.events import why_undefined
-from swsdist.score.measures.twv import PER_TERM, per_term
+from swsdist.score.measures.twv import PER_TERM
 from tests.support.coded import raises
 
 
@@ -57,45 +53,21 @@ def scored_terms(terms: pa.Table) -> pa.Table:
 SCORED = scored_terms(TERMS_TABLE)
 
 
-def test_values_of_groups_by_hand() -> None:
+def test_values_of_groups_by_hand_and_what_is_refused() -> None:
     first, second = breakdown(SCORED, by_value(["en", "es", "en"])).to_pylist()
     assert list(first.values()) == pytest.approx(["en", 2, 5, 2, 2, 3, 0.375, 0.01, 0.55, 1.1 / 3, None, None])
     assert (second["group"], second["terms"], second["total"]) == ("es", 1, pytest.approx(0.5 / 3))
     undecided = pa.Table.from_pylist([{"query_id": "a", "ntrue": 2}, row("b", 2, 1, 0, 0.5)], PER_TERM)
     first, second = breakdown(undecided, by_value([1, 2])).to_pylist()
     assert (first["ntrue"], first["ncorr"], first["twv"], first["total"], second["twv"]) == (2, None, None, None, 0.5)
-
-
-def trial(query: str, score: float | None, right: bool, document: str = "d1") -> dict:
-    found = {"start": 0.0, "end": 1.0, "score": score} if score is not None else {}
-    true = {"ref_start": 0.0, "ref_end": 1.0} if right else {}
-    return {"query_id": query, "doc_id": document, "channel": 1, **found, **true}
-
-
-FOREIGN = [trial("a", 0.9, True), trial("a", 0.6, False), trial("b", 0.2, True)]
-NATIVE = [trial("n", 0.5, False), trial("n", 0.3, True), trial("m", None, True), trial("none", 0.4, False)]
-
-
-def test_a_group_has_a_maximum_of_its_own() -> None:
-    """By hand, with N = 11 and beta 4: a false alarm costs 0.4 of a query."""
-    whole = pa.Table.from_pylist([*FOREIGN, *NATIVE], TRIALS)
-    terms = scored_terms(per_term(whole, trials=11, beta=4))
-    assert terms["query_id"].to_pylist() == ["a", "b", "m", "n"]
-    groups = by_value(["foreign", "foreign", "native", "native"])
-
-    def best(beta: float, aligned: pa.Table = whole, **options: bool) -> list[tuple[float, float | None]]:
-        found = breakdown(terms, groups, Aligned([aligned], 11, beta, **options)).to_pylist()
-        return [(pytest.approx(row["mtwv"]), row["mtwv_threshold"]) for row in found]
-
-    # At 0.2 both foreign ones are found, with one false alarm; natives at 0.3 one of two, with one.
-    assert best(4) == [(1 - 0.4 / 2, 0.2), (0.5 - 0.4 / 2, 0.3)]
-    # At beta 20 the false alarm costs more than the hit is worth.
-    assert best(20)[1] == (0.0, None)
-    assert best(20, reject_all=False)[1] == (0.5 - 2.0 / 2, 0.3)
-    # A query that the list lacks, m, is missed.
-    assert best(4, pa.Table.from_pylist([*FOREIGN, *NATIVE[:2]], TRIALS)) == best(4)
-    with raises(families.MISMATCH):
-        best(4, pa.Table.from_pylist([*FOREIGN, *NATIVE, trial("m", 0.1, True)], TRIALS))
+    with raises(families.UNDEFINED):
+        breakdown(TERMS_TABLE, by_value([1, 1, 1, 1]))
+    with raises(families.MISMATCH, queries=3, members=2):
+        breakdown(SCORED, by_value([1, 2]))
+    with raises(codes.DIFFERENT_QUERIES):
+        difference(SCORED, SCORED.slice(1), by_value([1, 1, 1]))
+    with raises(codes.UNDECIDED_QUERY, query="a", value="best_twv"):
+        difference(SCORED, SCORED, by_value([1, 1, 1]), "best_twv")
 
 
 def test_groups_and_bins() -> None:
@@ -131,23 +103,20 @@ def test_groups_and_bins() -> None:
             call()
 
 
-def test_difference_of_two_systems() -> None:
+def test_difference_of_two_systems_and_columns_that_can_be_made() -> None:
     other = pa.Table.from_pylist([row("a", 1, 0, 0, 0.0), row("b", 2, 1, 0, 0.5), row("d", 4, 2, 0, 0.5)], PER_TERM)
     found = difference(SCORED, other, by_value([1, 2, 1])).to_pylist()
     first = {"group": "1", "terms": 2, "first": 0.55, "second": 0.25, "mean": 0.3, "total": 0.2}
     assert found[0] == {name: pytest.approx(v) if isinstance(v, float) else v for name, v in first.items()}
     assert (found[1]["mean"], found[1]["total"]) == (0.0, 0.0)
-
-
-def test_what_cannot_be_broken_down_is_refused() -> None:
-    with raises(families.UNDEFINED):
-        breakdown(TERMS_TABLE, by_value([1, 1, 1, 1]))
-    with raises(families.MISMATCH, queries=3, members=2):
-        breakdown(SCORED, by_value([1, 2]))
-    with raises(codes.DIFFERENT_QUERIES):
-        difference(SCORED, SCORED.slice(1), by_value([1, 1, 1]))
-    with raises(codes.UNDECIDED_QUERY, query="a", value="best_twv"):
-        difference(SCORED, SCORED, by_value([1, 1, 1]), "best_twv")
+    rows = [("a", 0.0, 0.5), ("b", 1.0, 2.0), ("a", 3.0, 3.7)]
+    references = pa.Table.from_pylist(
+        [{"query_id": q, "doc_id": "d", "channel": 1, "start": s, "end": e} for q, s, e in rows], REFERENCES
+    )
+    durations = reference_durations(references).to_pylist()
+    assert durations == [{"query_id": "a", "duration": pytest.approx(0.6)}, {"query_id": "b", "duration": 1.0}]
+    terms = pa.Table.from_pylist([{"query_id": "a", "term": "new  york city"}, {"query_id": "b", "term": "b"}], TERMS)
+    assert word_counts(terms)["words"].to_pylist() == [3, 1]
 
 
 def hit(query: str, document: str, decision: bool | None, *, found: bool = True, true: bool = True) -> dict:
@@ -190,17 +159,6 @@ def test_documents_restrict_references_false_alarms_and_trials() -> None:
             by_language(documents)
 
 
-def test_columns_that_can_be_made() -> None:
-    rows = [("a", 0.0, 0.5), ("b", 1.0, 2.0), ("a", 3.0, 3.7)]
-    references = pa.Table.from_pylist(
-        [{"query_id": q, "doc_id": "d", "channel": 1, "start": s, "end": e} for q, s, e in rows], REFERENCES
-    )
-    durations = reference_durations(references).to_pylist()
-    assert durations == [{"query_id": "a", "duration": pytest.approx(0.6)}, {"query_id": "b", "duration": 1.0}]
-    terms = pa.Table.from_pylist([{"query_id": "a", "term": "new  york city"}, {"query_id": "b", "term": "b"}], TERMS)
-    assert word_counts(terms)["words"].to_pylist() == [3, 1]
-
-
 def test_every_measure_says_when_it_is_not_defined() -> None:
     for name in MEASURES:
         keys = [one.key for one in MEASURES[name].gives]
@@ -215,18 +173,6 @@ def test_every_measure_says_when_it_is_not_defined() -> None:
     assert undefined_note({}) == ""
     names = {"pooled_pair_auc": "pooled pair AUC", "p_at_10": "P@10", "of_another_package": "of another package"}
     assert {name: quantity_of(name).name for name in names} == names
-
-
-def test_a_table_with_a_dash_says_what_it_means() -> None:
-    table = Table("Points", ["point", "mtwv"], [["a", "0.5"], ["b", NOTHING]], "Of lists.")
-    told = table.footnote.removeprefix("Of lists. –")
-    assert len(told) > 9
-    assert text_lines(table)[-1].endswith(told)
-    assert all(told in written for written in (markdown([table]), latex([table])))
-    assert Table("Points", ["point"], [["a"]], "Of lists.").footnote == "Of lists."
-    lines = {line[:10].strip(): line for line in resource_lines(factors(index_cpu_s=10.0, audio_s=100.0))}
-    known = {name: "not known" not in lines[name] for name in ("ISF", "SSF, hours", "PL")}
-    assert known == {"ISF": True, "SSF, hours": False, "PL": False}
 
 
 @pytest.mark.parametrize(("seconds", "pfa"), [(10.0, None), (100.0, 40 / 95)])

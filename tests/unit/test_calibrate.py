@@ -1,7 +1,7 @@
 """Thresholds, probabilities, KST and STO: fitted on other queries, applied, in a run and alone, written and read back."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,28 +16,22 @@ from hypothesis import strategies as st
 import swsdist
 from swsdist.api import RunResult
 from swsdist.calibrate.procedure import Procedure, by_fold, decide, fit_procedure, fold_of, make_steps
-from swsdist.calibrate.statistics import Tally
 from swsdist.calibrate.steps.by_term import Thresholding
 from swsdist.calibrate.steps.interface import STEPS_SCHEMA, TwvParameters
 from swsdist.calibrate.steps.logistic import Logistic, LogisticStep, fit_logistic
 from swsdist.config import config_from_dict
 from swsdist.core.codes import config as registry_codes
 from swsdist.core.codes import families
-from swsdist.core.codes import pipeline as chains_codes
 from swsdist.core.codes import score as codes
 from swsdist.core.fingerprint import stable_hash
-from swsdist.core.types import DETECTIONS, REFERENCES, TRIALS
-from swsdist.io.nist.systemlist import read_systemlist
-from swsdist.io.tables import read_table
+from swsdist.core.types import DETECTIONS, TRIALS
 from swsdist.kernels.regression import Labelled
 from swsdist.registry.entries import StepEntry, decision_dependencies, misfit
 from swsdist.registry.registries import CALIBRATION
-from swsdist.score.align import align, score_limits
 from swsdist.score.measures.curve import Counts
-from swsdist.score.measures.twv import atwv, mtwv, twv_curve
 from tests.oracles import reduce as oracle
 from tests.oracles.thresholds import fit_threshold
-from tests.support.coded import raises, says
+from tests.support.coded import raises
 
 NUMBER_OF_TRIALS, BETA = 1000, 50.0
 
@@ -91,15 +85,12 @@ def test_a_fold_learns_nothing_from_itself(rows: list[dict[str, Any]], folds: in
         assert fitted(table(turned), folds).thresholds[fold] == before.thresholds[fold]
 
 
-def test_folds_are_stable() -> None:
+def test_folds_are_stable_and_one_has_all() -> None:
     """By the id alone, the same on every machine and for ever."""
     assert [fold_of(f"q{k:03d}", 5) for k in range(10)] == [stable_hash(f"fold q{k:03d}") % 5 for k in range(10)]
     assert [fold_of(f"q{k:03d}", 5) for k in range(1, 9)] == [0, 3, 4, 4, 3, 3, 1, 2]
     assert {fold_of(f"q{k}", 5) for k in range(100)} == set(range(5))
     assert fold_of("anything", 1) == 0
-
-
-def test_one_threshold_on_all_and_none_without_others() -> None:
     trials = table([trial("a", 3.0, True), trial("a", 2.0, False), trial("b", 2.5, True), trial("b", 1.0, False)])
     found = fitted(trials, 1)
     assert (found.fit, found.thresholds) == ("oracle", (2.5,))
@@ -129,7 +120,7 @@ def test_decide_leaves_all_else() -> None:
 # -- the file ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_run_reads_its_own_file_and_others_the_mean() -> None:
+def test_a_run_reads_its_own_file_others_the_mean_and_no_wrong_one() -> None:
     given = {"queries": 3, "protocol": "sws2013"}
     one = Procedure((), thresholds=(1.5, None, float(np.nextafter(2.0, 3.0))), fit="crossfit", trained_on=given)
     assert Procedure.from_run(one.to_json()) == one
@@ -137,9 +128,6 @@ def test_a_run_reads_its_own_file_and_others_the_mean() -> None:
     one = Procedure((), thresholds=(1.0, None, 2.0), fit="crossfit", trained_on={"queries": 3})
     found = Procedure(()).with_file(one.to_json(), "there.json", thresholds=True)
     assert (found.fit, found.thresholds, found.trained_on) == ("file", (1.5,), {"queries": 3})
-
-
-def test_wrong_files_are_refused() -> None:
     good = {"schema": STEPS_SCHEMA, "fit": "oracle", "steps": [], "thresholds": [1.0], "trained_on": {}}
     Procedure(()).with_file(json.dumps(good).encode(), "good.json", thresholds=True)
     thresholds: list[Any] = [[None, None], [], ["high"], 3, [float("nan")], [float("inf"), 1.0]]
@@ -195,14 +183,8 @@ def run(place: Path, *sets: str, references: bool = True, protocol: str = "sws20
     return swsdist.run(config, sets=sets)
 
 
-#: What `calibrate.steps` is of each way.
-STEPS = {
-    "none": [],
-    "q-norm": ["q-norm"],
-    "logistic": ["q-norm", "logistic"],
-    "kst": ["q-norm", "logistic", "kst"],
-    "sto": ["q-norm", "logistic", "sto"],
-}
+STEPS = {"none": [], "q-norm": ["q-norm"], "logistic": ["q-norm", "logistic"]}
+STEPS |= {"kst": [*STEPS["logistic"], "kst"], "sto": [*STEPS["logistic"], "sto"]}
 
 
 def calibration_file(result: RunResult) -> Path:
@@ -216,35 +198,6 @@ def decided(result: RunResult) -> set[tuple[Any, ...]]:
 
 
 # -- a threshold alone ----------------------------------------------------------------------------------------------
-
-
-def test_crossfit_decides_each_query_by_the_others(place: Path) -> None:
-    result = run(place, fit="crossfit")
-    measures, thresholds = result.measures(), result.measures()["atwv_thresholds"]
-    assert (measures["calibration"], len(thresholds)) == ("crossfit", 5)
-    assert measures["atwv"] <= measures["mtwv"] + 1e-12
-    for query_id, score, decision in decided(result):
-        assert decision == (score >= thresholds[fold_of(query_id, 5)])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("asked", "lonely"), [([0], [0]), ([0, 3], [0, 3]), ([0, 1], []), (range(8), [])])
-def test_a_query_that_no_other_query_decides_is_told(place: Path, asked: Sequence[int], lonely: list[int]) -> None:
-    """A run shows the thresholds of folds that have a query, and warns of queries that have none."""
-    names = [f"q{k}" for k in asked]
-    assert (len({fold_of(name, 5) for name in names}) == 1) == bool(lonely)
-    first, *rows = (place / "refs.csv").read_text().splitlines()
-    (place / "some.csv").write_text("query_id,path\n" + "".join(f"{name},{name}.wav\n" for name in names))
-    (place / "true.csv").write_text("\n".join([first, *(row for row in rows if row.split(",")[0] in names)]) + "\n")
-    sets = [f"corpus.{name}={place / table}.csv" for name, table in (("queries", "some"), ("references", "true"))]
-    result = run(place, *sets, fit="crossfit")
-    deciding = {fold_of(name, 5) for k, name in zip(asked, names, strict=True) if k not in lonely}
-    limits = result.measures()["atwv_thresholds"]
-    assert [value is not None for value in limits] == [fold in deciding for fold in range(5)]
-    told = [text for text in result.outcome.chain_run.notices() if says(text, chains_codes.UNDECIDED_QUERIES)]
-    assert [text.split()[0] for text in told] == [str(len(lonely))] * bool(lonely)
-    if lonely:
-        assert {decision for _, _, decision in decided(result)} == {False}
 
 
 def test_a_report_says_what_decisions_looked_at(place: Path) -> None:
@@ -290,40 +243,6 @@ def test_a_file_decides_as_it_was_fitted(place: Path, tmp_path: Path) -> None:
 
 
 # -- steps, in a run ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("method", "protocol"), [("logistic", ""), ("kst", ""), ("sto", ""), ("kst", "kwseval")])
-def test_what_is_scored_is_what_is_exported(place: Path, method: str, protocol: str) -> None:
-    """The exported list, read and aligned anew, has the run's own measures, to the last bit."""
-    result = run(place, steps=STEPS[method], protocol=protocol or "sws2013")
-    exported = read_systemlist(str(place / "run/exports/stdlist.xml")).detections
-    references = read_table(str(place / "refs.csv"), REFERENCES)
-    # KWSEval's kernel takes the least and greatest score of each group.
-    low, high = (None, None) if protocol else score_limits(exported["score"])
-    how = {"conventions": "kwseval"} if protocol else {}
-    counts, measures = (
-        Counts.of(align(exported, references, tolerance=0.5, low=low, high=high, **how)),
-        result.measures(),
-    )
-    assert measures["atwv"] == atwv(counts, trials=18, beta=1.0).twv
-    if not protocol:
-        best = mtwv(twv_curve(counts, trials=18, beta=1.0))
-        assert (measures["mtwv"], measures["mtwv_threshold"]) == (best.twv, best.threshold)
-        assert {0.0 <= score <= 1.0 for _, score, _ in decided(result)} == {True}
-        assert {yes for *_, yes in decided(result)} == {True, False}
-
-
-@pytest.mark.slow
-def test_a_fitted_threshold_is_that_of_the_others(place: Path) -> None:
-    measures = run(place, steps=STEPS["sto"], threshold="fitted").measures()
-    assert len(measures["atwv_thresholds"]) == 5
-    own = run(place, steps=STEPS["sto"]).measures()
-    assert own["atwv_thresholds"] == [Thresholding("sto", 18, 1.0).threshold]
-    assert own["mtwv"] == measures["mtwv"]
-    oracle = run(place, steps=STEPS["sto"], threshold="fitted", fit="oracle").measures()
-    assert oracle["calibration"] == "oracle"
-    assert oracle["atwv"] == pytest.approx(oracle["mtwv"], abs=1e-12)
 
 
 def test_what_cannot_be_fitted_is_told_at_the_door(place: Path) -> None:
@@ -436,25 +355,6 @@ def test_thresholds_of_a_file() -> None:
     assert steps.with_file(saved, "there", thresholds=False).models[0] == ({"slope": 2.0, "offset": -0.5},)
 
 
-def test_kst_on_posteriors_of_the_search() -> None:
-    """Without references and without a logistic: S(w) is over all candidates, as statistics have it."""
-    rows = [{"query_id": q, "doc_id": "d", "channel": 1, "start": 0.0, "end": 1.0, "score": p} for q, p in POSTERIORS]
-    table = pa.Table.from_pylist([{**dict.fromkeys(DETECTIONS.names), **row} for row in rows], DETECTIONS)
-    tally = Tally(("posterior_sum",), {("a", 0, 2**40): (3 * 2**40,), ("b", 0, 2**40): (2**39,)})
-    for name in ("kst", "sto"):
-        steps = procedure(name)
-        found = steps.scores(table, {"posterior-sums": tally})["score"].to_numpy()
-        how = Thresholding(name, 3000, 20.0)
-        sums = np.array([{"a": 3.0, "b": 0.5}[q] for q, _ in POSTERIORS])
-        assert found.tolist() == how.normalised(np.array([p for _, p in POSTERIORS]), sums).tolist()
-        assert steps.own_threshold == how.threshold
-        # And of a list alone it is over that list.
-        assert steps.scores(table)["score"].to_pylist() == how.apply(table)["score"].to_pylist()
-
-
-POSTERIORS = [("a", 0.9), ("b", 0.4), ("a", 0.001), ("b", 0.0), ("a", 1.0)]
-
-
 # -- which steps fit together ---------------------------------------------------------------------------------------
 
 
@@ -462,7 +362,7 @@ def entries(*names: str) -> dict[str, StepEntry]:
     return {name: CALIBRATION[name] for name in names}
 
 
-def test_steps_fit_together() -> None:
+def test_steps_fit_together_and_decide_by_what_they_look_at() -> None:
     def fits(*steps: str, score: Any = "cost") -> bool:
         return misfit(steps, entries(*steps), score) is None
 
@@ -477,8 +377,6 @@ def test_steps_fit_together() -> None:
     assert not fits("logistic", "q-norm")  # which is of the scores that the search gave
     assert not fits("logistic", "logistic")
 
-
-def test_what_a_decision_looks_at() -> None:
     def seen(*steps: str, fit: str = "crossfit", threshold: Any = "own") -> tuple[str, ...]:
         return decision_dependencies(steps, entries(*steps), fit=fit, threshold=threshold)
 

@@ -16,12 +16,11 @@ from swsdist.core.errors import ConfigError
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Chain, ChainInputs, Context, ExternalTable, Inputs, Stage, Step, Table, read
-from swsdist.pipeline.chain_run import Outcome, StepSelection, Way
+from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_plans, run_stages
 from swsdist.pipeline.estimate import estimates
-from swsdist.pipeline.ledger import Ledger, load_plans, pack_name
+from swsdist.pipeline.ledger import Ledger, pack_name
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.status import digests, load_chain_run, status
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.registry.registries import CHAINS
 from swsdist.registry.registry import Entry
@@ -80,11 +79,8 @@ class Halve(Stage):
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
         before = inputs.outcome.receipts
-        total = (
-            before[-1].result_as(Told).total
-            if before
-            else sum(told.total for _, told in inputs.results("numbers", Told))
-        )
+        made = (told.total for _, told in inputs.results("numbers", Told))
+        total = before[-1].result_as(Told).total if before else sum(made)
         if total:
             yield inputs.task(total, label=f"round {inputs.round}", work=1, payload=total)
 
@@ -161,37 +157,6 @@ def test_what_comes_later_is_added_and_receipts_are_packed_a_stage(tmp_path: Pat
     assert sorted(receipt.result_as(Told).total for receipt in receipts.values()) == [*range(5)]
 
 
-def test_a_task_that_several_plans_name_is_done_once(tmp_path: Path) -> None:
-    plans = {f"a{alpha:g}": config(tmp_path, calibrate={"alpha": alpha}) for alpha in (0.5, 1.5, 2.0)}
-    plans["other"] = config(tmp_path, calibrate={"alpha": 2.0, "folds": 3})
-    outcome = run_plans(plans, StepSelection(), Progress())
-    made = {name: chain_run.receipts("times")[0] for name, chain_run in outcome.chain_runs.items()}
-    # What it depends on is the same, whatever else of the config differs.
-    assert made["other"].fingerprint == made["a2"].fingerprint != made["a1.5"].fingerprint
-    folder = Folder(str(tmp_path / "run"))
-    assert folder.read_bytes(made["a2"].outputs[0].name).decode() == "20.0"
-    assert outcome.tasks_done == 5 + 4 + 3
-    assert set(load_plans(folder)) == set(plans)
-    assert run_plans(plans, StepSelection(), Progress()).tasks_done == 0
-
-
-def test_digest_and_status_need_only_the_folder(tmp_path: Path) -> None:
-    go(config(tmp_path))
-    go(config(tmp_path, "again", options={"count": 5}))
-    folder = Folder(str(tmp_path / "run"))
-    one, other = (digests(load_chain_run(Folder(str(tmp_path / name)))) for name in ("run", "again"))
-    assert one == other
-    assert set(one) == {"numbers", "products"}
-    found = status(folder)
-    rows = [(stage.stage, stage.tasks, stage.done) for stage in found.stages]
-    assert (found.state, rows) == ("done", [("make", 5, 5), ("halve", 4, 4), ("times", 1, 1)])
-    next((tmp_path / "run" / "tables" / "numbers").iterdir()).unlink()
-    with raises(families.NOT_FINISHED, stage="make", left=1, tasks=5):
-        digests(load_chain_run(folder))
-    with raises(families.UNKNOWN_NAME, plan="nonsense", plans="run"):
-        load_chain_run(folder, "nonsense")
-
-
 def test_a_dry_run_is_exact_as_far_as_it_can_be(tmp_path: Path) -> None:
     before = estimates(config(tmp_path), StepSelection())
     rows = [(one.stage, one.tasks, one.done) for one in before]
@@ -214,7 +179,7 @@ def test_steps_by_name(tmp_path: Path) -> None:
         StepSelection(table="sums").steps(made.chain)
 
 
-def test_a_chain_is_checked() -> None:
+def test_a_chain_is_checked_and_wired() -> None:
     a, b, other = Step("a", Make()), Step("b", Make()), Step("b", Make(), labels={"numbers": "others"})
     for made, code, values in (
         ((a, Step("a", Make())), families.DUPLICATE_NAME, {"step": "a"}),
@@ -230,10 +195,7 @@ def test_a_chain_is_checked() -> None:
     chain = Chain("twice", (a, other), Own(1))
     assert [label for step in chain.steps for label, _ in chain.digested(step)] == ["numbers", "others"]
 
-
-def test_a_list_of_stages_is_wired() -> None:
-    """By the names of tables; what a stage can do without is wired where it is made."""
-
+    # By the names of tables; what a stage can do without is wired where it is made.
     class May(Halve):
         name = "may"
         takes: ClassVar[dict[str, str]] = {}
@@ -305,41 +267,5 @@ def test_each_plan_of_a_ledger_is_given_what_it_needs(tmp_path: Path) -> None:
     finally:
         CHAINS.remove("needing")
     # What all have was done once, for the first; what is a plan's own, as that plan says.
-    assert [[told.total for told in chain_runs[name].receipts("granted").results(Told)] for name in plans] == [
-        [0, 0],
-        [0, 3],
-        [0, 7],
-    ]
-
-
-class Needing(Stage):
-    """Makes another table of the numbers, and needs a run for it."""
-
-    name = "needing-run"
-    version = 1
-    unit = "numbers"
-    needs_run = "references"
-    takes = {"numbers": "numbers"}
-    tables = {"others": Table(NUMBERS)}
-
-    def plan(self, inputs: Inputs) -> Iterator[Task]:
-        yield from ()
-
-    def run(self, task: Task, context: Context) -> TaskOutput:
-        raise AssertionError
-
-
-class Replacing(Needing):
-    """Replaces the numbers."""
-
-    name = "replacing"
-    tables = {"numbers": Table(NUMBERS, digested=False)}
-
-
-def test_a_way_without_the_steps_that_need_a_run() -> None:
-    make, needing = Make(), Needing()
-    chain = Chain("replaced", (make, Replacing(), Step("needing", needing)), Own(1))
-    assert chain.step("needing").reads == {"numbers": "replacing:numbers"}
-    assert Way.between(chain.steps, "numbers", "numbers") == Way((), ("replacing",))
-    with raises(codes.NEEDS_RUN, step="needing", lacking="references"):
-        Way.between(chain.steps, "numbers", "others")
+    granted = [[told.total for told in chain_runs[name].receipts("granted").results(Told)] for name in plans]
+    assert granted == [[0, 0], [0, 3], [0, 7]]

@@ -15,10 +15,7 @@ from scipy import stats
 from swsdist.core.codes import families
 from swsdist.core.codes import score as codes
 from swsdist.core.types import TRIALS
-from swsdist.report.comparing import p_value, paper_table
-from swsdist.report.plots.curves import Estimate, differences_svg, forest_svg
-from swsdist.report.plots.svg import shortened
-from swsdist.report.tables import Table, text_lines
+from swsdist.report.plots.curves import differences_svg
 from swsdist.score.compare.bootstrap import DocumentCounts, bootstrap_documents, bootstrap_terms, draws_of
 from swsdist.score.compare.cross_entropy import ByQuery, Entropies, _least, compare_entropies
 from swsdist.score.compare.paired import (
@@ -36,7 +33,6 @@ from swsdist.score.compare.paired import (
     rank_biserial,
     wilcoxon,
 )
-from swsdist.score.compare.results import ComparisonData, Measured
 from swsdist.score.measures.cnxe import Trials, cnxe_min
 from swsdist.score.measures.protocol import prior_of_beta
 from swsdist.score.measures.twv import PER_TERM, per_term
@@ -98,10 +94,20 @@ def test_what_cannot_be_compared_is_refused() -> None:
     assert paired({"a": table({"q": None}), "b": table({"q": None})}, "best_twv").values.tolist() == [[0.5], [0.5]]
 
 
-def test_a_list_is_decided_anew_at_a_threshold() -> None:
+def test_conditions_and_miss_rates_are_compared_too() -> None:
     aligned = trials(("q", "d", 0.5, False, True), ("q", "d", 0.4, True, False), ("q", "d", None, None, True))
     assert decided_at(aligned, 0.5)["decision"].to_pylist() == [True, False, None]
     assert decided_at(aligned, None)["decision"].to_pylist() == [False, False, None]
+    joined = conditions({"kst": {"s1": 0.3, "s2": 0.5, "s3": 0.4}, "sto": {"s3": 0.3, "s1": 0.1, "s2": 0.2}})
+    pair = compare_paired(joined, Settings(resamples=200)).pairs[0]
+    assert pair.t == paired_t([0.3, 0.5, 0.4], [0.1, 0.2, 0.3])
+    assert (pair.wilcoxon.p, pair.wins) == (0.25, 3)
+    with raises(families.NOT_COMPARABLE, systems="kst has 1 systems, sto has 2 systems"):
+        conditions({"kst": {"s1": 0.3}, "sto": {"s1": 0.1, "s2": 0.2}})
+    rows = [{"query_id": "q", "ntrue": 1, "pmiss": value} for value in (0.25, 0.75)]
+    tables = {name: pa.Table.from_pylist([row], PER_TERM) for name, row in zip("ab", rows, strict=True)}
+    pair = compare(tables, Settings(resamples=1), value="pmiss").pairs[0]
+    assert (pair.difference, pair.wins, pair.losses) == (-0.5, 1, 0)
 
 
 # -- tests ------------------------------------------------------------------------------------------------------------
@@ -137,14 +143,11 @@ def test_wilcoxon_says_what_became_of_zeros_and_ties() -> None:
     assert not wilcoxon(np.arange(51) ** 2.0, np.zeros(51) - 0.5).exact
 
 
-def test_corrections_by_hand() -> None:
+def test_corrections_and_effect_sizes_by_hand() -> None:
     given = [0.01, 0.04, None, 0.03]
     assert [value and round(value, 9) for value in holm(given)] == [0.03, 0.06, None, 0.06]
     assert [value and round(value, 9) for value in benjamini_hochberg(given)] == [0.03, 0.04, None, 0.04]
     assert (holm([0.6, 0.9]), holm([]), benjamini_hochberg([None])) == ([1.0, 1.0], [], [None])
-
-
-def test_effect_sizes_by_hand() -> None:
     assert cohen_d([1.0, 2.0, 3.0], [0.0, 0.0, 0.0]) == pytest.approx(2.0)
     assert cohen_d([1.0, 1.0], [0.0, 0.0]) is None
     # Ranks of |+3|, |-1|, |+2| are 3, 1, 2.
@@ -180,12 +183,7 @@ def test_intervals_are_those_that_scipy_takes_from_the_same_draws(method: str, l
     assert draws.replicates.std() == pytest.approx(own.standard_error, rel=0.03)
 
 
-def test_draws_do_not_depend_on_the_pieces_they_are_worked_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = bootstrap_terms(np.stack([A, B]), resamples=500, seed=9)
-    monkeypatch.setattr("swsdist.score.compare.bootstrap._CELLS", 130)
-    pieces, other = (bootstrap_terms(np.stack([A, B]), resamples=500, seed=seed) for seed in (9, 10))
-    np.testing.assert_array_equal(whole.replicates, pieces.replicates)
-    assert not np.array_equal(whole.replicates, other.replicates)
+def test_what_cannot_be_resampled_is_refused() -> None:
     found = bootstrap_terms(np.array([[0.25]]), resamples=10).interval(0, method="bca")
     assert (found.low, found.high, found.method) == (0.25, 0.25, "percentile")
     with raises(families.EMPTY_INPUT):
@@ -209,7 +207,7 @@ ALIGNED = trials(
 DOCUMENTS = pa.table({"doc_id": ["d3", "d1", "d2", "d1"], "seconds": [100.0, 100.0, 50.0, 50.0]})
 
 
-def test_counts_by_document_add_up() -> None:
+def test_counts_of_parts_are_those_of_the_whole() -> None:
     whole = DocumentCounts.of(ALIGNED, DOCUMENTS)
     assert whole.documents == ("d1", "d2", "d3")
     assert whole.microseconds.tolist() == [150_000_000, 50_000_000, 100_000_000]
@@ -217,15 +215,9 @@ def test_counts_by_document_add_up() -> None:
     parts = [DocumentCounts.of(ALIGNED.filter(pc.equal(ALIGNED["query_id"], q)), DOCUMENTS) for q in ("q3", "q2", "q1")]
     joined = DocumentCounts.concat(parts)
     assert (joined.queries, joined.begin.tolist()) == (whole.queries, whole.begin.tolist())
-    np.testing.assert_array_equal(joined.document, whole.document)
     np.testing.assert_array_equal(joined.counts, whole.counts)
     with raises(families.CONFLICTING_ROWS):
         DocumentCounts.concat([whole, parts[1]])
-    found = bootstrap_documents([whole], beta=10.0, resamples=50)
-    values = per_term(ALIGNED, trials=300, beta=10.0)["twv"].drop_null().to_numpy()
-    assert found.observed[0] == pytest.approx(values.mean(), rel=1e-14)  # ATWV
-    assert found.jackknife.shape == (1, 3)
-    assert found.replicates.shape[1] + found.undefined == 50
 
 
 def test_the_jackknife_leaves_each_document_out() -> None:
@@ -255,15 +247,7 @@ def test_the_jackknife_leaves_each_document_out() -> None:
     assert peak < 100 * 8 * many  # documents x documents are 3.2 GB
 
 
-def test_draws_without_any_reference_are_counted_and_left_out() -> None:
-    aligned = trials(("q1", "d1", 0.9, True, True))
-    documents = pa.table({"doc_id": ["d1", "d2"], "seconds": [10.0, 10.0]})
-    found = bootstrap_documents([DocumentCounts.of(aligned, documents)], beta=1.0, resamples=400)
-    assert 60 < found.undefined < 140  # a quarter of them draws d2 twice
-    assert set(found.replicates[0]) == {1.0}
-
-
-def test_documents_must_be_known_and_the_same() -> None:
+def test_documents_must_be_known_the_same_and_drawn() -> None:
     with raises(codes.UNSEARCHED_DOCUMENT, doc_id="d3"):
         DocumentCounts.of(ALIGNED, DOCUMENTS.slice(1))
     with raises(codes.UNDECIDED_DETECTIONS):
@@ -273,6 +257,11 @@ def test_documents_must_be_known_and_the_same() -> None:
         bootstrap_documents([DocumentCounts.of(ALIGNED, one) for one in (DOCUMENTS, other)], beta=1.0)
     with raises(families.UNDEFINED):
         bootstrap_documents([DocumentCounts.of(ALIGNED.slice(0, 0), DOCUMENTS)], beta=1.0)
+    aligned = trials(("q1", "d1", 0.9, True, True))
+    documents = pa.table({"doc_id": ["d1", "d2"], "seconds": [10.0, 10.0]})
+    found = bootstrap_documents([DocumentCounts.of(aligned, documents)], beta=1.0, resamples=400)
+    assert 60 < found.undefined < 140  # a quarter of them draws d2 twice
+    assert set(found.replicates[0]) == {1.0}
 
 
 # -- all of it --------------------------------------------------------------------------------------------------------
@@ -297,33 +286,7 @@ def test_three_systems() -> None:
         assert row.sign_flip.p <= row.sign_flip_fdr <= row.sign_flip_holm
 
 
-def test_systems_under_two_conditions() -> None:
-    joined = conditions({"kst": {"s1": 0.3, "s2": 0.5, "s3": 0.4}, "sto": {"s3": 0.3, "s1": 0.1, "s2": 0.2}})
-    pair = compare_paired(joined, Settings(resamples=200)).pairs[0]
-    assert pair.t == paired_t([0.3, 0.5, 0.4], [0.1, 0.2, 0.3])
-    assert (pair.wilcoxon.p, pair.wins) == (0.25, 3)
-    with raises(families.NOT_COMPARABLE, systems="kst has 1 systems, sto has 2 systems"):
-        conditions({"kst": {"s1": 0.3}, "sto": {"s1": 0.1, "s2": 0.2}})
-
-
-def test_of_miss_rates_the_lesser_is_better() -> None:
-    rows = [{"query_id": "q", "ntrue": 1, "pmiss": value} for value in (0.25, 0.75)]
-    tables = {name: pa.Table.from_pylist([row], PER_TERM) for name, row in zip("ab", rows, strict=True)}
-    pair = compare(tables, Settings(resamples=1), value="pmiss").pairs[0]
-    assert (pair.difference, pair.wins, pair.losses) == (-0.5, 1, 0)
-
-
 SVG = "{http://www.w3.org/2000/svg}"
-
-
-def test_a_forest_has_a_row_an_estimate() -> None:
-    rows = [Estimate("one <&>", 0.5, 0.4, 0.7), Estimate("a" * 99, -0.1, -0.3, 0.1, 1)]
-    plot = ElementTree.fromstring(forest_svg(rows, title="a & b"))
-    points = plot.findall(f"{SVG}circle")
-    assert [point.get("class") for point in points] == ["area line0", "area line1"]
-    assert float(points[0].get("cx", "")) > float(points[1].get("cx", ""))
-    assert "one <&>" in [text.text for text in plot.iter(f"{SVG}text")]
-    ElementTree.fromstring(forest_svg([]))
 
 
 def test_differences_stand_on_both_sides_of_zero() -> None:
@@ -337,37 +300,6 @@ def test_differences_stand_on_both_sides_of_zero() -> None:
     assert len(heights(np.random.default_rng(1).normal(size=5000))) == 560  # pixels, which more queries share
     alone, beside = (heights([0.1, -0.1], reach=reach)[0] for reach in (None, (-1.0, 1.0)))
     assert alone == pytest.approx(10 * beside, rel=0.1)
-
-
-def test_words() -> None:
-    assert [p_value(p) for p in (None, 0.5, 0.00123456, 1.234e-7)] == ["–", "0.5000", "0.0012", "1.23e-07"]
-    assert shortened("a" * 40, 34) == "a" * 16 + "…" + "a" * 16
-
-
-@pytest.mark.parametrize("width", [40, 80, 110])
-def test_a_table_fits_the_screen_and_loses_nothing(width: int) -> None:
-    long = "a/path/of/a/system/that/somebody/gave/a/very/long/name - another"
-    columns = ["pair", *(f"column number {k} of this" for k in range(9))]
-    table = Table(
-        "caption " * 20, columns, [[long, *(f"{k}.12345" for k in range(9))]] * 2, "a note of many words " * 9
-    )
-    lines = text_lines(table, width)
-    assert max(map(len, lines)) <= width
-    text = "".join("".join(lines).split())
-    for k in range(9):
-        assert text.count(f"{k}.12345") == 2
-    # The label stands beside each block of columns, on as many lines as it takes.
-    words = "".join(line[: min(30, width - 20)].strip() for line in lines)
-    assert long.replace(" ", "") in words.replace(" ", "")
-
-
-def test_a_paper_marks_what_is_worse_than_the_best() -> None:
-    for better in ("one", "two"):
-        values = {name: {f"q{k}": 0.5 + k / 100 + (name == better) / 10 for k in range(20)} for name in ("one", "two")}
-        comparison = compare_paired(conditions(values), Settings(resamples=50))
-        data = ComparisonData(("one", "two"), (Measured("ATWV", comparison),), (), Settings(resamples=50))
-        table = paper_table({row.system: {"atwv": row.mean} for row in comparison.systems}, ["atwv"], data)
-        assert [row[1].endswith("***") for row in table.rows] == [row[0] != better for row in table.rows]
 
 
 NUMBER_OF_TRIALS, QUERIES, BETA = 400, 12, 20.0
@@ -426,7 +358,7 @@ def test_bins_change_little() -> None:
     assert few.true.sum() == whole.true.sum()
 
 
-def test_a_better_system_is_told_from_a_worse_and_not_from_itself() -> None:
+def test_a_better_system_is_told_from_a_worse_and_what_cannot_be_compared() -> None:
     good, bad = ten_queries(1, 2.5), ten_queries(2, 0.3)
     found = compared({"good": good, "same": good, "bad": bad})
     values = {row.system: row for row in found.systems}
@@ -441,9 +373,6 @@ def test_a_better_system_is_told_from_a_worse_and_not_from_itself() -> None:
     assert worse.p_holm == pytest.approx(6 / 201)
     assert compared({"good": good, "same": good, "bad": bad}) == found
     assert compared({"good": good, "bad": bad}, seed=1).pairs[0].interval != worse.interval
-
-
-def test_what_cannot_be_compared_is_told() -> None:
     table = ten_queries(1, 1.0)
     with raises(codes.DIFFERENT_REFERENCES):
         compared({"one": table, "two": table.filter(table["ref_start"].is_null())})

@@ -69,15 +69,6 @@ def test_a_home_that_cannot_be_written_and_many_at_once(tmp_path: Path) -> None:
     assert ended(start(tmp_path, XDG_CACHE_HOME=str(taken)))[1] == 0
 
 
-def test_numbas_own_setting_is_obeyed(tmp_path: Path) -> None:
-    code = "from swsdist.kernels import compiled; print(compiled.folder())"
-    env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "mine")}
-    done = subprocess.run([sys.executable, "-c", code], env=env, text=True, capture_output=True, check=True)
-    folder = Path(done.stdout.strip())
-    assert folder.parent == tmp_path / "mine"
-    assert folder.name.startswith("swsdist-")
-
-
 @pytest.fixture
 def chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     """The folder that a process takes which starts with such variables."""

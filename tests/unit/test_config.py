@@ -1,6 +1,5 @@
 """A config becomes a Config, or one error that tells all that is wrong, where, and what was meant; and back."""
 
-import pickle
 import re
 import textwrap
 from collections.abc import Callable
@@ -32,7 +31,6 @@ from swsdist.config.template import (
 from swsdist.core.codes import config as codes
 from swsdist.core.codes import config as config_codes
 from swsdist.core.codes import families
-from swsdist.core.errors import ConfigError
 from swsdist.registry.registries import DISTANCES
 from swsdist.stages.inputs.corpus_documents import settings_of
 from tests.support.coded import raises
@@ -115,7 +113,6 @@ def test_an_unknown_key_names_the_one_that_was_meant(load: Load) -> None:
         ("normalise: none", "normalise", "did you mean search.normalise?"),
         ("index: {shard-hours: 1}", "index.shard-hours", "did you mean index.shard_hours?"),
         ("worker: 3", "worker", "did you mean executor.workers?"),
-        ("qqqq: 3", "qqqq", ""),
         ("search.distance: cosine", "search.distance", "in a file keys are nested, dotted names are for --set"),
     ):
         fields = Search if key.startswith("search.f") else Index if key.startswith("index") else Config
@@ -127,11 +124,8 @@ def test_an_unknown_key_names_the_one_that_was_meant(load: Load) -> None:
 def test_a_wrong_value_names_the_allowed_ones(load: Load) -> None:
     for line, key, value, takes in (
         ("executor: {workers: '4'}", "executor.workers", '"4"', "integer > 0 | null"),
-        ("executor: {workers: true}", "executor.workers", "true", "integer > 0 | null"),
         ("system: 2024", "system", "2024", "text"),
         ("search: 5", "search", "5", "section with the keys distance, normalise"),
-        ("search: [a]", "search", "[a]", "section with the keys"),
-        ("storage: 5", "storage", "5", "mapping"),
         ("report: {exports: csv}", "report.exports", "csv", "list of csv | stdlist"),
         ("report: {exports: [csv, lables]}", "report.exports[1]", "lables", "csv"),
         ("reduce: {overlap: 2}", "reduce.overlap", "2", "number >= 0 and <= 1"),
@@ -153,7 +147,6 @@ def test_an_error_in_a_list_of_sections_names_the_key_in_its_element(load: Load)
     invalid = families.INVALID_VALUE
     for stream, key, code, values in (
         ("{columns: [13, 0]}", ".columns[1]", invalid, {"value": "0", "allowed": "integer > 0"}),
-        ("{columns: [-1, 13]}", ".columns[0]", invalid, {"value": "-1", "allowed": "integer >= 0"}),
         ("{columns: [0]}", ".columns[1]", codes.MISSING_KEY, {"allowed": "integer > 0"}),
         ("{columns: [0, 1, 2]}", ".columns", invalid, {"allowed": "[integer >= 0, integer > 0] | null"}),
         ("{weight: 2}", "", families.MISSING_INPUT, {}),
@@ -166,7 +159,6 @@ def test_an_error_in_a_list_of_sections_names_the_key_in_its_element(load: Load)
             {"meant": "; did you mean search.streams[1].weight?", "keys": ", ".join(FeatureStream.model_fields)},
         ),
         ("{columns: [0, 13], lanes: 2}", ".lanes", codes.UNKNOWN_KEY, {"meant": "; did you mean search.lanes?"}),
-        ("3", "", invalid, {"value": "3"}),
     ):
         name = f"search.streams[1]{key}"
         with raises(code, where="my.yaml:3", key=name, **values):
@@ -186,14 +178,11 @@ def test_what_is_not_strict_yaml_is_refused_at_its_line(load: Load) -> None:
     for text, line, key, code in (
         ("run: out\nrun: [\n", 3, "", codes.INVALID_YAML),
         ("run: a: b\n", 1, "", codes.INVALID_YAML),
-        ("run: out\n\tx: 1\n", 2, "", codes.INVALID_YAML),
-        ("run: out\n---\nrun: out\n", 2, "", codes.INVALID_YAML),
         ("run: out\nsystem: \x07\n", 2, "", codes.INVALID_YAML),
         ("run: *x\n", 1, "", codes.INVALID_YAML),
         ("run: " + 4000 * "[" + "\n", 1, "", codes.INVALID_YAML),
         ("- run\n", 1, "", codes.NOT_A_MAPPING),
         (LEAST + "run: other\n", 3, "run", odd),
-        (LEAST + "features: {name: mfcc, name: mfcc}\n", 3, "features.name", odd),
         (LEAST + "strict: &x true\n", 3, "strict", odd),
         (LEAST + "system: !!str 5\n", 3, "system", odd),
         (LEAST + "storage: !!python/object {}\n", 3, "storage", odd),
@@ -219,13 +208,6 @@ def test_a_file_that_lacks_all_or_cannot_be_read(load: Load, tmp_path: Path) -> 
     ):
         with raises(code, where=str(place)):
             load_config(place)
-
-
-def test_the_error_survives_the_way_between_processes(load: Load) -> None:
-    with pytest.raises(ConfigError) as caught:
-        load("serch:\n")
-    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
-    assert caught.value.exit_code == 2
 
 
 # Environment
@@ -333,16 +315,13 @@ def test_an_error_of_a_set_names_it(load: Load) -> None:
 # One extractor, or several tracks
 
 
-def test_features_are_one_section_or_several(load: Load) -> None:
+def test_features_are_one_section_or_several_and_read_back(load: Load) -> None:
     assert [one.track_name for one in load(LEAST).features] == ["mfcc"]
     assert load(LEAST + "features:\n").features == load(LEAST).features
     (one,) = load(LEAST + "features: {track: mine, options: {n_mfcc: 20}}\n").features
     assert (one.name, one.track_name, one.options) == ("mfcc", "mine", {"n_mfcc": 20})
     both = load(LEAST + "features: [{name: mfcc}, {name: mfcc, track: energy, options: {n_mfcc: 1}}]\n").features
     assert [each.track_name for each in both] == ["mfcc", "energy"]
-
-
-def test_tracks_are_dumped_and_read_back(load: Load) -> None:
     for text in ("", "features: {options: {n_mfcc: 20}}\n", "features: [{name: mfcc}, {name: mfcc, track: e}]\n"):
         config = load(LEAST + text)
         Path("again.yaml").write_text(dump_config(config), "utf-8")
@@ -355,7 +334,6 @@ def test_errors_of_tracks_name_their_place(load: Load) -> None:
         ("{nmae: mfcc}", 3, "features.nmae", codes.UNKNOWN_KEY, {"meant": "; did you mean features.name?"}),
         ("{name: 3}", 3, "features.name", families.INVALID_VALUE, {"quote": " (in quotes)"}),
         ("\n- name: a\n- name: 3", 5, "features[1].name", families.INVALID_VALUE, {"value": "3"}),
-        ("[{name: a}, {nmae: b}]", 3, "features[1].nmae", codes.UNKNOWN_KEY, {}),
         ("[]", 1, "", families.MISSING_INPUT, {}),
         ("3", 3, "features", families.INVALID_VALUE, {"value": "3"}),
         ("[{name: a}, {name: b, track: a}]", 1, "", families.DUPLICATE_NAME, {"count": 2, "track": "a"}),
@@ -395,7 +373,7 @@ def test_paths_are_relative_to_the_corpus_file_and_sets_work_into_it(here: Path)
     assert config_from_dict({"run": "r", "corpus": "data/one.yaml"}).corpus.documents == f"{data}/docs.csv"
 
 
-def test_system_corpus_and_run_are_told_apart(here: Path) -> None:
+def test_system_corpus_and_run_are_told_apart_and_who_names_the_protocol(here: Path) -> None:
     (here / "systems" / "cosine.yaml").write_text("search: {distance: cosine-squared}\n")
     config = load_config("systems/cosine.yaml", ["corpus.queries=q2.csv"], corpus="data/one.yaml", run="runs/x")
     assert (config.run, config.system) == (f"{here}/runs/x", "cosine")
@@ -405,9 +383,6 @@ def test_system_corpus_and_run_are_told_apart(here: Path) -> None:
     assert load_config("systems/plain.yaml", ["system=other"]).system == "other"
     (here / "kept.yaml").write_text(dump_config(load_config("systems/plain.yaml")))
     assert load_config("kept.yaml") == load_config("systems/plain.yaml")
-
-
-def test_the_corpus_names_the_protocol_unless_the_config_does(here: Path) -> None:
     for sets, protocol in (
         ([], "openkws13"),
         (["score.protocol=sws2012"], "sws2012"),
@@ -422,7 +397,6 @@ def test_an_error_names_the_corpus_file_and_its_line(here: Path) -> None:
     for text, line, key, code, values in (
         ("documents: d\nquerys: q\n", 2, "querys", codes.UNKNOWN_KEY, {"meant": "; did you mean corpus.queries?"}),
         ("queries: q\n", 1, "documents", codes.MISSING_KEY, {"allowed": "path"}),
-        ("documents: d\n\nqueries: [a]\n", 3, "queries", families.INVALID_VALUE, {"allowed": "path | null"}),
         ("documents: d\ndocuments: e\n", 2, "documents", families.INVALID_YAML, {}),
         ("documents: d\nqueries: [\n", 3, "", codes.INVALID_YAML, {}),
         ("documents: ${NOT_SET}\n", 1, "documents", families.UNSET_VARIABLE, {"name": "NOT_SET"}),
@@ -514,7 +488,7 @@ CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 
 
-def test_from_python_values(tmp_path: Path) -> None:
+def test_dumped_and_loaded_it_is_the_same_config(tmp_path: Path) -> None:
     values = {"run": tmp_path / "out", "corpus": {"documents": "docs.csv"}}
     values |= {"report": {"exports": ("csv",)}, "storage": {"price": "$5"}}
     config = config_from_dict(values, tmp_path, ["search.lanes=8"])
@@ -525,9 +499,6 @@ def test_from_python_values(tmp_path: Path) -> None:
     _, first, second, _ = str(caught.value).splitlines()
     assert (first.split(": ")[0], first.split()[-1]) == ("  corpus.queries", "[invalid-value]")
     assert (second.split(": ")[0], second.split()[-1]) == ("  sistem", "[unknown-key]")
-
-
-def test_dump_and_load_is_the_same_config_wherever_it_lies(tmp_path: Path) -> None:
     (tmp_path / "my.yaml").write_text(
         "run: out\ncorpus: {documents: docs.csv}\nsearch: {lanes: 7}\nreport: {exports: [csv]}\n"
         "storage: {a: [1, {b: null}], c: '${SWSDIST_NO_SUCH:-y}'}\n"
@@ -605,29 +576,20 @@ def test_what_a_key_may_hold() -> None:
     assert allowed(FIELDS["report.exports"], element=True) == exports
 
 
-def test_which_keys_are_paths_and_which_effort() -> None:
+def test_which_keys_are_paths_and_which_are_meant_and_values_shown() -> None:
     paths = {name for name, field in FIELDS.items() if is_path(field)}
     assert paths >= {"run", "corpus.documents", "corpus.queries", "corpus.references", "index.store", "calibrate.fit"}
     assert not paths & {"system", "features.name", "storage", "executor.address"}
     execution_only = {key.dotted for key in keys() if key.execution_only}
     assert execution_only >= {"strict", "search.lanes", "executor.kind"}
     assert not execution_only & {"search.distance", "run", "calibrate.fit"}
-
-
-def test_find_drops_what_pydantic_puts_below_a_value() -> None:
     assert find(("calibrate", "fit", "constrained-str"))[1:] == (FIELDS["calibrate.fit"], ("calibrate", "fit"))
     assert find(("report", "exports", 1, "x"))[2] == ("report", "exports", 1)
     assert find(("search", "none")) == (Search, None, ("search", "none"))
     assert find(()) == (None, None, ())
     assert (dotted(("report", "exports", 1)), dotted(())) == ("report.exports[1]", "")
-
-
-def test_the_same_name_elsewhere_is_a_better_guess_than_a_like_name_here() -> None:
     found = [meant(name, Search, ("search",)) for name in ("exports", "lane", "qqqq")]
     assert found == [["report.exports"], ["search.lanes"], []]
-
-
-def test_a_value_as_in_a_config() -> None:
     for text in ("cosine", "s3://b/k", "/a/b.c"):
         assert shown(text) == text
     for text in ("null", "True", "4", "", "a: b", "a:"):
@@ -641,7 +603,7 @@ def test_a_value_as_in_a_config() -> None:
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "config.md"
 
 
-def test_the_template_loads_and_gives_the_defaults(tmp_path: Path) -> None:
+def test_the_template_gives_the_defaults_and_takes_values(tmp_path: Path) -> None:
     path, plain = tmp_path / "my.yaml", tmp_path / "plain.yaml"
     path.write_text(template())
     given = {name: str(tmp_path / PLACEHOLDERS[f"corpus.{name}"]) for name in ("documents", "queries")}
@@ -650,15 +612,6 @@ def test_the_template_loads_and_gives_the_defaults(tmp_path: Path) -> None:
     # And with every default uncommented.
     plain.write_text(re.sub(r"(?m)^( *)#(?=\w)", r"\1", template()))
     assert load_config(plain) == load_config(path, ["system=mfcc-cosine"])
-
-
-def test_the_template_shows_every_key_with_its_meaning() -> None:
-    for key in keys():
-        indent = "  " * (len(key.place) - 1)
-        assert re.search(rf"(?m)^{indent}# .*\n(?:{indent}#   .*\n)*{indent}#?{key.place[-1]}:", template()), key.dotted
-
-
-def test_the_template_takes_values(tmp_path: Path) -> None:
     path = tmp_path / "my.yaml"
     path.write_text(template({"run": "s3://b/r", "corpus.documents": "/a b/$x: #.csv", "report.exports": ["csv"]}))
     config = load_config(path)
@@ -668,12 +621,12 @@ def test_the_template_takes_values(tmp_path: Path) -> None:
     assert config.report.exports == ("csv",)
 
 
-def test_the_reference_page_is_that_of_the_model() -> None:
+def test_the_template_and_the_reference_show_every_key() -> None:
+    for key in keys():
+        indent = "  " * (len(key.place) - 1)
+        assert re.search(rf"(?m)^{indent}# .*\n(?:{indent}#   .*\n)*{indent}#?{key.place[-1]}:", template()), key.dotted
     assert PAGE.read_text() == reference(), "run: python -m tools.pages"
-
-
-def test_a_section_left_out_equals_a_section_left_empty() -> None:
-    """So that the defaults in the page hold also for a section that is given in part."""
+    # So that the defaults in the page hold also for a section that is given in part.
     for key in keys():
         if key.section and not key.field.is_required():
             alone = key.section()

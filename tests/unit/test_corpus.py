@@ -1,4 +1,4 @@
-"""Documents, queries and references from tables, folders and data sets: told by their content, and how they must fit."""
+"""Documents, queries and references from tables, folders, data sets and arrays: told by content, and how they must fit."""
 
 import errno
 import gzip
@@ -10,16 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 import soundfile
 
+import swsdist
 from swsdist.audio.reader import MARKER, read_blocks
 from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.codes import families
 from swsdist.core.codes import io as io_codes
-from swsdist.core.errors import AudioError, TableError
+from swsdist.core.errors import AudioError, TableError, UserError
 from swsdist.core.types import CORPUS, QUERIES, REFERENCES
 from swsdist.corpora.documents import ENDINGS, READS, kind_of, part_of, read_documents
 from swsdist.corpora.queries import read_queries
@@ -27,6 +29,7 @@ from swsdist.corpora.references import read_references
 from swsdist.evaluation.scoring_task import read_system
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
+from swsdist.testing.synthesis import make_corpus
 from tests.support.coded import raises
 
 
@@ -154,17 +157,7 @@ def test_what_swsdist_wrote_is_no_recording(tmp_path: Path) -> None:
     assert read("search/hits") == ["001-q"]  # named itself
 
 
-def test_empty_tables_and_the_same_document_twice(tmp_path, documents):
-    with raises(families.EMPTY_INPUT, what="documents"):
-        read_documents(table(tmp_path, "empty.csv", "doc_id,path"))
-    with raises(families.EMPTY_INPUT, what="queries"):
-        read_queries(table(tmp_path, "empty.csv", "query_id,path"), documents)
-    path = table(tmp_path, "docs.csv", "doc_id,path", "a,a.wav", "b,b.wav", "a,c.wav")
-    with raises(families.DUPLICATE_NAME, where=f"{path}, line 4", first="line 2"):
-        read_documents(path)
-
-
-def test_queries_from_files_and_from_documents(tmp_path, documents):
+def test_queries_from_files_and_from_documents_and_empty_tables(tmp_path, documents):
     lines = ("q1,2,,a,,1.5,2.0,", "q1,1,cut.wav,,,,,zoe", "q2,5,,b,2,0,1,eve")
     path = table(tmp_path, "queries.csv", "query_id,example,path,doc_id,channel,start,end,speaker", *lines)
     every = read_queries(path, documents, "all").to_pylist()
@@ -178,6 +171,13 @@ def test_queries_from_files_and_from_documents(tmp_path, documents):
     # the first example alone is the documented default, whether the table numbers them or not
     path = table(tmp_path, "plain.csv", "query_id,doc_id,channel,start,end", "q1,a,,1.5,2.0", "q1,a,,3,4", "q2,b,2,0,1")
     assert read_queries(path, documents, "primary", notices=Notices(strict=True)).num_rows == 2
+    with raises(families.EMPTY_INPUT, what="documents"):
+        read_documents(table(tmp_path, "empty.csv", "doc_id,path"))
+    with raises(families.EMPTY_INPUT, what="queries"):
+        read_queries(table(tmp_path, "empty.csv", "query_id,path"), documents)
+    path = table(tmp_path, "docs.csv", "doc_id,path", "a,a.wav", "b,b.wav", "a,c.wav")
+    with raises(families.DUPLICATE_NAME, where=f"{path}, line 4", first="line 2"):
+        read_documents(path)
 
 
 def test_what_does_not_fit_is_refused(tmp_path, documents):
@@ -202,7 +202,7 @@ def test_what_does_not_fit_is_refused(tmp_path, documents):
 # -- speakers and parts ------------------------------------------------------------------------------------------------
 
 
-def test_speakers_fill_what_documents_do_not_tell(tmp_path: Path) -> None:
+def test_speakers_and_parts_come_from_tables(tmp_path: Path) -> None:
     rows = ("a,1,a.wav,", "a,2,a.wav,", "b,1,b.wav,own", "c,1,c.wav,")
     docs = table(tmp_path, "docs.csv", "doc_id,channel,path,speaker", *rows)
     who = table(tmp_path, "who.csv", "doc_id,channel,speaker", "a,,anna", "a,2,ben", "b,1,other")
@@ -212,9 +212,6 @@ def test_speakers_fill_what_documents_do_not_tell(tmp_path: Path) -> None:
     who = table(tmp_path, "who.csv", "doc_id,speaker", "a,anna", "z,zoe")
     with raises(families.UNKNOWN_NAME, where=f"{who}, line 3", what="document", name="'z'"):
         read_documents(docs, None, who)
-
-
-def test_a_part_is_a_list_or_a_table(tmp_path: Path) -> None:
     lines = ("a,1,a.wav", "a,2,a.wav", "b,1,b.wav", "c,1,c.wav")
     documents = read_documents(table(tmp_path, "docs.csv", "doc_id,channel,path", *lines))
     assert part_of(documents, ["c"])["doc_id"].to_pylist() == ["c"]
@@ -503,3 +500,94 @@ def test_bytes_of_any_type_are_read_or_refused(tmp_path: Path) -> None:
         else:
             with raises(corpora_codes.BAD_AUDIO_COLUMN):
                 read_queries(source, CORPUS.empty_table())
+
+
+RATE = 8000
+
+
+def noise(seed: int, seconds: float = 1.0) -> tuple[Any, int]:
+    return np.random.default_rng(seed).normal(0, 0.1, round(seconds * RATE)), RATE
+
+
+def references(*queries: str) -> pd.DataFrame:
+    """One of each, in document d."""
+    return pd.DataFrame({"query_id": queries, "doc_id": "d", "start": 0.1, "end": 0.4})
+
+
+def test_a_run_of_arrays(tmp_path: Path) -> None:
+    """It finds what a run of the files finds."""
+    make_corpus(tmp_path / "files", documents=3, queries=2, voices=2)
+    tables = {name: pd.read_csv(tmp_path / "files" / f"{name}.csv") for name in ("docs", "queries", "refs")}
+
+    for name in ("docs", "queries"):  # arrays have no speakers
+        tables[name].drop(columns="speaker").to_csv(tmp_path / "files" / f"{name}.csv", index=False)
+
+    def sounds(table: str) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for _, row in tables[table].iterrows():
+            found.setdefault(row.iloc[0], []).append(soundfile.read(tmp_path / "files" / row["path"]))
+        return found
+
+    queries = sounds("queries")
+    assert max(map(len, queries.values())) > 1
+    documents = {name: given for name, (given,) in sounds("docs").items()}
+    given = documents, queries, tables["refs"]
+    corpus = swsdist.save_corpus(tmp_path / "arrays", *given)
+    files = {name: str(tmp_path / "files" / f"{table}.csv") for name, table in zip(corpus, tables, strict=True)}
+
+    def hits(name: str, corpus: dict[str, str]) -> pd.DataFrame:
+        config = {"run": str(tmp_path / name), "corpus": corpus, "executor": {"kind": "serial"}}
+        return swsdist.run(config).detections()
+
+    found = hits("of arrays", corpus)
+    assert len(found) > 5
+    assert found.equals(hits("of files", files))
+    one = tables["refs"].assign(query_id="one")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "arrays").rglob("*.*")}
+    assert swsdist.save_corpus(tmp_path / "arrays", documents, {"one": documents["d001"]}, one) == corpus
+    after = {path.name: path.read_bytes() for path in (tmp_path / "arrays").rglob("*.*")}
+    assert {name for name in before if before[name] != after[name]} == {"queries.csv", "references.csv", "q000000.wav"}
+
+
+def test_examples_in_a_tuple_documents_alone_and_references_of_other_queries(tmp_path: Path) -> None:
+    corpus = swsdist.save_corpus(tmp_path / "tuple", {"d": noise(0)}, {"q": (noise(1), noise(2))})
+    assert pd.read_csv(corpus["queries"])["example"].tolist() == [1, 2]
+    with raises(families.UNSUPPORTED):
+        swsdist.save_corpus("s3://bucket/corpus", {"d": noise(0)})
+    corpus = swsdist.save_corpus(tmp_path / "alone", {"d": noise(0)})
+    assert list(corpus) == ["documents"]
+    assert read_documents(corpus["documents"])["duration"].to_pylist() == [1.0]
+    corpus = swsdist.save_corpus(tmp_path / "elsewhere", {"d": noise(0)}, references=references("q"))
+    assert list(corpus) == ["documents", "references"]
+
+
+def test_what_is_no_corpus(tmp_path: Path) -> None:
+    d, q, invalid = {"d": noise(0)}, {"q": noise(1)}, families.INVALID_VALUE
+    lacking = pd.DataFrame({"query_id": ["q"], "start": [0.0]})
+    cases: list[tuple[tuple[Any, ...], str, Any]] = [
+        (({},), "documents", families.EMPTY_INPUT),
+        (({"d": noise(0)[0]},), "documents['d']", invalid),
+        ((d, {"q": [noise(0), (np.zeros(5, int), RATE)]}), "queries['q'], example 2", invalid),
+        ((d, {"q": []}), "queries['q']", invalid),
+        ((d, {"q": 5}), "queries['q']", invalid),
+        (({"d": ([0.0, [1.0, 2.0]], RATE)},), "documents['d']", invalid),
+        ((d, {}, {"query_id": ["q"]}), "references", invalid),
+        ((d, {}, lacking), "references", families.MISSING_COLUMN),
+        ((d, {"q1": noise(1)}, references("q1", "q2", "q3")), "references", families.UNKNOWN_NAME),
+        (({"d7": noise(0)}, q, references("q")), "references", families.UNKNOWN_NAME),
+    ]
+    for given, where, code in cases:
+        with raises(code, where=where):
+            swsdist.save_corpus(tmp_path / "new", *given)
+    assert list(tmp_path.iterdir()) == []
+    for name in ("plan.json", "manifest.json", None):  # a run, a store, a file
+        place = tmp_path / f"{name}"
+        if name is None:
+            place.write_text("")
+        else:
+            place.mkdir()
+            (place / name).write_text("{}")
+        before = sorted(tmp_path.rglob("*"))
+        with pytest.raises(UserError):
+            swsdist.save_corpus(place, d, q, references("q"))
+        assert sorted(tmp_path.rglob("*")) == before

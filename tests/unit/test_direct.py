@@ -41,26 +41,6 @@ RATE = 8000
 OPTIONS = {"sample_rate": RATE, "n_fft": 256, "win_length": 200, "hop_length": 80}
 
 
-def index(run: Path, documents: Path, **more: Any) -> None:
-    config = {"run": str(run), "corpus": {"documents": str(documents)}, "features": {"options": OPTIONS}}
-    swsdist.run(config | {"executor": {"kind": "serial"}} | more, selection=StepSelection(until="index"))
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory) -> Path:
-    """Four documents of noise; `hello.wav` is a cut of d2, from 1.00 s to 1.60 s."""
-    root = tmp_path_factory.mktemp("direct")
-    rng = np.random.default_rng(5)
-    (root / "audio").mkdir()
-    for k in range(4):
-        colour = np.cumsum(rng.normal(size=3 * RATE)) * 0.002  # each moment differs from all others
-        soundfile.write(root / "audio" / f"d{k}.wav", (colour - colour.mean()).clip(-1, 1), RATE)
-    samples, _ = soundfile.read(root / "audio" / "d2.wav")
-    soundfile.write(root / "hello.wav", samples[RATE : round(1.6 * RATE)], RATE)
-    index(root / "run", root / "audio", index={"shards": 2})
-    return root
-
-
 @pytest.fixture(scope="module")
 def store(place: Path) -> Store:
     return swsdist.open_store(str(place / "run" / "store"))
@@ -73,7 +53,6 @@ def test_parse(tmp_path: Path) -> None:
     for text, name, channel, start, end in (
         ("hello.wav", "hello.wav", None, None, None),
         ("talk.flac:12.3-13.1", "talk.flac", None, 12.3, 13.1),
-        ("talk.flac:0-1", "talk.flac", None, 0.0, 1.0),
         ("talk.flac:12:03.5-12:04.2", "talk.flac", None, 723.5, 724.2),
         ("s3://b/talk.flac:1:02:03-1:02:04.25", "s3://b/talk.flac", None, 3723.0, 3724.25),
         ("talk.flac:59-1:00", "talk.flac", None, 59.0, 60.0),
@@ -83,9 +62,7 @@ def test_parse(tmp_path: Path) -> None:
         ("talk.flac:-1-2", "talk.flac:-1-2", None, None, None),
         ("s3://bucket/talk.flac:1", "s3://bucket/talk.flac:1", None, None, None),
         ("talk.flac:100,0-100,8", "talk.flac", None, 100.0, 100.8),
-        ("talk.flac:12,3-13.1", "talk.flac", None, 12.3, 13.1),
         ("talk.flac:1:02,500-1:03,250", "talk.flac", None, 62.5, 63.25),
-        ("talk.flac:0,500-0,750", "talk.flac", None, 0.5, 0.75),
         ("talk.flac:1,250-1,5", "talk.flac", None, 1.25, 1.5),
         ("talk.flac#2", "talk.flac", 2, None, None),
         ("s3://bucket/talk.flac#2:1-2", "s3://bucket/talk.flac", 2, 1.0, 2.0),
@@ -127,9 +104,8 @@ def test_a_cut_is_found_where_it_was_cut_and_a_place_finds_itself(store: Store, 
     both = swsdist.search(store, [text, str(place / "hello.wav")], top=3, trim=False)
     assert both.groupby("query_id").size().to_dict() == {text: 3, str(place / "hello.wav"): 3}
     assert both[both["query_id"] == text].iloc[0][["doc_id", "start"]].tolist() == ["d2", 1.0]
-    squared = swsdist.search(store, str(place / "hello.wav"), options={"distance": "cosine-squared"}, trim=False).iloc[
-        0
-    ]
+    how = {"options": {"distance": "cosine-squared"}, "trim": False}
+    squared = swsdist.search(store, str(place / "hello.wav"), **how).iloc[0]
     assert (squared["doc_id"], squared["cost"] != first["cost"]) == ("d2", True)
 
 
@@ -186,44 +162,21 @@ def test_what_cannot_be_searched(store: Store, place: Path) -> None:
         swsdist.search(store, pd.DataFrame({"name": ["x"]}), trim=False)
 
 
-def test_a_run_is_searched_as_it_searched(place: Path, store: Store, tmp_path: Path) -> None:
-    """Its folder stands for its store, with its options and its trimming; options that are given come first."""
-    run, query = str(tmp_path / "run"), str(place / "hello.wav")
-    index(tmp_path / "run", place / "audio", search={"distance": "cosine-squared"}, queries={"trim": "none"})
-    squared = swsdist.search(store, query, options={"distance": "cosine-squared"}, trim=False)
-    assert swsdist.search(run, query).equals(squared)
-    plain = swsdist.search(store, query, trim=False)
-    assert swsdist.search(run, query, options={"distance": "cosine"}).equals(plain)
-    # The cut into shards does not matter.
-    one = swsdist.search(f"{run}/store", query, top=50, trim=False)
-    assert one.equals(swsdist.search(store, query, top=50, trim=False))
-
-
-def test_a_channel_that_was_chosen_is_warned_of(store: Store, place: Path, tmp_path: Path) -> None:
-    samples, rate = soundfile.read(place / "hello.wav")
-    talk = tmp_path / "talk.wav"
-    soundfile.write(talk, np.stack([samples, samples[::-1]], 1), rate)
-    with pytest.warns(UserWarning, match=rf"channel 1 of the 2 channels of {talk} is searched; others: {talk}#2"):
-        first = swsdist.search(store, str(talk), top=3, trim=False)
-    named = swsdist.search(store, f"{talk}#1", top=3, trim=False)
-    assert named.drop(columns="query_id").equals(first.drop(columns="query_id"))
-
-
-def test_documents_of_the_store_are_queries(place: Path, tmp_path: Path) -> None:
-    """By their names, and by those of the recordings that they are places in; times are the recording's."""
-    talk, run = place / "audio" / "d2.wav", str(tmp_path / "run")
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "wav.scp").write_text(f"talk {talk}\nother {place / 'audio' / 'd1.wav'}\n")
-    (tmp_path / "data" / "segments").write_text("seg1 talk 0.5 2.0\nseg2 talk 2.0 3.0\nseg3 other 0.0 3.0\n")
-    index(tmp_path / "run", tmp_path / "data")
-    wanted = {"talk:1.0-1.6": "1.0-1.6", "seg1:1.0-1.6": "1.0-1.6", "seg2": "2.0-3.0", "talk#1:0-1": "0-1"}
-    for name, where in wanted.items():
-        found, same = (swsdist.search(run, one, top=3, trim=False) for one in (name, f"{talk}:{where}"))
-        assert found.drop(columns="query_id").equals(same.drop(columns="query_id"))
-    best = swsdist.search(run, "seg1:1.0-1.6", trim=False).iloc[0]
-    assert best[["doc_id", "start"]].tolist() == ["talk", 1.0]
-    with raises(families.UNKNOWN_NAME, doc_id="talk", channel=2):
-        swsdist.search(run, "talk#2:0-1", trim=False)
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    """Four documents of noise; `hello.wav` is a cut of d2, from 1.00 s to 1.60 s."""
+    root = tmp_path_factory.mktemp("direct")
+    rng = np.random.default_rng(5)
+    (root / "audio").mkdir()
+    for k in range(4):
+        colour = np.cumsum(rng.normal(size=3 * RATE)) * 0.002  # each moment differs from all others
+        soundfile.write(root / "audio" / f"d{k}.wav", (colour - colour.mean()).clip(-1, 1), RATE)
+    samples, _ = soundfile.read(root / "audio" / "d2.wav")
+    soundfile.write(root / "hello.wav", samples[RATE : round(1.6 * RATE)], RATE)
+    config = {"run": str(root / "run"), "corpus": {"documents": str(root / "audio")}, "index": {"shards": 2}}
+    config |= {"features": {"options": OPTIONS}, "executor": {"kind": "serial"}}
+    swsdist.run(config, selection=StepSelection(until="index"))
+    return root
 
 
 # -- what cannot be ---------------------------------------------------------------------------------------------------
@@ -303,15 +256,6 @@ def test_curve_and_paths_are_the_candidates(name, query, document, distance, ban
                 path(left, right, end, distance, name, options, ranged)
 
 
-@pytest.mark.parametrize("name", list(RECURRENCES))
-def test_a_long_query_at_the_largest_distances(name: str) -> None:
-    query = frames(np.random.default_rng(0), "constant", 600, COSINE, "query")
-    document = -query[:1].repeat(900, axis=0)
-    whole = curve(query, document, COSINE, name)
-    # All cells are equal; non-segmental takes diagonal steps, which count double in the length.
-    assert whole.cost[-1] == (candidate_cost(600 * 4095, 1200, 600) if name == "non-segmental" else 600 * 4095)
-
-
 def test_what_cannot_be_traced() -> None:
     one = frames(np.random.default_rng(0), "constant", 3, COSINE, "query")
     for end in (-1, 3):
@@ -344,15 +288,12 @@ def test_detections_lie_on_the_curve(place: Path, name: str, documents_by: str) 
         assert cells["distance"].mean() == pytest.approx(-row["score"])
 
 
-def test_columns_and_missing_values(place: Path) -> None:
+def test_columns_missing_values_and_mistakes(place: Path) -> None:
     found = swsdist.curve(swsdist.open_store(str(place / "run" / "store")), str(place / "hello.wav"), "d1", trim=False)
     assert list(found.columns) == ["start", "end", "score", "cost", "frames"]
     assert found["end"].iloc[0] == 0.01
     missing = found["cost"].isna().tolist()  # a query of 57 frames needs 29 frames of the document
     assert missing == [k < 28 for k in range(len(found))] == found["score"].isna().tolist()
-
-
-def test_mistakes(place: Path) -> None:
     store, query = str(place / "run" / "store"), str(place / "hello.wav")
     for doc_id, channel in (("d9", 1), ("d1", 2)):
         with pytest.raises(StoreError, match=f"no document '{doc_id}', channel {channel}"):
@@ -415,7 +356,7 @@ def call(name: str, place: Path, **more: object) -> object:
         return list(found) if inspect.isgenerator(found) else found
 
 
-def test_what_is_no_number_is_refused(place: Path) -> None:
+def test_what_is_no_number_is_refused_and_numbers_of_numpy_are_some(place: Path) -> None:
     asked = list(numbers())
     found = {(name, key) for name, key, _ in asked}
     assert {("search", "top"), ("Searcher", "memory"), ("warping_path", "end"), ("metrics.mtwv", "documents")} <= found
@@ -429,9 +370,6 @@ def test_what_is_no_number_is_refused(place: Path) -> None:
     for name in ("search", "Searcher.search", "Searcher.stream"):  # no hits at all
         with raises(families.INVALID_VALUE, value="0", expected="a whole number of at least 1"):
             call(name, place, top=0)
-
-
-def test_numbers_of_numpy_are_numbers(place: Path) -> None:
     assert integer(np.int64(3), "top", 1) == 3
     assert number(np.float32(0.5), "end") == 0.5
     found = call("search", place, top=np.int16(2))
@@ -439,16 +377,13 @@ def test_numbers_of_numpy_are_numbers(place: Path) -> None:
     assert len(call("warping_path", place, end=np.float64(1.6)))
 
 
-def test_a_closed_searcher_searches_no_more(place: Path) -> None:
+def test_a_closed_searcher_and_what_is_no_table_are_refused(place: Path) -> None:
     with Searcher(str(place / "run" / "store"), trim=False) as searcher:
         assert len(searcher.search(str(place / "hello.wav")))
     for name in ("search", "stream", "query_rows", "curve", "warping_path"):
         function = FUNCTIONS[f"Searcher.{name}"]
         with raises(searcher_codes.CLOSED_SEARCHER):
             list(function(searcher, **arguments_of(f"Searcher.{name}", place)))
-
-
-def test_what_is_no_table_is_refused() -> None:
     for table in ([1, 2], ["a"], 5, None, "references.csv"):
         for pair, where in (((table, FOUND), "references"), ((TRUE, table), "detections")):
             with pytest.raises(TableError) as told:

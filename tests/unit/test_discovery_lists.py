@@ -23,7 +23,7 @@ from swsdist.discovery.measures import by_talker, equal_parts
 from swsdist.discovery.scene import Stretch, word_list
 from swsdist.io.notices import Notices
 from swsdist.io.tables import read_table
-from swsdist.report.answers import MOST_MEMBERS, ClassCounts, Sounds, render_classes
+from swsdist.report.answers import MOST_MEMBERS, ClassCounts, render_classes
 from tests.support.coded import raises
 
 TIMES = st.integers(0, 3_000_000)
@@ -130,19 +130,13 @@ def test_names_that_a_class_file_cannot_hold(tmp_path: Path) -> None:
     assert {renamed.get(name, name) for name in documents} == set(names)
 
 
-def test_names_of_others_stay_text() -> None:
+def test_names_of_others_stay_text_on_a_page_of_bounded_size() -> None:
     evil = '<script>alert("x")</script>&amp;'
     page = render_classes(word_list([Stretch(0, evil, 1, 0.0, 1.0, 1.0, evil)]), COUNTS, 0, 1.3)
     assert (page.count("<script"), page.count("&lt;script&gt;")) == (1, 2)
     page = render_classes(word_list(CLASSES), COUNTS, 10, 1.3)
     assert page.index("candidate 0") < page.index("candidate 3")  # of two speakers
     assert all(f'id="{name}"' in page and f'href="#{name}"' in page for name in ("c0", "c3", "sure"))
-
-
-COUNTS = ClassCounts(2, 6, 2, 3, 2, 1, 1.25, 0.5)
-
-
-def test_a_page_does_not_grow_without_bound() -> None:
     many = [Stretch(0, "a", 1, float(k), k + 0.5, 1.0, path="none.wav") for k in range(MOST_MEMBERS + 5)]
     page = render_classes(word_list(many), COUNTS, 0, 1.3)
     assert page.count('<li class="hit">') == MOST_MEMBERS
@@ -150,20 +144,7 @@ def test_a_page_does_not_grow_without_bound() -> None:
     assert f"{MOST_MEMBERS} occurrences have no sound here" in page
 
 
-def test_two_members_of_each_class_have_players_before_a_third(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, float]] = []
-
-    def of(self: Sounds, path: str, start: float, end: float, **options: object) -> str:
-        asked.append((path, start))
-        return "left out"
-
-    monkeypatch.setattr(Sounds, "of", of)
-    words = word_list(
-        Stretch(group, "a", 1, float(k), k + 0.5, 9.0 - k, path=f"{group}.wav") for group in (0, 1) for k in range(3)
-    )
-    page = render_classes(words, COUNTS, 9, 1.3)
-    assert asked == [("0.wav", 0.0), ("0.wav", 1.0), ("1.wav", 0.0), ("1.wav", 1.0), ("0.wav", 2.0), ("1.wav", 2.0)]
-    assert page.index("candidate 0") < page.index("candidate 1")
+COUNTS = ClassCounts(2, 6, 2, 3, 2, 1, 1.25, 0.5)
 
 
 PHONES = "d 0 0.1 a\nd 0.1 0.2 b\nd 0.2 0.3 c\nd 0.3 0.4 SIL\nd 0.4 0.5 a\nd 0.5 0.6 b\nd 0.6 0.7 c\ne 0 0.1 a\n"
@@ -204,9 +185,7 @@ def test_wrong_classes(tmp_path) -> None:
         ("d 0 1\n", families.MALFORMED_LINE, 1),
         ("Class 1\nd 0 1\n\nd 1 2\n", families.MALFORMED_LINE, 4),
         ("Class 1\nd 0\n", codes.WRONG_ROW, 2),
-        ("Class 1\nd 2 1\n", families.INVALID_TIMES, 2),
         ("Class 1\nd 0 1\nd 1 1\n", families.INVALID_TIMES, 3),
-        ("Class 1\nd zero 1\n", families.MALFORMED_LINE, 2),
         ("Class 1\nd 1.2.3 4\n", families.MALFORMED_LINE, 2),
         ("Class 1\nd -1 4\n", io_codes.BAD_TIME, 2),
         ("Class 1\nd 1 99999999\n", families.INVALID_TIMES, 2),
@@ -247,7 +226,7 @@ TEXTGRID = 'File type = "ooTextFile"\nObject class = "TextGrid"\n\n' + (
 )
 
 
-def test_units_of_each_format_are_the_same(tmp_path) -> None:
+def test_units_of_each_format_make_a_perfect_system(tmp_path) -> None:
     listed = put(tmp_path, "u.phn", "u 0 0.1 a\nu 0.1 0.2 b\n")
     timed = put(tmp_path, "u.ctm", "u 1 0 0.1 a\nu 1 0.1 0.1 b\n")
     grid = put(tmp_path, "u.TextGrid", TEXTGRID)
@@ -260,9 +239,6 @@ def test_units_of_each_format_are_the_same(tmp_path) -> None:
         assert units.names == ("a", "b")
         assert units.onset.tolist() == [0, 100_000]
         assert units.offset.tolist() == [100_000, 200_000]
-
-
-def test_a_perfect_system_and_one_that_finds_nothing(tmp_path) -> None:
     result = score_files(files(tmp_path), "seed", Notices())["all"]
     assert result["ned"] == {"ned": 0.0, "n_pairs": 1}
     assert all(result[name]["fscore"] == 1 for name in ("matching", "grouping", "type", "token", "boundary"))
@@ -273,7 +249,7 @@ def test_a_perfect_system_and_one_that_finds_nothing(tmp_path) -> None:
     assert [name for name, _ in notices.entries] == [codes.FOUND_NOTHING.name]
 
 
-def test_parts_of_a_system(tmp_path) -> None:
+def test_parts_of_a_system_and_what_a_mode_needs(tmp_path) -> None:
     pairs = put(tmp_path, "pairs", "d 0 0.3 d 0.4 0.7\n")
     result = score_files(files(tmp_path, fragments=pairs, words=None), "seed", Notices(), given="pairs")
     assert result["all"]["matching"]["fscore"] == 1
@@ -284,9 +260,6 @@ def test_parts_of_a_system(tmp_path) -> None:
     assert "ned" in result["left_out"]
     with raises(families.UNSUPPORTED):
         score_files(files(tmp_path, fragments=parse), "tdev2", Notices(), given="parse")
-
-
-def test_what_a_mode_needs(tmp_path) -> None:
     with raises(families.MISSING_INPUT):
         score_files(files(tmp_path), "tde1", Notices())
     elsewhere = "Class 1\nx 0 1\nd 0 0.3\n"
@@ -297,7 +270,7 @@ def test_what_a_mode_needs(tmp_path) -> None:
     assert [name for name, _ in notices.entries] == [codes.FRAGMENTS_ELSEWHERE.name]
 
 
-def test_each_document_has_a_talker(tmp_path) -> None:
+def test_documents_have_talkers_and_equal_parts(tmp_path) -> None:
     talkers = put(tmp_path, "t", "d x\n")
     with raises(families.MISSING_INPUT):
         score_files(files(tmp_path, talkers=talkers), "seed", Notices())
@@ -307,9 +280,6 @@ def test_each_document_has_a_talker(tmp_path) -> None:
     assert result["across"]["ned"]["ned"] is None
     assert result["folds"]["talkers"]["n"] == 2
     assert result["folds"]["talkers"]["summary"]["token"]["fscore"] == {"mean": 1.0, "std": 0.0, "n": 1}
-
-
-def test_parts_of_equal_time_are_cut_at_ends_of_documents(tmp_path) -> None:
     corpus = read_evaluation(files(tmp_path), "seed", Notices()).corpus
     assert [fold.document.tolist() for fold in equal_parts(corpus, 2)] == [[0], [1]]
     assert by_talker(corpus) == ()

@@ -250,16 +250,13 @@ def test_own_mean_counts_by_its_frames(weight: int) -> None:
     assert np.array_equal(example_of(search_with(corpus_frames=weight)), expected.frames)
 
 
-def test_without_it_the_query_s_frames_have_no_say() -> None:
+def test_own_mean_counts_where_it_is_asked_for() -> None:
     many = example_of(search_with(corpus_frames=10**12))
     assert np.array_equal(example_of(search_with()), many)
     assert not np.array_equal(example_of(search_with(corpus_frames=100)), many)
     for by in ("document", "collection"):  # a place in a recording keeps the recording's
         ways = ({"documents_by": by}, {"documents_by": by, "corpus_frames": 100})
         assert np.array_equal(*(example_of(search_with(**how), **OF_RECORDING) for how in ways))
-
-
-def test_statistics_of_what_is_not_normalised_are_refused() -> None:
     posteriors = {"distance": "kl", "normalise": "none"}
     Search(**posteriors)
     for setting in ({"corpus_frames": 100}, {"queries_by": "collection"}, {"documents_by": "speaker"}):

@@ -127,33 +127,6 @@ def test_every_path_against_every_path(case: Case) -> None:
     assert aligned(*case) == alignments(*case)
 
 
-def with_silence(lattice: Arcs) -> Arcs:
-    """It, between two arcs without a label."""
-    inner = [[(target + 1, label, cost) for target, label, cost in some] for some in lattice.leaving]
-    return Arcs([[(1, 0, 0)], *inner[:-1], [(len(inner) + 1, 0, 0)], []])
-
-
-@given(cases(), st.integers(0, 3000), st.integers(0, 2000))
-def test_silence_at_the_edges_changes_nothing(case: Case, cost: int, begin: int) -> None:
-    ours = aligned(*case)
-    first, *others = case.query.leaving
-    silent = Arcs([[*first, (len(others), 0, cost)], *others])
-    assert aligned(*case._replace(query=silent)) == ours
-    assert aligned(*case._replace(query=with_silence(case.query))) == ours
-    longer = case._replace(document=with_silence(case.document), begin=[begin, *case.begin, begin])
-    assert aligned(*longer) == {end + 1: (*some, start + 1) for end, (*some, start) in ours.items()}
-
-
-@given(cases())
-def test_matches_begin_and_end_with_labels(case: Case) -> None:
-    labels = [(s, t) for s, some in enumerate(case.document.leaving) for t, label, _ in some if label]
-    for end, (_, count, start) in aligned(*case).items():
-        assert count > 0
-        assert start < end
-        assert start in {source for source, _ in labels}
-        assert end in {target for _, target in labels}
-
-
 DOCS = {"one": chain("xxabcxx"), "two": chain("xabxcx"), "three": chain("xaxcx yabc"), "four": chain("zzzz")}
 
 
@@ -171,7 +144,7 @@ def settings(**options: object) -> Search:
     return Search(method="lattice-edits", method_options=options, candidates={"least": 1, "per_second": 0.0})  # type: ignore[arg-type]
 
 
-def test_costs_and_places(tmp_path: Path) -> None:
+def test_costs_and_places_in_any_shards(tmp_path: Path) -> None:
     store = store_of(tmp_path, DOCS)
     rows = found_in(store, create(settings()), queries(("q", 1, chain("abc"))))
     ours = {row["doc_id"]: (row["first"], row["last"], row["cost"] / row["scale"]) for row in rows}  # type: ignore[operator]
@@ -180,9 +153,6 @@ def test_costs_and_places(tmp_path: Path) -> None:
     assert ours["three"] == (700, 999, 0.0)
     assert ours["four"] == (0, 99, pytest.approx(4.0))  # three edits, at least one of them a substitution
     assert {row["scale"] for row in rows} == {3 * kernel.UNIT}
-
-
-def test_any_shards_and_other_queries_beside(tmp_path: Path) -> None:
     alone = queries(("q", 1, chain("abc")))
     both = queries(("q", 1, chain("abc")), ("r", 1, chain("xc")))
     expected = found_in(store_of(tmp_path / "1", DOCS), create(settings()), alone)
@@ -231,11 +201,18 @@ def test_confusions(tmp_path: Path) -> None:
         create(settings(confusions=str(path)))
 
 
-def test_a_query_of_too_many_labels() -> None:
+def test_a_query_of_too_many_labels_or_of_alternatives() -> None:
     """Not silence: that is no label."""
     query_row("q", 1, chain("a b" * 500 + "a" * 23))
     with raises(codes.TOO_MANY_LABELS, where="q", labels=1024, most=1023):
         query_row("q", 1, chain("a b" * 500 + "a" * 24))
+    packed = linear([(("a", "b"), 3.0), (("c",), 1.0)])
+    again = packed_of(query_row("q", 1, packed))
+    assert again.texts == packed.texts
+    assert again.chances.tolist() == packed.chances.tolist()
+    paths = dict(zip([packed.texts[label] for label in packed.labels], packed.chances.tolist(), strict=True))
+    assert paths == {"a": 0.75, "b": 1.0, "c": 0.25}
+    assert packed.arcs[-1] == 0
 
 
 def test_rescoring_inside_spans(tmp_path: Path) -> None:
@@ -262,29 +239,8 @@ def test_rescoring_inside_spans(tmp_path: Path) -> None:
         assert first <= row["first"] < row["last"] <= last
 
 
-def test_written_alternatives_as_a_lattice() -> None:
-    packed = linear([(("a", "b"), 3.0), (("c",), 1.0)])
-    again = packed_of(query_row("q", 1, packed))
-    assert again.texts == packed.texts
-    assert again.chances.tolist() == packed.chances.tolist()
-    paths = dict(zip([packed.texts[label] for label in packed.labels], packed.chances.tolist(), strict=True))
-    assert paths == {"a": 0.75, "b": 1.0, "c": 0.25}
-    assert packed.arcs[-1] == 0
-
-
 LETTERS = {letter: k for k, letter in enumerate("abcd", 1)}
 NUMBERS = {"cab": 4, "ab": 1, "b[": 2, BREAK: 3, "c": 5, "ca": 6}
-
-
-def ends(machine: Automaton, labels: list[int]) -> dict[int, float]:
-    """Terms that end with a sequence of labels, by their weights."""
-    node = 0
-    for label in labels:
-        node = int(machine.child[node, machine.columns[label]]) if node >= 0 else -1
-    if node < 0:
-        return {}
-    some = slice(*machine.accepts[node : node + 2])
-    return dict(zip(machine.terms[some].tolist(), machine.weights[some].tolist(), strict=True))
 
 
 def made(*written: Written) -> Automaton:
@@ -295,7 +251,7 @@ def choices(label: str, patterns: bool = True) -> list[object]:
     return [some for _, (some,) in possible([Written(0, (label,), 1.0, patterns)], NUMBERS)]
 
 
-def test_labels_of_a_shard() -> None:
+def test_labels_of_a_shard_and_too_many_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {label: choices(label) for label in ("ab", "zz", "?", "c*", "?b", "*b", "b[*", "*", "?*", BREAK)} == {
         "ab": [frozenset({1})],
         "zz": [],
@@ -309,22 +265,9 @@ def test_labels_of_a_shard() -> None:
         BREAK: [],
     }
     assert choices("?", patterns=False) == choices(BREAK, patterns=False) == []
-
-
-def test_terms_share_nodes() -> None:
-    machine = made(
-        Written(0, ("ab", "c"), 1.0, False),
-        Written(1, ("ab",), 1.0, False),
-        Written(2, ("ab", "?"), 0.5, True),
-        Written(2, ("ab", "c"), 0.25, False),
-        Written(3, ("zz", "ab"), 1.0, False),
-    )
-    assert ends(machine, [1]) == {1: 1.0}
-    assert ends(machine, [1, 5]) == {0: 1.0, 2: 0.5}  # of a term's sequences the likeliest
-    assert ends(machine, [1, 2]) == {2: 0.5}
-    assert ends(machine, [1, 3]) == ends(machine, [5]) == ends(machine, [1, 5, 5]) == {}
-    assert machine.columns[0] == 0
-    assert (machine.child[:, 0] == -1).all()
+    monkeypatch.setattr(module, "_LARGEST", 10)
+    with raises(families.TOO_LARGE, where="queries", count=2):
+        made(Written(0, ("ab", "?", "?"), 1.0, True), Written(1, ("c", "ca"), 1.0, False))
 
 
 @given(st.lists(st.lists(st.sampled_from([*NUMBERS, "?", "c*"]), min_size=1, max_size=3), min_size=1, max_size=4))
@@ -356,9 +299,3 @@ def test_long_lists_are_searched_in_parts(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert results[0] == results[1] == results[2]
     assert (parts[0], len(results[0])) == (1, 20)
     assert 1 < parts[1] < parts[2]
-
-
-def test_too_many_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_LARGEST", 10)
-    with raises(families.TOO_LARGE, where="queries", count=2):
-        made(Written(0, ("ab", "?", "?"), 1.0, True), Written(1, ("c", "ca"), 1.0, False))

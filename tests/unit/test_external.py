@@ -1,9 +1,7 @@
 """Frames of other programs: read back, held against what is said of them, damaged, or larger than they say."""
 
 import io
-import socket
 import struct
-import sys
 import zipfile
 from collections.abc import Callable
 from itertools import product
@@ -20,18 +18,16 @@ from archives import write_ark
 
 from swsdist.core.codes import families
 from swsdist.core.codes import features as codes
-from swsdist.core.codes import storage as storage_codes
-from swsdist.core.errors import DataError, FramesError, StorageError
+from swsdist.core.errors import DataError, FramesError
 from swsdist.features.external import External
 from swsdist.features.extractors import create, from_recipe, identity, recipe, recipe_fingerprint, sources_of
 from swsdist.features.fitting.files import read_totals
 from swsdist.features.fitting.interface import Model, load_model
 from swsdist.features.interface import Extractor, Precomputed, frame_shift, frames_seconds
 from swsdist.io.filesystem import Folder
-from swsdist.io.frames import archive, numpy_files
 from swsdist.io.frames import hdf5 as hdf5_files
+from swsdist.io.frames import numpy_files
 from swsdist.io.frames.archive import find_items, read_item
-from swsdist.store.writing import write_tracks
 from swsdist.testing.conformance import check_precomputed
 from tests.support.coded import raises
 
@@ -167,16 +163,7 @@ def test_compressed_archives(tmp_path: Path, kind: str) -> None:
     assert np.allclose(found["a"], expected, rtol=0, atol=3e-6)
 
 
-def test_matrices_of_doubles_and_whole_numbers_in_text(tmp_path: Path) -> None:
-    wide = {"a": np.arange(12, dtype=np.float64).reshape(4, 3), "b": np.ones((2, 3))}
-    assert same(read_all(ark(tmp_path, wide)), wide)
-    (tmp_path / "t.ark").write_text("a  [\n  0 0.5\n  1e-3 2 ]\nb  [ 3 4 ]\n")
-    found = read_all(tmp_path / "t.ark")
-    assert found["a"].tolist() == [[0, 0.5], [0.001, 2]]
-    assert found["b"].tolist() == [[3, 4]]
-
-
-def test_rows_of_a_matrix(tmp_path: Path, frames: Frames) -> None:
+def test_rows_and_channels_of_frames(tmp_path: Path, frames: Frames) -> None:
     scp(tmp_path, frames)
     line = (tmp_path / "f.scp").read_text().splitlines()[0]
     place = line.split()[1]
@@ -187,6 +174,12 @@ def test_rows_of_a_matrix(tmp_path: Path, frames: Frames) -> None:
         read_item(items["beyond"])
     with raises(families.DAMAGED_FILE):
         read_item(items["after"])
+    blobs = [each.astype("<f4").tobytes() for each in frames.values()]
+    rows = {"doc_id": ["x", "x", "y"], "channel": [1, 2, 1], "frames": blobs}
+    pq.write_table(pa.table(rows), tmp_path / "f.parquet")
+    found = read_all(tmp_path / "f.parquet")
+    assert list(found) == ["x-1", "x-2", "y"]
+    assert np.array_equal(found["x-2"].reshape(-1, 5), frames["a"])
 
 
 def test_htk(tmp_path: Path, frames: Frames) -> None:
@@ -212,15 +205,6 @@ def test_htk(tmp_path: Path, frames: Frames) -> None:
             read_all(tmp_path / "a.htk")
         assert error.value.where == str(tmp_path / "a.htk")
         assert code is None or error.value.code == code.name
-
-
-def test_channels_and_binary_frames_in_parquet(tmp_path: Path, frames: Frames) -> None:
-    blobs = [each.astype("<f4").tobytes() for each in frames.values()]
-    rows = {"doc_id": ["x", "x", "y"], "channel": [1, 2, 1], "frames": blobs}
-    pq.write_table(pa.table(rows), tmp_path / "f.parquet")
-    found = read_all(tmp_path / "f.parquet")
-    assert list(found) == ["x-1", "x-2", "y"]
-    assert np.array_equal(found["x-2"].reshape(-1, 5), frames["a"])
 
 
 def test_what_is_refused(tmp_path: Path, frames: Frames) -> None:
@@ -270,16 +254,6 @@ def test_a_list_of_what_is_not_there_or_cut_off(tmp_path: Path, frames: Frames) 
         read_item(items["c/d"])
 
 
-def test_a_library_that_is_not_installed(tmp_path: Path, frames: Frames, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is told before any work; archives of text need none."""
-    path, text = hdf5(tmp_path, frames), ark_of_text(tmp_path, frames)
-    monkeypatch.setitem(sys.modules, "h5py", None)
-    with raises(families.NOT_INSTALLED) as error:
-        find_items(str(path))
-    assert error.value.remedy == "pip install 'swsdist[hdf5]'"
-    assert same(read_all(text), frames)
-
-
 def test_a_folder_of_another_form_than_is_said(tmp_path: Path, frames: Frames) -> None:
     for name in ("a.npy", "b.npy", "notes.txt"):
         (tmp_path / name).write_bytes(b"")
@@ -309,12 +283,28 @@ def save(folder: Path, frames: Any, key: str = "a") -> Path:
 ONES = np.ones((100, 3), np.float32)
 
 
-def test_it_is_right(tmp_path: Path) -> None:
+def test_frames_are_right_and_known_by_what_they_are(tmp_path: Path) -> None:
     save(tmp_path, np.random.default_rng(1).normal(size=(9000, 3)))
     save(tmp_path, ONES, "q-1")
     check_precomputed(given(tmp_path))
     check_precomputed(given(tmp_path, length=0.025, kind="logits", what="net 3"), queries=True)
     assert not isinstance(given(tmp_path), Extractor)
+    save(tmp_path, ONES)
+    one, other = given(tmp_path, what="x"), given(tmp_path / "..", form="npy", what="x")
+    assert identity(one) == identity(other)
+    assert recipe(one) != recipe(other)
+    assert recipe_fingerprint(recipe(one)) == recipe_fingerprint(recipe(other))
+    assert from_recipe(recipe(one)) == one
+    for options in ({"what": "y"}, {"shift": 0.02}, {"dimension": 4}, {"kind": "logits"}, {"tolerance": 1.0}):
+        assert identity(given(tmp_path, **{"what": "x", **options})) != identity(one)
+
+    def section(track: str, **options: Any) -> Any:
+        given = {"path": "x", "shift": 0.01, "dimension": 3, **options}
+        return SimpleNamespace(name="external", transforms=(), dtype="float32", track=track, options=given)
+
+    with raises(families.DUPLICATE_NAME, name="external"):
+        sources_of([section("one"), section("two", path="y")])
+    assert len(sources_of([section("one", what="layer 6"), section("two", path="y", what="layer 9")])) == 2
 
 
 def test_shift_and_length_are_exact() -> None:
@@ -342,7 +332,6 @@ def test_frames_that_are_not_as_stated(tmp_path: Path) -> None:
     negative = np.array([[1, 0, 0], [1.5, -0.5, 0]])
     for frames, options, code, values in (
         (np.ones((100, 4)), {}, families.WRONG_DIMENSION, {"shape": "100 x 4", "dimension": 3}),
-        (np.ones((3, 100)), {}, families.WRONG_DIMENSION, {"shape": "3 x 100"}),
         (np.ones(300), {}, families.WRONG_DIMENSION, {"shape": "300"}),
         (np.ones((0, 3)), {}, families.NO_FRAMES, {}),
         (np.ones((9, 3), complex), {}, codes.FRAMES_NOT_REAL, {"dtype": "complex128"}),
@@ -376,67 +365,7 @@ def test_durations_and_shifts_that_fit_or_not(tmp_path: Path) -> None:
     assert len(read(tmp_path, shift=0.0125)) == 100
 
 
-def test_where_they_lie_is_no_part_of_what_they_are(tmp_path: Path) -> None:
-    save(tmp_path, ONES)
-    one, other = given(tmp_path, what="x"), given(tmp_path / "..", form="npy", what="x")
-    assert identity(one) == identity(other)
-    assert recipe(one) != recipe(other)
-    assert recipe_fingerprint(recipe(one)) == recipe_fingerprint(recipe(other))
-    assert from_recipe(recipe(one)) == one
-    for options in ({"what": "y"}, {"shift": 0.02}, {"dimension": 4}, {"kind": "logits"}, {"tolerance": 1.0}):
-        assert identity(given(tmp_path, **{"what": "x", **options})) != identity(one)
-
-
-def test_two_tracks_say_what_they_are() -> None:
-    def section(track: str, **options: Any) -> Any:
-        given = {"path": "x", "shift": 0.01, "dimension": 3, **options}
-        return SimpleNamespace(name="external", transforms=(), dtype="float32", track=track, options=given)
-
-    with raises(families.DUPLICATE_NAME, name="external"):
-        sources_of([section("one"), section("two", path="y")])
-    assert len(sources_of([section("one", what="layer 6"), section("two", path="y", what="layer 9")])) == 2
-
-
 # -- what is no fault of the frames -----------------------------------------------------------------------------------
-
-
-def planned(folder: Path) -> dict[str, Any]:
-    """The row of a document as a task is given it."""
-    one = given(folder)
-    item = one.items(False, {})["a"]
-    row = {"doc_id": "a", "channel": 1, "path": "", "speaker": None, "duration": None}
-    return {**row, "key": "a", "item": list(item), "identity": item.identity}
-
-
-def test_what_is_gone_since_the_plan_is_not_rejected(tmp_path: Path) -> None:
-    row, store = planned(save(tmp_path, ONES)), Folder(str(tmp_path / "store"))
-    (tmp_path / "a.npy").unlink()
-    with pytest.raises(FileNotFoundError):
-        write_tracks(store, "fp", [row], given(tmp_path))
-
-
-def test_a_server_that_does_not_answer_rejects_nothing(tmp_path: Path) -> None:
-    row = planned(save(tmp_path, ONES))
-    row["item"][1] = "s3://bucket/a.npy"
-    with socket.socket() as port:  # bound, and nobody listens
-        port.bind(("127.0.0.1", 0))
-        config = {"retries": {"max_attempts": 1}, "connect_timeout": 1}
-        storage = {"endpoint_url": f"http://127.0.0.1:{port.getsockname()[1]}", "key": "k", "secret": "s"}
-        store = Folder(str(tmp_path / "store"), {**storage, "config_kwargs": config})
-        with pytest.raises(StorageError):
-            write_tracks(store, "fp", [row], given(tmp_path))
-
-
-def test_what_may_not_be_read_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    row = planned(save(tmp_path, ONES))
-
-    def refuse(path: str, *_: Any) -> Any:
-        raise storage_codes.S3_ACCESS_DENIED(where=path, detail="")
-
-    monkeypatch.setattr(archive, "identify", refuse)
-    (made,) = write_tracks(Folder(str(tmp_path / "store")), "fp", [row], given(tmp_path))
-    rejected = [(bad["reason"], bad["remedy"]) for bad in made.rejected.to_pylist()]
-    assert rejected == [(codes.UNREADABLE_FRAMES.name, storage_codes.S3_ACCESS_DENIED.remedy)]
 
 
 #: Numbers that no machine has room for.
@@ -482,8 +411,17 @@ def test_given_frames(tmp_path: Path, s3: Any) -> None:
             read_item(item, storage)
 
 
-def test_what_is_packed_too_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Zeros: a thousand to one; with the bound taken down from 256 MiB to 1 MiB."""
+def test_models_that_lie_and_what_is_packed_too_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Model("m", 1, {"x": np.ones(3)}, {}).save(Folder(str(tmp_path)), "m.npz")
+    members = {"x.npy": lying((MANY,))}
+    with zipfile.ZipFile(tmp_path / "m.npz") as archive:
+        members |= {name: archive.read(name) for name in archive.namelist() if name != "x.npy"}
+    packed(tmp_path / "m.npz", members)
+    with pytest.raises(DataError, match="by its header"):
+        load_model(Folder(str(tmp_path)), "m.npz")
+    with (tmp_path / "m.npz").open("rb") as file, pytest.raises(ValueError, match="by its header"):
+        read_totals(file)
+    # Zeros: a thousand to one; with the bound taken down from 256 MiB to 1 MiB.
     frames = np.zeros((1 << 16, 8), "f4")
     np.savez_compressed(tmp_path / "x.npz", a=frames)
     with h5py.File(tmp_path / "x.h5", "w") as file:
@@ -496,15 +434,3 @@ def test_what_is_packed_too_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         (tmp_path / name).rename(tmp_path / f"again-{name}")  # it is not open
         with pytest.raises(DataError, match="unpacked"):
             read_item(find_items(str(tmp_path / f"again-{name}"))["a"])
-
-
-def test_models_and_totals(tmp_path: Path) -> None:
-    Model("m", 1, {"x": np.ones(3)}, {}).save(Folder(str(tmp_path)), "m.npz")
-    members = {"x.npy": lying((MANY,))}
-    with zipfile.ZipFile(tmp_path / "m.npz") as archive:
-        members |= {name: archive.read(name) for name in archive.namelist() if name != "x.npy"}
-    packed(tmp_path / "m.npz", members)
-    with pytest.raises(DataError, match="by its header"):
-        load_model(Folder(str(tmp_path)), "m.npz")
-    with (tmp_path / "m.npz").open("rb") as file, pytest.raises(ValueError, match="by its header"):
-        read_totals(file)

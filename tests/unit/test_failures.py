@@ -94,7 +94,7 @@ def test_what_a_file_system_does(tmp_path: Path) -> None:
         assert explain(told) is told
 
 
-def test_what_cannot_be_had_here() -> None:
+def test_what_cannot_be_had_here_and_what_is_a_bug(tmp_path: Path) -> None:
     for number, code in {
         errno.EROFS: codes.READ_ONLY_FILE_SYSTEM,
         errno.EDQUOT: codes.QUOTA_EXCEEDED,
@@ -110,9 +110,6 @@ def test_what_cannot_be_had_here() -> None:
         assert told is not None
         assert (told.code, told.where, recorded.reason) == (code.name, "/the/file", code.name)
         assert str(recorded.storage) == str(told)
-
-
-def test_what_a_program_does_wrong_stays_a_bug(tmp_path: Path) -> None:
     for error in (OSError(errno.EBADF, "Bad"), OSError("no number"), ValueError("x"), BrokenPipeError()):
         assert explain(error) is None
     assert error_action(OSError("no number")) == "retry"
@@ -125,7 +122,7 @@ def test_what_a_program_does_wrong_stays_a_bug(tmp_path: Path) -> None:
         Path("/nowhere/at/all").read_bytes()
 
 
-def test_writing_names_the_file_that_was_to_be(tmp_path: Path) -> None:
+def test_the_file_that_was_meant_is_named(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("a file")
     with pytest.raises(StorageError) as found:
         Folder(str(tmp_path)).write_bytes("run/plan.json", b"x")
@@ -134,6 +131,9 @@ def test_writing_names_the_file_that_was_to_be(tmp_path: Path) -> None:
     with pytest.raises(StorageError) as found, Folder(str(tmp_path)).temporary():
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     assert (found.value.code, found.value.where) == ("disk-full", str(tmp_path))
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    for do in (Folder(str(tmp_path)).open, Folder(str(tmp_path)).read_bytes):
+        assert caught(do, "loop").filename == str(tmp_path / "loop")
 
 
 def test_what_s3_answers() -> None:
@@ -187,12 +187,6 @@ def test_the_origin_of_an_exception() -> None:
     assert told(ours, theirs, library) == told(theirs, library)
     assert str(told(theirs, library, ours)).endswith("line 7, in f")
     assert origin("no traceback") is None
-
-
-def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
-    (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    for do in (Folder(str(tmp_path)).open, Folder(str(tmp_path)).read_bytes):
-        assert caught(do, "loop").filename == str(tmp_path / "loop")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no disk that is always full")
@@ -287,7 +281,7 @@ def test_another_writers_file_is_seen_at_once_and_half_a_file_never(folder):
     assert list(folder.listing()) == ["x/1", "x/2"]
 
 
-def test_paths():
+def test_names_lead_to_paths_and_not_out():
     assert Folder("s3://bucket/a/").path("b/c") == "s3://bucket/a/b/c"
     assert Folder("s3://bucket").local("x") is None
     assert Folder("/data").local("x/y") == Path("/data/x/y")
@@ -300,6 +294,12 @@ def test_paths():
     assert "s3://bucket/x" in found.value.remedy
     with raises(families.UNSUPPORTED, scheme="gs"):
         Folder("gs://bucket")
+    outside: list[Any] = ["../x", "/etc/passwd", "a/../../x", "a\0b", "s3://bucket/x", "http://host/x", "file:///x"]
+    for name in [*outside, "", ".", "a//b", "a/./b", 7]:
+        with raises(families.DAMAGED_FILE, where="plan.json"):
+            demand_inside(name, "plan.json", "a key")
+    for name in ("a", "shards/part-0.parquet", "..a/b..", "ä ö", "a:b"):
+        assert demand_inside(name, "", "") == name
 
 
 def test_publishing_from_another_filesystem(tmp_path, monkeypatch):
@@ -333,17 +333,7 @@ def test_large_files_and_keys_that_are_prefixes(s3, tmp_path):
     assert folder.info("large").size == 60_000_000
 
 
-def test_endpoint_from_the_environment(s3, monkeypatch):
-    for name, value in (("ENDPOINT_URL", s3.endpoint), ("ACCESS_KEY_ID", "testing"), ("SECRET_ACCESS_KEY", "testing")):
-        monkeypatch.setenv(f"AWS_{name}", value)
-    path = f"s3://{s3.bucket}/environment/x"
-    folder, name = locate(path)
-    folder.write_bytes(name, b"found")
-    with open_path(path) as file:
-        assert file.read() == b"found"
-
-
-def test_no_bucket_and_no_server(s3):
+def test_s3_without_bucket_server_or_credentials(s3, monkeypatch, tmp_path):
     folder = Folder("s3://no-such-bucket/run", s3.storage)
     for call in (folder.exists, folder.read_bytes, folder.open, folder.remove, folder.listing):
         with raises(storage_codes.NO_SUCH_BUCKET):
@@ -353,9 +343,13 @@ def test_no_bucket_and_no_server(s3):
     patience = {"config_kwargs": {"retries": {"max_attempts": 0}}}
     with raises(storage_codes.S3_UNREACHABLE):
         Folder("s3://b/x", {"endpoint_url": "http://127.0.0.1:9", "key": "a", "secret": "b", **patience}).listing()
-
-
-def test_no_credentials(s3, monkeypatch, tmp_path):
+    for name, value in (("ENDPOINT_URL", s3.endpoint), ("ACCESS_KEY_ID", "testing"), ("SECRET_ACCESS_KEY", "testing")):
+        monkeypatch.setenv(f"AWS_{name}", value)
+    path = f"s3://{s3.bucket}/environment/x"
+    folder, name = locate(path)
+    folder.write_bytes(name, b"found")
+    with open_path(path) as file:
+        assert file.read() == b"found"
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -367,15 +361,6 @@ def test_no_credentials(s3, monkeypatch, tmp_path):
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
     assert Folder(place, storage).listing() == {}  # credentials set since then count
-
-
-def test_names_that_lead_out_and_that_stay() -> None:
-    outside: list[Any] = ["../x", "/etc/passwd", "a/../../x", "a\0b", "s3://bucket/x", "http://host/x", "file:///x"]
-    for name in [*outside, "", ".", "a//b", "a/./b", 7]:
-        with raises(families.DAMAGED_FILE, where="plan.json"):
-            demand_inside(name, "plan.json", "a key")
-    for name in ("a", "shards/part-0.parquet", "..a/b..", "ä ö", "a:b"):
-        assert demand_inside(name, "", "") == name
 
 
 STATE: dict[str, Any] = {
@@ -416,7 +401,7 @@ def test_a_manifest(tmp_path: Path) -> None:
         manifest.load(Folder(str(tmp_path)), manifest.state_name("/../../../x"))
 
 
-def test_receipts(tmp_path: Path) -> None:
+def test_receipts_and_plans_lead_nowhere_else(tmp_path: Path) -> None:
     file, cost = tmp_path / "receipts" / f"search-{'a' * 32}.json", Cost(0.0, 0.0, 0.0, 0)
     file.parent.mkdir()
     for name in ("hits/x", "../../hits/x"):
@@ -428,8 +413,6 @@ def test_receipts(tmp_path: Path) -> None:
     with raises(families.DAMAGED_FILE, where=str(file), key="outputs.name"):
         Ledger(Folder(str(tmp_path))).receipts("search")
 
-
-def test_a_plan(tmp_path: Path) -> None:
     def load(place: str) -> None:
         step = {"stage": "index", "tasks": "k", "planned": 0, "place": place, "ended": True}
         plan = {"chain": "search", "config": {}, "order": ["index"], "steps": {"index": step}, "state": {}}

@@ -23,7 +23,7 @@ from swsdist.store.writing import KeptFrames, ReadResult, WithResult, read_recor
 from tests.support.coded import raises
 
 
-def test_extractors_are_made_by_their_names() -> None:
+def test_extractors_have_names_frames_and_an_identity() -> None:
     assert create("mfcc", {"n_mfcc": 20}) == Mfcc(n_mfcc=20)
     with raises(families.UNKNOWN_NAME, where="features.name"):
         create("mfc", {})
@@ -37,15 +37,9 @@ def test_extractors_are_made_by_their_names() -> None:
         with pytest.raises(ConfigError) as caught:
             create("mfcc", options)
         assert caught.value.where == f"features.options{where}"
-
-
-def test_frames_that_lie_whole_inside() -> None:
     counts = {0: 0, 1: 0, 511: 0, 512: 1, 671: 1, 672: 2, 16000: 97}
     assert {samples: frame_count(Mfcc(), samples) for samples in counts} == counts
     assert (frame_shift(Mfcc()), frame_shift(Mfcc(sample_rate=8000))) == (0.01, 0.02)
-
-
-def test_identity_holds_all_that_frames_depend_on() -> None:
     found = identity(Mfcc())
     assert (found["name"], found["version"], found["block_frames"]) == ("mfcc", Mfcc.version, BLOCK_FRAMES)
     assert set(found["options"]) == set(Mfcc.model_fields) - {"model"}

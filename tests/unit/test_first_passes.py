@@ -1,14 +1,11 @@
 """First passes: averaging, budgets, the registry, the index, the config, and a search through them from the store."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from swsdist import api
-from swsdist.config import config_from_dict
 from swsdist.config.search import Search
 from swsdist.core.codes import families
 from swsdist.kernels.distances.interface import create as distance
@@ -19,23 +16,8 @@ from swsdist.methods.first_pass.interface import Budget, Material, Windows, Work
 from swsdist.methods.first_pass.quantised import CODES, build, index_of
 from swsdist.methods.query.example import Example, averaged
 from swsdist.methods.sample import landmark_documents
-from swsdist.pipeline.chain_run import StepSelection
-from swsdist.pipeline.driver import run_stages
-from swsdist.pipeline.operation.progress import Progress
 from swsdist.testing.conformance.entry import present, recall
-from swsdist.testing.synthesis import make_corpus
 from tests.support.coded import raises
-
-
-def test_averages_do_not_depend_on_blocks() -> None:
-    frames = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
-    for factor in (1, 2, 3, 7, 50):
-        expected = [frames[k : k + factor].astype(np.float64).mean(axis=0) for k in range(0, 20, factor)]
-        whole = np.concatenate(list(averaged([frames], factor)))
-        np.testing.assert_allclose(whole, expected, rtol=1e-6)
-        assert whole.dtype == np.float32
-        for cuts in ([1], [3, 4, 11]):
-            np.testing.assert_array_equal(whole, np.concatenate(list(averaged(np.split(frames, cuts), factor))))
 
 
 def a_material(lengths: list[int], most: int = 2) -> Material:
@@ -113,16 +95,13 @@ def test_an_index_made_before_gives_the_same_windows() -> None:
     assert again.work == Work(lookups=15 * index.groups * GROUP)
 
 
-def test_an_index_of_other_documents() -> None:
+def test_an_index_of_other_documents_and_landmarks_in_any_order() -> None:
     """Compiled code reads where the lengths say, beyond the array too."""
     material = a_material([300, 400])
     table = build(material, 2, material.codebook(2, 2))
     for lengths, size in (([150, 201], 2), ([150], 2), ([150, 200], 3), ([200, 150], 2)):
         with raises(families.MISMATCH):
             index_of([table], np.array(lengths), size, "store/codes")
-
-
-def test_landmarks_do_not_depend_on_the_order_of_documents() -> None:
     keys = [(f"document {k}", 1 + k % 2) for k in range(200)]
     chosen = landmark_documents(keys)
     assert chosen == landmark_documents(keys[::-1])
@@ -135,15 +114,12 @@ def found_rows(rows: list[tuple[int, ...]]) -> Matches:
     return Matches(*(column.astype(kind) for column, kind in zip(columns, kinds, strict=True)), 1.0)
 
 
-def test_recall_counts_what_is_the_same_in_every_number() -> None:
+def test_recall_and_configs_that_cannot_be_done() -> None:
     full = found_rows([(0, 0, 5, 4, 100), (0, 1, 9, 4, 200), (1, 0, 5, 4, 100), (1, 1, 5, 4, 100)])
     found, none = found_rows([(0, 0, 5, 4, 100), (0, 1, 9, 4, 201), (1, 1, 5, 4, 100)]), found_rows([])
     assert present(found, full).tolist() == [True, False, False, True]
     assert recall(found, full) == recall(found, full, np.array([True, True, False, False])) == 0.5
     assert (recall(none, full), recall(none, none)) == (0.0, 1.0)
-
-
-def test_a_config_that_cannot_be_done_is_refused() -> None:
     pooled = {"documents_by": "pooled", "queries_by": "pooled"}
     Search.model_validate({**pooled, "first_pass": {"name": "coarse"}})
     for options, message in (
@@ -156,21 +132,3 @@ def test_a_config_that_cannot_be_done_is_refused() -> None:
     ):
         with pytest.raises(ValidationError, match=message):
             Search.model_validate(options)
-
-
-def test_a_search_of_the_demo_finds_a_query_in_its_own_document(tmp_path: Path) -> None:
-    make_corpus(tmp_path / "corpus", documents=9, queries=2)
-    values = {"run": str(tmp_path / "run"), "corpus": {"documents": str(tmp_path / "corpus" / "docs.csv")}}
-    config = config_from_dict(values | {"index": {"shards": 3}, "executor": {"kind": "serial"}})
-    own = run_stages(config, StepSelection(until="index"), Progress()).chain_run.chain.inputs
-    store, text = own.store.folder.root, f"{own.corpus.documents['path'][4].as_py()}:0.5-1.1"
-    exact = api.search(store, text, top=1)
-    for first_pass in (
-        {"name": "coarse", "factor": 2},
-        {"name": "quantised", "factor": 2},
-        {"name": "quantised", "over": "document"},
-    ):
-        options = {"first_pass": {**first_pass, "windows": {"least": 3, "per_second": 0.0}, "sample": 0}}
-        found = api.search(store, text, top=1, options=options)
-        names = ["doc_id", "channel", "start", "end", "cost", "frames"]
-        assert found[names].equals(exact[names])

@@ -67,25 +67,19 @@ def listed(*scores: float, query: str = "q") -> pa.Table:
 NOTHING = standardise_lists({}, standardise=False)[1]
 
 
-def test_missing_scores_are_the_average_of_the_others() -> None:
+def test_missing_scores_are_the_average_or_the_least_or_what_is_said() -> None:
     found = impute_scores(joined([(1.0, NAN, 4.0), (NAN, 7.0, NAN), (1.0, 2.0, 3.0)]), "average", NOTHING)
     assert scores_of(found.table) == [[1.0, 2.5, 4.0], [7.0, 7.0, 7.0], [1.0, 2.0, 3.0]]
     assert found.table.sort_by("start")["score"].to_pylist() == [2.5, 7.0, 2.0]
     assert (found.average, found.least) == (3, 0)
     assert parts_of(found.table.sort_by("start"))[2].tolist()[1] == [False, True, False]
     assert found.table["score"].to_pylist() == [7.0, 2.5, 2.0]  # in total order
-
-
-def test_or_the_least_that_the_system_gave_to_the_query() -> None:
     lists = {"a": listed(-1.0, 2.0), "b": listed(-2.0)}
     _, known = standardise_lists(lists, standardise=False)
     found = impute_scores(joined([(1.0, NAN, 4.0), (NAN, 7.0, NAN)]), "least", known)
     # Of c nothing is known: there the average of those that were given.
     assert scores_of(found.table) == [[1.0, -2.0, 4.0], [-1.0, 7.0, 7.0]]
     assert (found.average, found.least) == (1, 2)
-
-
-def test_what_a_system_says_when_it_is_asked_stands_for_its_score() -> None:
     table = joined([(1.0, NAN), (2.0, NAN)])
     place = {name: table[name].slice(0, 1) for name in ("query_id", "doc_id", "channel", "start", "end")}
     names, scores, given = parts_of(with_rescored(table, pa.table({**place, "system": ["b"], "score": [-3.0]})))
@@ -119,7 +113,7 @@ def labelled(seed: int, rows: int = 3000, systems: int = 2) -> pa.Table:
     return table.select(JOINED_TRIALS.names).cast(JOINED_TRIALS)
 
 
-def test_systems_weigh_what_they_know() -> None:
+def test_systems_weigh_what_they_know_and_one_is_the_logistic() -> None:
     """Normal scores of unit variance, means 2 and 1 apart: the log-odds ratio is 2 s1 + s2 and a constant."""
     table = labelled(1)
     rows = label_rows(table, marks=False)
@@ -128,9 +122,6 @@ def test_systems_weigh_what_they_know() -> None:
     order = np.random.default_rng(2).permutation(table.num_rows)
     halves = [label_rows(table.take(pa.array(part)), marks=False) for part in (order[:1000], order[1000:])]
     assert fit_fusion(halves[::-1]) == found
-
-
-def test_of_one_system_it_is_the_logistic() -> None:
     table = labelled(3, systems=1)
     once = fit_fusion([label_rows(table, marks=False)])
     _, scores, given = parts_of(table)
@@ -221,7 +212,7 @@ def test_what_cannot_be_fused_is_told() -> None:
         parts_of(pa.concat_tables(rows))
 
 
-def test_an_aligned_list_gets_the_parts_of_its_detections() -> None:
+def test_an_aligned_list_gets_its_parts_and_one_list_is_its_union() -> None:
     table = impute_scores(joined([(1.0, 2.0), (3.0, 4.0)]), "average", NOTHING).table
     trials = table.select(["query_id", "doc_id", "channel", "start", "end", "score", "decision"])
     for name in ("ref_start", "ref_end"):
@@ -232,9 +223,6 @@ def test_an_aligned_list_gets_the_parts_of_its_detections() -> None:
     assert found.schema == JOINED_TRIALS
     scores = [None if row is None else [part["score"] for part in row] for row in found["parts"].to_pylist()]
     assert scores == [[3.0, 4.0], [1.0, 2.0], None]
-
-
-def test_a_union_of_one_is_its_list() -> None:
     table = joined([(3.0,), (1.0,), (2.0,)], "a")
     one = join_lists({"a": replaced(table, "score", pa.array(parts_of(table)[1][:, 0]))})
     assert impute_scores(one, "average", NOTHING).table["score"].to_pylist() == [3.0, 2.0, 1.0]
@@ -262,7 +250,7 @@ def plain(table: pa.Table) -> list[tuple[Any, ...]]:
     ]
 
 
-def test_the_best_of_each_system_that_overlaps_belongs_to_a_place() -> None:
+def test_the_best_of_each_system_belongs_to_its_own_place() -> None:
     one = listed_rows(("q", "d", 1.0, 2.0, 3.0), ("q", "d", 5.0, 6.0, 1.0))
     two = listed_rows(("q", "d", 1.2, 2.2, 2.0), ("q", "d", 0.9, 1.6, 2.5), ("q", "d", 5.5, 6.5, 1.5))
     found = plain(join_lists({"one": one, "two": two}))
@@ -273,17 +261,11 @@ def test_the_best_of_each_system_that_overlaps_belongs_to_a_place() -> None:
         ("q", "d", 5.5, 6.5, 1.5, {"two": 1.5}),
         ("q", "d", 5.0, 6.0, 1.0, {"one": 1.0}),
     ]
-
-
-def test_by_mid_points_borders_count() -> None:
     one, two = listed_rows(("q", "d", 5.0, 6.0, 1.0)), listed_rows(("q", "d", 5.5, 6.5, 1.5))
     ((*_, parts),) = plain(join_lists({"one": one, "two": two}, meet="middle"))
     assert parts == {"one": 1.0, "two": 1.5}
     apart = listed_rows(("q", "d", 5.500001, 6.6, 1.5))
     assert join_lists({"one": one, "two": apart}, meet="middle").num_rows == 2
-
-
-def test_other_queries_documents_and_channels_are_other_places() -> None:
     one = listed_rows(("q", "d", 1.0, 2.0, 3.0))
     elsewhere = one.set_column(one.schema.get_field_index("channel"), "channel", pa.array([2], pa.int32()))
     for other in (listed_rows(("r", "d", 1.0, 2.0, 3.0)), listed_rows(("q", "e", 1.0, 2.0, 3.0)), elsewhere):

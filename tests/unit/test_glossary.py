@@ -343,21 +343,6 @@ def test_many_annotations_of_one_word(project) -> None:
         take_in(project, many * 17, person="Ann")
 
 
-def test_a_whole_glossary_comes_in_one_change(project, tmp_path: Path) -> None:
-    word = project.add_entry(person="me", form="mwana")
-    project.judge(word.entry_id, at(1, 2), "yes", person="me", content="size:7")
-    file = tmp_path / "glossary.json"
-    file.write_text(json.dumps(as_json(project)))
-    with Project.open(tmp_path / "other") as other:
-        import_file(other, file, person="me", store=None)
-        assert other.tokens(word.entry_id) == project.tokens(word.entry_id)
-        other.judge(word.entry_id, at(5, 6), "no", person="me")
-        assert other.undo(person="me") is not None
-        assert other.undo(person="me") is not None  # of the import
-        assert other.entries() == []
-        assert other.undo(person="me") is None
-
-
 def half_second(start: float) -> Place:
     return Place("talk", 1, start, start + 0.5)
 
@@ -394,22 +379,21 @@ def test_damaged(folder: Path, where: str) -> None:
     """It is told, the file is left alone, and the copy of the last opening is sound."""
     Project.open(folder).close()  # makes the copy
     file = folder / "project.sqlite"
-    data = bytearray(file.read_bytes())
-    if where == "head":
-        data[:100] = b"\xff" * 100
-    elif where == "middle":
-        for k in range(1, len(data) // 4096):
-            data[k * 4096 : k * 4096 + 64] = b"\xff" * 64
-    elif where == "end":
-        del data[len(data) // 2 :]
-    else:
-        data[:] = b"id,form\n1,a\n" if where == "text" else b""
-    file.write_bytes(data)
-    if where == "gone":
-        file.unlink()
+    data = file.read_bytes()
+    pages = [data[k : k + 4096] for k in range(0, len(data), 4096)]
+    spoilt = {
+        "head": b"\xff" * 100 + data[100:],
+        "middle": pages[0] + b"".join(b"\xff" * 64 + page[64:] for page in pages[1:]),
+        "end": data[: len(data) // 2],
+        "text": b"id,form\n1,a\n",
+        "emptied": b"",
+    }.get(where)
+    file.unlink()
+    if spoilt is not None:
+        file.write_bytes(spoilt)
     assert code_of(folder) == "damaged-file"
-    if where not in ("emptied", "gone"):
-        assert file.read_bytes() == bytes(data)
+    if spoilt:
+        assert file.read_bytes() == spoilt
         with raises(families.DAMAGED_FILE):
             read_table(str(folder), REFERENCES)
     shutil.copy(folder / "project.backup.sqlite", file)

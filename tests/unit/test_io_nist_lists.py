@@ -74,7 +74,7 @@ def rows(found: SystemList) -> list[dict[str, object]]:
     return found.detections.to_pylist()
 
 
-def test_ecf(write: Write, tmp_path: Path) -> None:
+def test_ecf_and_termlist(write: Write, tmp_path: Path) -> None:
     excerpts = read_ecf(write(ECF))
     assert [tuple(row.values()) for row in excerpts.to_pylist()] == [
         ("audio/F1.sph", 1, 0.5, 9.25, "cts", "mboshi"),
@@ -84,9 +84,6 @@ def test_ecf(write: Write, tmp_path: Path) -> None:
         write_ecf(excerpts, tmp_path / "again.xml", dialect)  # type: ignore[arg-type]
         again = read_ecf(str(tmp_path / "again.xml"))
         assert again.drop_columns(["language"]) == excerpts.drop_columns(["language"])
-
-
-def test_termlist(write: Write, tmp_path: Path) -> None:
     found = read_termlist(write(TLIST))
     assert found.terms.to_pylist() == [
         {"query_id": "T1", "term": "two words", "iv": "yes"},
@@ -114,15 +111,12 @@ def test_the_same_list_laid_out_otherwise(write: Write, tmp_path: Path) -> None:
         STDLIST.replace("\n", " "),
         STDLIST.replace('"', "'"),
         STDLIST.replace("<term ", "<!-- <term file='X'/> --><term "),
-        STDLIST.replace("\n", "\r\n"),
         STDLIST.replace("\n<term", "\n\t  <term"),
         STDLIST.replace('file="F1"', 'file="F&#49;"'),
         STDLIST.replace('<term file="F1" channel="1"', '<term channel="1" file="F1"'),
-        STDLIST.replace("/>", " />"),
         STDLIST.replace("</detected_termlist>", "</detected_termlist>\n\n"),
         '<?xml version="1.0" encoding="UTF-8"?>\n' + STDLIST,
         '<!DOCTYPE stdlist SYSTEM "stdlist.dtd">\n' + STDLIST,
-        STDLIST.replace('tbeg="1" ', 'tbeg="1.0" '),
     ):
         found = read_systemlist(write(other))
         assert (rows(found), found.queries) == (rows(expected), expected.queries)
@@ -170,7 +164,7 @@ NON-LEX F1 1 what ever <NA> laugh anna <NA>
 """
 
 
-def test_rttm(write: Write, tmp_path: Path) -> None:
+def test_rttm_of_all_or_few_fields(write: Write, tmp_path: Path) -> None:
     plain = "\n".join(line.split(" ;;")[0] for line in RTTM.splitlines()[1:] if line) + "\n"
     for text in (RTTM, plain, plain.replace(" ", "\t"), plain.rstrip("\n")):
         found = read_rttm(write(text))
@@ -183,9 +177,6 @@ def test_rttm(write: Write, tmp_path: Path) -> None:
     again = read_rttm(str(tmp_path / "again"))
     assert again.lexemes == found.lexemes
     assert again.speakers == found.speakers
-
-
-def test_rttm_with_few_fields(write: Write) -> None:
     path = write("LEXEME F1 1 0.5 0.25 so\n")
     assert read_rttm(path).lexemes["speaker"].to_pylist() == [""]
     with raises(families.MALFORMED_LINE, where="line 1", type="LEXEME", fields=6):
@@ -221,7 +212,6 @@ def test_what_is_refused(write: Write) -> None:
         (read_ecf, line, 3, [ecf(text) for text in ("-3", "nan", "1e308", "1_0", "٣")]),
         (read_ecf, line, 3, [ECF.replace('"A"', '"left"')]),
         (read_ecf, xml, 3, [ECF.replace('dur="3" ', "")]),
-        (read_ecf, xml, 2, [TLIST]),
         (read_ecf, families.EMPTY_INPUT, None, ["<ecf></ecf>"]),
         (read_ecf, xml, 1, [BOMB + ECF]),
         (read_ecf, xml, None, [ECF[:-8]]),
@@ -305,7 +295,7 @@ def test_notices_count_and_strict_refuses(write: Write) -> None:
 DOCTYPE = '<!DOCTYPE stdlist SYSTEM "stdlist.dtd">\n'
 
 
-def test_no_entity_is_dropped(tmp_path: Path) -> None:
+def test_no_entity_is_dropped_and_a_doctype_may_have_none(tmp_path: Path) -> None:
     path, within, foo = tmp_path / "list.xml", "<!DOCTYPE s [%p;]>\n", STDLIST.replace('file="F1"', 'file="F1&foo;"')
     for text, line in (
         (DOCTYPE + foo, 4),
@@ -324,9 +314,6 @@ def test_no_entity_is_dropped(tmp_path: Path) -> None:
             head = f'<?xml version="1.0" encoding="{name}"?>'  # on one line with the rest
             path.write_bytes((("\ufeff" if encoding == "utf-16-be" else "") + head + text).encode(encoding))
             refused(families.MALFORMED_XML, line, read_systemlist, str(path))
-
-
-def test_a_doctype_without_entities(tmp_path: Path) -> None:
     path, text = tmp_path / "list.xml", STDLIST.replace('"F1"', "'> \"&amp;&#49;&#x31;&lt;&gt;&apos;&quot;'")
     for head in (DOCTYPE, "<!DOCTYPE stdlist>", "<!DOCTYPE stdlist [<!ATTLIST term file CDATA #IMPLIED>]>"):
         for encoding in ("utf-8", "utf-16"):
@@ -369,17 +356,13 @@ def test_what_is_beyond_all_measure(write: Write) -> None:
         (read_rttm, file, 1, "\0" * (9 << 20)),
         (read_rttm, file, 2, f"LEXEME F1 1 0 1 so lex a <NA>\nLEXEME {long}"),
         (read_rttm, line, 1, f"LEXEME F1 {short} 0 1 so\n"),
-        (read_rttm, line, 1, f"LEXEME F1 1 {short} 1 so\n"),
         (read_systemlist, xml, None, STDLIST.replace('"F1"', f'"{long * 4}"')),
-        (read_systemlist, xml, None, STDLIST[:20] + long + long),
         (read_systemlist, xml, None, f"<!-- {long}{long} -->" + STDLIST),
         (read_systemlist, xml, None, "<!DOCTYPE s [" + "<!ELEMENT a ANY>" * (1 << 19)),
         (read_systemlist, xml, None, "<stdlist>" + "<a>" * 1000),
         (read_systemlist, line, None, STDLIST.replace('"YES"', f'"{long}"')),
         (read_systemlist, line, 3, STDLIST.replace('dur="0.5"', f'dur="{long}"')),
         (read_systemlist, line, 3, STDLIST.replace('dur="0.5"', f'dur="1{"0" * 399}"')),
-        (read_systemlist, line, 4, STDLIST.replace('channel="2"', f'channel="{long}"')),
-        (read_systemlist, twice, None, STDLIST.replace("T2", long).replace("T1", long)),
         (read_systemlist, xml, None, STDLIST.replace("stdlist", long)),
         (read_systemlist, xml, None, DOCTYPE + STDLIST.replace("F1", f"&{long};")),
         (read_ecf, xml, None, ECF.replace(" dur=", f" {long}=")),

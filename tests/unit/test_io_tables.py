@@ -57,21 +57,17 @@ def test_refused_documents(tmp_path):
         ("doc_id;path;duration\na;b;1,500\nc;d;2\n", 2, "'1,500'"),
         ("", 1, "no column 'doc_id'"),
         ("doc_id,path,path\na,b,c\n", 1, "'path' (2 times)"),
-        ("doc_id,path\na,b\nc,d,e\n", 3, "3 cells, the header 2"),
         ("doc_id,path\na,b\n\nc\n", 4, "1 cells, the header 2"),
         (b"doc_id,path\na,b\n\xe9,d\n", 3, "not UTF-8"),
-        (b"doc_id,path,n\xe9\na,b,c\n", 1, "not UTF-8"),
         ('doc_id,path\na,"b\nc,d\ne,f\n', 2, "over several lines"),
         ("doc_id,path\na,b\n,d\n", 3, "doc_id is empty"),
         ('doc_id,path\na,b\nc,""\n', 3, "path is empty"),
         ("doc_id,path,channel\na,b,1\nc,d,one\n", 3, "'one'"),
-        ("doc_id,path,channel\na,b,1\nc,d,1.5\n", 3, "'1.5'"),
         ("doc_id,path,channel\na,b,1\nc,d,99999999999\n", 3, "'99999999999'"),
         ("doc_id,path,channel\na,b,0\n", 2, "less than 1"),
         ("doc_id,path,duration\na,b,1\nc,d,1\ne,f,1s\ng,h,2s\n", 4, "'1s'"),
         ("doc_id,path,duration\na,b,1\nc,d,-1\n", 3, "negative"),
         ("doc_id,path,duration\na,b,nan\n", 2, "nan"),
-        ("doc_id,path,duration\na,b,inf\n", 2, "inf"),
         ("doc_id,path,duration\na,b,1e300\n", 2, "duration"),  # beyond all recordings
         ("doc_id,path\na,b\nc,d\nc,d\na,x\n", 5, "doc_id 'a', channel 1, first in line 2"),
         ('doc_id,path,note\na,b,"x\ny"\na,d,\n', 4, "first in line 2"),
@@ -115,7 +111,7 @@ def test_lists_as_others_write_them(tmp_path) -> None:
     assert read_system(str(path)).detections["score"].to_pylist() == [row[5] for row in LISTED]
 
 
-def test_a_line_that_names_the_separator(tmp_path) -> None:
+def test_separators_and_thousands(tmp_path) -> None:
     path = csv(tmp_path, "\ufeffsep=;\r\ndoc_id;path;duration\r\na;x;1,5\r\nb;y;-1\r\n")
     with raises(families.BAD_CELL, where="line 4"):
         read_table(path, CORPUS)
@@ -125,10 +121,7 @@ def test_a_line_that_names_the_separator(tmp_path) -> None:
         assert names_in(path) == ["doc_id", "path"]
     path = csv(tmp_path, 'sep=,\ndoc_id,path\n"a;b",x\n')
     assert read_table(path, CORPUS)["doc_id"].to_pylist() == ["a;b"]
-
-
-def test_numbers_that_may_mean_thousands_are_refused(tmp_path) -> None:
-    """1,500 is 1.5 where another number of the file cannot be a thousand."""
+    # 1,500 is 1.5 where another number of the file cannot be a thousand.
     text = "doc_id;path;duration\na;b;1,500\nc;d;0,250\n"
     assert read_table(csv(tmp_path, text), CORPUS)["duration"].to_pylist() == [1.5, 0.25]
     with raises(families.BAD_CELL, column="decision", value="'maybe'") as caught:
@@ -178,7 +171,7 @@ def test_parquet(tmp_path, s3):
         read_table(folder.path("docs.csv"), CORPUS, storage=s3.storage)
 
 
-def test_written_csv_reads_back(tmp_path):
+def test_written_and_packed_it_reads_back(tmp_path):
     rows = [
         {"query_id": "q,1", "doc_id": 'a "b"', "channel": 1, "start": 0.1, "end": 0.30000000000000004, "score": -1e-20},
         {"query_id": "ŋ", "doc_id": "x/y", "channel": 2, "start": 0.0, "end": 1e7, "score": 1 / 3, "decision": True},
@@ -187,9 +180,6 @@ def test_written_csv_reads_back(tmp_path):
     for given in (table, iter(table.to_batches(max_chunksize=1))):
         write_csv(given, DETECTIONS, tmp_path / "out.csv")
         assert read_table(str(tmp_path / "out.csv"), DETECTIONS).equals(table)
-
-
-def test_packed(tmp_path):
     text = b"doc_id,path,channel\na,a.wav,1\nb,b.wav,x\n"
     buffer = pa.BufferOutputStream()
     pq.write_table(pa.table({"doc_id": ["a"], "path": ["a.wav"]}), buffer)
