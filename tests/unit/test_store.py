@@ -33,7 +33,7 @@ from swsdist.stages.inputs.corpus_documents import stored
 from swsdist.store import manifest as manifests
 from swsdist.store import parquet, writing
 from swsdist.store.maintaining import check, compact, refit
-from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, NewTrack, Shard, commit, load
+from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, NewTrack, Shard, commit, load, relocated_paths
 from swsdist.store.memory import Cache, Memory
 from swsdist.store.reading import Store, Tracks
 from swsdist.store.writing import ShardWriter, write_tracks
@@ -690,3 +690,12 @@ def test_all_halves_as_single_precision() -> None:
     halves = halves[np.isfinite(halves)].reshape(2, -1)
     halves.flags.writeable = False  # as those of a file are
     assert single(halves).tobytes() == halves.astype(np.float32).tobytes()
+
+
+@pytest.mark.parametrize("name", ["1", "2", "3"])
+def test_any_recording_that_is_there_shows_where_all_are(tmp_path: Path, name: str) -> None:
+    paths = pa.chunked_array([[f"/gone/old/{each}.wav" for each in "123"]])
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / f"{name}.wav").touch()
+    now = relocated_paths(Folder(str(tmp_path / "store")), "../new", paths, paths)
+    assert now.to_pylist() == [f"{tmp_path}/new/{each}.wav" for each in "123"]
