@@ -141,16 +141,13 @@ def test_timestamps_that_are_short_false_or_jitter(make: Make) -> None:
         assert len(read(path)) == pytest.approx((5 + moved) * 16000, abs=160), timestamps
 
 
-def test_joined_streams_follow_each_other(make: Make, tmp_path: Path) -> None:
+def test_joined_streams_and_vorbis_that_is_cut(make: Make, tmp_path: Path) -> None:
     """Also where the number of channels changes, and timestamps go back."""
     parts = [make(f"{n}.ts", "ac3", 48000, (), ("-ac", str(n)), pictures=False) for n in (1, 2)]
     joined = tmp_path / "joined.ts"
     joined.write_bytes(b"".join(Path(part).read_bytes() for part in parts))
     assert heard(str(joined)) == pytest.approx([*CLICKS, *(5.02 + time for time in CLICKS)], abs=0.03)
-
-
-def test_vorbis_that_is_cut_without_decoding(make: Make, tmp_path: Path) -> None:
-    """Its first page starts before zero, in each mode of its setup."""
+    # Its first page starts before zero, in each mode of its setup.
     for rate in (16000, 44100):
         path, cut = make(f"{rate}.ogg", "libvorbis", rate, pictures=False), str(tmp_path / f"{rate}.ogg")
         subprocess.run([str(ffmpeg.program()), "-v", "error", "-ss", "1.5", "-i", path, "-c", "copy", cut], check=True)

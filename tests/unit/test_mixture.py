@@ -178,7 +178,7 @@ def model(**changed: object) -> Model:
     return Model(**{**values, **changed})  # type: ignore[arg-type]
 
 
-def test_what_is_saved_is_read(tmp_path: Path) -> None:
+def test_what_is_saved_is_read_and_named_by_all_it_holds(tmp_path: Path) -> None:
     folder = Folder(str(tmp_path))
     model(arrays={"b": np.array([True]), "a": np.arange(3, dtype=">i4")}).save(folder, "models/m.npz")
     found = load_model(folder, "models/m.npz")
@@ -189,9 +189,6 @@ def test_what_is_saved_is_read(tmp_path: Path) -> None:
     found.save(folder, "again.npz")
     assert (tmp_path / "again.npz").read_bytes() == first
     assert load_model(folder, "again.npz", found.fingerprint).fingerprint == found.fingerprint
-
-
-def test_the_fingerprint_is_of_all_it_holds() -> None:
     others = [
         model(),
         model(name="x"),
@@ -424,23 +421,7 @@ def test_weights_in_several_files(tmp_path: Path) -> None:
         read_encoder(folder)
 
 
-def test_folders_of_something_else(tmp_path: Path) -> None:
-    wrong = families.UNUSABLE_MODEL
-    cases: list[tuple[object, object, Any, dict[str, object]]] = [
-        ({**CONFIG, "model_type": "bert", "conv_kernel": None}, FRONT, wrong, {"keys": "conv_kernel"}),
-        ({"model_type": "bert", "hidden_size": 3}, FRONT, wrong, {"kind": "bert"}),
-        ({**CONFIG, "model_type": "sew", "squeeze_factor": 2}, FRONT, wrong, {"kind": "sew"}),
-        ({**CONFIG, "model_type": "speecht5", "is_encoder_decoder": True}, FRONT, wrong, {"kind": "speecht5"}),
-        ({**CONFIG, "num_hidden_layers": "3"}, FRONT, wrong, {"keys": "num_hidden_layers or encoder_layers"}),
-        (CONFIG, {}, wrong, {"keys": "sampling_rate"}),
-        ([], FRONT, codes.MODEL_FILE_NOT_JSON, {}),
-    ]
-    for config, front, code, values in cases:
-        with raises(code, where=".json", **values):
-            read_encoder(write(tmp_path, config, front))
-
-
-def test_what_is_not_there(tmp_path: Path) -> None:
+def test_folders_that_lack_something_or_are_of_something_else(tmp_path: Path) -> None:
     for model in ("facebook/nothing", "/no/such"):
         with raises(codes.NO_MODEL_FOLDER):
             read_encoder(model)
@@ -461,6 +442,19 @@ def test_what_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{")
     with raises(codes.MODEL_FILE_NOT_JSON):
         read_encoder(folder)
+    wrong = families.UNUSABLE_MODEL
+    cases: list[tuple[object, object, Any, dict[str, object]]] = [
+        ({**CONFIG, "model_type": "bert", "conv_kernel": None}, FRONT, wrong, {"keys": "conv_kernel"}),
+        ({"model_type": "bert", "hidden_size": 3}, FRONT, wrong, {"kind": "bert"}),
+        ({**CONFIG, "model_type": "sew", "squeeze_factor": 2}, FRONT, wrong, {"kind": "sew"}),
+        ({**CONFIG, "model_type": "speecht5", "is_encoder_decoder": True}, FRONT, wrong, {"kind": "speecht5"}),
+        ({**CONFIG, "num_hidden_layers": "3"}, FRONT, wrong, {"keys": "num_hidden_layers or encoder_layers"}),
+        (CONFIG, {}, wrong, {"keys": "sampling_rate"}),
+        ([], FRONT, codes.MODEL_FILE_NOT_JSON, {}),
+    ]
+    for config, front, code, values in cases:
+        with raises(code, where=".json", **values):
+            read_encoder(write(tmp_path, config, front))
 
 
 def test_pickled_weights_are_not_read(tmp_path: Path) -> None:
@@ -477,7 +471,7 @@ def test_pickled_weights_are_not_read(tmp_path: Path) -> None:
         read_encoder(folder)
 
 
-def test_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_and_those_that_do_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write(tmp_path)
     monkeypatch.setattr(extractor, "find_spec", lambda name: None)
     with raises(codes.SSL_NOT_INSTALLED, library="torch"):
@@ -495,9 +489,6 @@ def test_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert summed.files()[-1] == tmp_path / "w.json"
     assert Ssl(model=folder, layer=1, device="cuda").needs[0].gpus == 1
     assert one.needs[0].gpus == 0
-
-
-def test_options_that_do_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extractor, "find_spec", lambda name: True)
     folder = write(tmp_path)
     cases: list[tuple[dict[str, Any], str]] = [

@@ -60,7 +60,7 @@ def test_shares_are_those_of_all_paths(item: Lattice) -> None:
 CHOICE = lattice([(0, 1, 1, 1.0, 10.0), (0, 1, 2, 2.0, 0.0)], {1: (0.0, 0.0)}, [0, 7])
 
 
-def test_scales() -> None:
+def test_scales_and_pruning() -> None:
     for recipe, odds in (
         *((Recipe(), 9.0), (Recipe(acoustic_scale=0.1), 0.0)),
         (Recipe(acoustic_scale=0.1, lm_scale=0), 1.0),
@@ -70,9 +70,6 @@ def test_scales() -> None:
     as_probabilities = pack(replace(CHOICE, probabilities=True), Recipe(acoustic_scale=0.1, lm_scale=0))
     assert as_probabilities.chances == pytest.approx(pack(CHOICE, Recipe()).chances)
     assert pack(CHOICE, Recipe()).times.tolist() == [0, 70]
-
-
-def test_pruning_keeps_shares() -> None:
     packed = pack(CHOICE, Recipe(least=0.01))
     assert packed.chances.tolist() == [pytest.approx(1 / (1 + np.exp(-9)))]
     assert len(pack(CHOICE, Recipe(beam=8.9)).chances) == 1
@@ -81,40 +78,31 @@ def test_pruning_keeps_shares() -> None:
     assert (len(nothing.times), len(nothing.steps), nothing.ticks) == (0, 0, 30)
 
 
-def test_labels_and_fillers() -> None:
+def test_labels_fillers_and_marks() -> None:
     words = [Word("Yes,", 0, 1), Word("<sil>", 1, 2), Word("yes", 2, 3), Word("-", 3, 4), Word("um", 4, 5)]
     packed = pack(transcript("t", words), Recipe(fillers=("<sil>", "um")))
     assert packed.texts == ("", "yes")
     assert packed.labels.tolist().count(1) == 2
     exact = pack(transcript("t", words), Recipe(spelling="exact", fillers=()))
     assert exact.texts == ("", "Yes,", "<sil>", "yes", "-", "um")
-
-
-def test_marks_of_what_is_no_word() -> None:
     for mark in ("<eps>", "[laughter]", "[Noise]", "<SIL>", "!sil", "<silence>"):
         words = [Word(text, k, k + 1) for k, text in enumerate(("new", mark, "york", "<UNK>", "city"))]
         terms = [("new", "york"), ("york", "city"), (mark.strip("<[]>!").casefold(),), ("unk",)]
         found = places_of([pack(transcript("t", words), Recipe())], terms, 1000)
         assert {term for term, *_ in found} == {0}, mark
         assert TermReader(Terms(), Recipe()).alternatives(f"new {mark} york")[0].labels == ("new", "york")
-
-
-def test_different_labels_of_a_lattice_do_not_become_one() -> None:
     phones = replace(CHOICE, labels=("", "s", "S"))
     with raises(families.DUPLICATE_NAME, where="key", first="s", second="S", text="s"):
         pack(phones, Recipe())
     assert pack(phones, Recipe(spelling="exact")).texts == ("", "s", "S")
 
 
-def test_what_cannot_be_packed() -> None:
+def test_what_cannot_be_packed_and_no_paths() -> None:
     with raises(families.TOO_LARGE, where="key"):
         pack(replace(CHOICE, length=1 << 40), Recipe())
     circle = lattice([(0, 1, 1, 0, 0), (1, 0, 2, 0, 0)], {1: (0, 0)}, [0, 0])
     with raises(families.DAMAGED_LATTICE, where="key"):
         pack(circle, Recipe())
-
-
-def test_no_paths() -> None:
     for item in (lattice([], {}, [], start=-1), lattice([(0, 1, 1, 0, 0)], {}, [0, 3])):
         packed = pack(item, Recipe())
         assert len(packed.times) == len(packed.steps) == 0

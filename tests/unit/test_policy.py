@@ -104,7 +104,7 @@ def test_who_was_at_work_is_tried_alone_and_the_others_are_innocent() -> None:
     assert [one.fingerprint for one in mine.died(2, {"b"}).lost] == ["c"], "the receipt of b is there"
 
 
-def test_a_task_that_kills_fails() -> None:
+def test_a_task_that_kills_fails_and_without_a_worker_all_that_waits_does() -> None:
     mine = policy(workers=1, attempts=2)
     mine.begin([task("a")])
     for number in (1, 2):
@@ -116,9 +116,6 @@ def test_a_task_that_kills_fails() -> None:
     assert [(one.fingerprint, tried) for one, tried in death.failed] == [("a", 2)]
     assert death.poisoned
     assert mine.left == 0
-
-
-def test_without_a_worker_all_that_waits_fails() -> None:
     mine = policy(workers=1, restarts=0)
     mine.begin([task("a", 2), task("b", 1), task("c", 0.5)])
     mine.hand_out(0.0)
@@ -490,7 +487,7 @@ def done(*outputs: tuple[str, int]) -> Any:
     return SimpleNamespace(outputs=[SimpleNamespace(sha256=name, size=size) for name, size in outputs])
 
 
-def test_near_elsewhere_or_for_anybody() -> None:
+def test_where_most_of_the_bytes_lie_as_far_as_caches_hold_them() -> None:
     mine = held()
     mine.add("n1", [("a", 10)])
     assert mine.near("n1", reading(("a", 10))) == NEAREST
@@ -503,9 +500,6 @@ def test_near_elsewhere_or_for_anybody() -> None:
     mine.done("n3", reading(), done(("d", 10)))
     assert mine.near("n1", reading(("d", 10))) == 1, "what goes into the run folder is in no cache"
     assert mine.near("n1", reading()) == NEAREST, "what reads nothing goes to anybody"
-
-
-def test_most_of_the_bytes_count_and_a_node_takes_its_files_along() -> None:
     mine = held()
     mine.add("n1", [("a", 10)])
     mine.add("n2", [("b", 60)])
@@ -519,9 +513,6 @@ def test_most_of_the_bytes_count_and_a_node_takes_its_files_along() -> None:
     without.add("n", [("a", 10)])
     without.done("n", reading(("a", 10)), done())
     assert without.near("n", reading(("a", 10))) == 1
-
-
-def test_the_least_recently_used_is_forgotten() -> None:
     mine = held(25)
     mine.add("n", [("a", 10), ("b", 10), ("a", 10), ("c", 10), ("d", 26)])
     assert [mine.near("n", reading((name, 10))) for name in "abcd"] == [NEAREST, 1, NEAREST, 1]
@@ -534,25 +525,19 @@ def _node(cpus: float, gb: float, gpus: float = 0.0) -> dict[str, float]:
     return {"CPU": cpus, "memory": gb * 1e9, "GPU": gpus} if gpus else {"CPU": cpus, "memory": gb * 1e9}
 
 
-def test_each_node_takes_the_best_that_fits_it() -> None:
+def test_each_node_takes_the_best_that_fits_it_by_its_own_memory() -> None:
     nodes = [_node(4, 16), _node(8, 64, 2), _node(1, 1)]
     assert workers_for(nodes, [GPU, CPU], None, 100) == [GPU, GPU, CPU, CPU, CPU, CPU]
     assert workers_for(nodes, [GPU, CPU], 3, 100) == [GPU, GPU, CPU]
     assert workers_for(nodes, [GPU, CPU], None, 1) == [GPU]
     assert workers_for(nodes, [GPU], None, 100) == [GPU, GPU]
     assert workers_for(nodes[:1], [GPU, CPU], None, 100) == [CPU] * 4
-
-
-def test_memory_counts_by_node_and_not_in_sum() -> None:
     nodes = [_node(4, 3), _node(4, 3)]
     assert workers_for(nodes, [Needs(1, 4.0)], None, 100) == []
     assert workers_for(nodes, [Needs(1, 2.0)], None, 100) == [Needs(1, 2.0)] * 2
     assert fit_on({"CPU": 4.0}, Needs(1, 1.0)) == 0, "a node that tells no memory has none to give"
     assert fit_on(_node(4, 100, 1), Needs(1, 1.0, 0.25)) == 4
     assert fit_on(_node(4, math.inf), Needs(1, 1.0)) == 4
-
-
-def test_workers_that_are_there_are_matched_with_those_that_are_wanted() -> None:
     small = Needs(1, 1.0)
     assert matched([CPU, GPU], [GPU, CPU, CPU]) == ([0, 1], [CPU])
     assert matched([CPU, CPU], [small]) == ([0], [])

@@ -53,13 +53,10 @@ def test_hits_false_alarms_and_misses_in_order() -> None:
     ]
 
 
-def test_borders_belong_to_the_tolerance() -> None:
+def test_borders_belong_to_the_tolerance_and_the_duration_column_decides_there() -> None:
     for middle, hit in ((9.5, True), (9.5 - 2**-10, False), (12.5, True), (12.5 + 2**-10, False), (11.0, True)):
         rows = aligned(detections((middle - 0.25, middle + 0.25, 0.5)), references((10.0, 12.0)))
         assert len(rows) == (1 if hit else 2), middle
-
-
-def test_the_duration_column_decides_on_the_border() -> None:
     # 83.75 + 0.86 / 2 is below 82.88 + 0.8 + 0.5 in decimals and above it in doubles.
     found = detections((83.75, 83.75 + 0.86, 0.4))
     given = found.append_column("duration", pa.array([0.86]))

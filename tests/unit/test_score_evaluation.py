@@ -56,15 +56,14 @@ def test_what_is_refused() -> None:
         make_task(TRUE, total_seconds=1e300)
 
 
-def test_a_query_in_every_document_is_left_out() -> None:
+def test_a_query_in_every_document_is_left_out_and_too_many_references_are_told(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
     true = {name: [*column, new] for (name, column), new in zip(TRUE.items(), ["a", "y", 1.0, 2.0], strict=True)}
     task = make_task(true, total_seconds=100.0, protocol=protocol("sws2011", trials="document"), documents=2)
     result = evaluate(task, make_system(FOUND))
     assert result.overall.per_term["query_id"].to_pylist() == ["b"]
     assert says(str(task.notices), evaluation_codes.TERMS_IN_EVERY_DOCUMENT)
-
-
-def test_more_references_than_trials_is_a_notice(recwarn: pytest.WarningsRecorder) -> None:
     task = make_task(TRUE, total_seconds=1.0, protocol="stdeval", terms={"query_id": ["a"], "term": ["a"]})
     found = values(evaluate(task, make_system(FOUND)))
     assert found["atwv_pfa"] == 0

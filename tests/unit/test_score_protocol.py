@@ -65,7 +65,7 @@ def test_the_values_of_k_of_sws2012(data: str, k: tuple[float, ...]) -> None:
     assert [rules.beta for rules in named] == given
 
 
-def test_beta_from_the_data() -> None:
+def test_beta_from_the_data_and_trials_as_c_rounds_them() -> None:
     rules = protocol("sws2012")
     assert beta(rules, 1000.5, 50) == (1000.5 - 50) / 50
     assert beta(protocol("sws2012", trials_per_second=2), 1000, 50) == 39
@@ -73,9 +73,6 @@ def test_beta_from_the_data() -> None:
     for total_true in (0, 1000, 1001):
         with raises(families.UNDEFINED):
             beta(rules, 1000.0, total_true)
-
-
-def test_trials_round_as_c_does() -> None:
     rules = protocol("sws2013")
     trials = {100.5: 100, 101.5: 102, 99.49999: 99, 0.50001: 1, 1e6 + 0.5: 1_000_000}
     assert {seconds: number_of_trials(rules, seconds) for seconds in trials} == trials
@@ -86,16 +83,7 @@ def test_trials_round_as_c_does() -> None:
             number_of_trials(rules, seconds)
 
 
-def test_costs_and_prior_make_beta() -> None:
-    assert protocol("stdeval", cost=1, value=100, prior=0.00015).beta == protocol("sws2013").beta
-    assert protocol("sws2012", cost=21.03).beta == 21.03
-    assert protocol("sws2013").prior == pytest.approx(0.00015, rel=1e-12)
-    assert protocol("quesst").beta == pytest.approx((1 - 0.0741289) / 0.0741289)
-    with raises(families.CONFLICTING_OPTIONS):
-        protocol("sws2013", beta=3, prior=0.5)
-
-
-def test_sws2012_as_it_was_run() -> None:
+def test_sws2012_as_it_was_published_and_run() -> None:
     rules = protocol("sws2012", as_run=True)
     assert (rules.tolerance, rules.word_gap) == (1.0, 0.5)
     rules = protocol("sws2012-african-dev-dev", as_run=True)
@@ -104,6 +92,12 @@ def test_sws2012_as_it_was_run() -> None:
         protocol("sws2012-indian-dev-dev", as_run=True)
     with raises(families.UNSUPPORTED):
         protocol("sws2013", as_run=True)
+    assert protocol("stdeval", cost=1, value=100, prior=0.00015).beta == protocol("sws2013").beta
+    assert protocol("sws2012", cost=21.03).beta == 21.03
+    assert protocol("sws2013").prior == pytest.approx(0.00015, rel=1e-12)
+    assert protocol("quesst").beta == pytest.approx((1 - 0.0741289) / 0.0741289)
+    with raises(families.CONFLICTING_OPTIONS):
+        protocol("sws2013", beta=3, prior=0.5)
 
 
 Rows = list[tuple[str, float | None, bool | None, bool]]
@@ -132,7 +126,7 @@ LIST: Rows = [
 ]
 
 
-def test_the_lowest_threshold_of_equal_maxima() -> None:
+def test_the_lowest_threshold_of_equal_maxima_and_rejecting_everything() -> None:
     rows: Rows = [("a", 0.9, True, True), ("a", 0.8, True, False), ("a", 0.7, True, True), ("a", None, None, True)]
     # beta / (N - 3) = 1 / 3: what the false alarm costs, the second hit brings.
     counts = Counts.of(trials(rows))
@@ -140,9 +134,6 @@ def test_the_lowest_threshold_of_equal_maxima() -> None:
     assert (best.twv, best.threshold) == (pytest.approx(1 / 3), 0.7)
     assert fit_threshold(counts, trials=13, beta=10 / 3) == 0.7
     assert per_term(trials(rows), trials=13, beta=10 / 3)["best_threshold"].to_pylist() == [0.7]
-
-
-def test_rejecting_everything_is_labelled_with_the_highest_score_but_fitted_above_it() -> None:
     rows: Rows = [("a", 0.9, True, False), ("a", 0.8, True, True), ("b", None, None, True)]
     counts = Counts.of(trials(rows))
     assert mtwv(twv_curve(counts, trials=10, beta=100.0)) == (0.0, 1.0, 0.0, 0.9)
@@ -151,7 +142,7 @@ def test_rejecting_everything_is_labelled_with_the_highest_score_but_fitted_abov
     assert per_term(trials(rows), trials=10, beta=100.0)["best_threshold"].to_pylist() == [None, None]
 
 
-def test_a_system_that_detects_nothing() -> None:
+def test_a_system_that_detects_nothing_and_no_reference_at_all() -> None:
     nothing = trials([("a", None, None, True), ("b", None, None, True)])
     counts = Counts.of(nothing)
     curve = twv_curve(counts, trials=10, beta=2.0)
@@ -162,9 +153,6 @@ def test_a_system_that_detects_nothing() -> None:
     assert per_term(nothing, trials=10, beta=2.0)["twv"].to_pylist() == [0.0, 0.0]
     with pytest.raises(UserError, match="no query with references has a detection"):
         fit_threshold(counts, trials=10, beta=2.0)
-
-
-def test_no_reference_at_all_and_as_many_occurrences_as_trials() -> None:
     for rows in ([], [("a", 0.5, True, False)]):
         table = trials(rows)
         counts = Counts.of(table)
@@ -282,15 +270,12 @@ _COLUMNS = {"query_id": ["q", "q", "q", "p"], "doc_id": ["d", "d", "e", "d"], "c
 SPANS = pa.table({**_COLUMNS, "start": [5.0, 1.0, 2.0, 3.0], "end": [6.0, 2.0, 3.0, 4.0]})
 
 
-def test_a_yes_wins_among_equal_scores() -> None:
+def test_document_trials_at_their_edges() -> None:
     detections = SPANS.slice(0, 2).append_column("score", pa.array([0.5, 0.5]))
     decided = detections.append_column("decision", pa.array([True, False]))
     row = document_trials(decided, SPANS.slice(0, 0)).to_pylist()
     assert (len(row), row[0]["decision"], row[0]["start"]) == (1, True, 5.0)
     assert document_trials(detections, SPANS.slice(0, 0))["start"].to_pylist() == [1.0]
-
-
-def test_document_trials_of_nothing_and_of_what_is_no_number() -> None:
     nothing = SPANS.slice(0, 0).append_column("score", pa.array([], pa.float64()))
     assert document_trials(nothing, SPANS.slice(0, 0)).equals(TRIALS.empty_table())
     assert document_trials(nothing, SPANS)["query_id"].to_pylist() == ["p", "q", "q"]
@@ -325,11 +310,16 @@ def test_many_random_signs_come_near_all_signs() -> None:
     assert found == pytest.approx(exactly(values, against), abs=0.012)
 
 
-def test_no_difference_is_no_evidence() -> None:
+def test_no_difference_is_no_evidence_and_nothing_to_test_is_told() -> None:
     against = np.arange(6.0)
     found = max_t(np.stack([against, against + 1e-14, against - 5 + 0.01 * against]), against, permutations=999)
     assert found[:2].tolist() == [1.0, 1.0]
     assert found[2] < 0.1
+    assert max_t(np.zeros((0, 3)), np.zeros(3)).tolist() == []
+    with raises(families.UNDEFINED, queries=0):
+        max_t(np.zeros((2, 0)), np.zeros(0))
+    with raises(families.UNDEFINED, permutations=0):
+        max_t(np.zeros((2, 2)), np.zeros(2), permutations=0)
 
 
 def test_the_same_seed_gives_the_same_in_any_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -339,14 +329,6 @@ def test_the_same_seed_gives_the_same_in_any_pieces(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("swsdist.score.compare.paired._CELLS", 70)
     assert max_t(values, against, permutations=501, seed=9).tolist() == whole.tolist()
     assert whole.min() >= 1 / 502
-
-
-def test_nothing_to_test_is_told() -> None:
-    assert max_t(np.zeros((0, 3)), np.zeros(3)).tolist() == []
-    with raises(families.UNDEFINED, queries=0):
-        max_t(np.zeros((2, 0)), np.zeros(0))
-    with raises(families.UNDEFINED, permutations=0):
-        max_t(np.zeros((2, 2)), np.zeros(2), permutations=0)
 
 
 TRUE = {"query_id": ["a", "a", "b"], "doc_id": ["x", "y", "x"], "start": [10.0, 20.0, 30.0], "end": [10.5, 20.5, 30.5]}

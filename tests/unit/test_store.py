@@ -408,7 +408,7 @@ def test_what_is_damaged_is_fetched_again_and_what_is_not_as_the_manifest_says_i
     assert list((tmp_path / f"d-{os.getuid()}").iterdir()) == []
 
 
-def test_what_is_local_or_too_large_stays_where_it_is(tmp_path: Path) -> None:
+def test_what_is_local_or_too_large_and_a_folder_of_others_are_not_cached(tmp_path: Path) -> None:
     remote: Any = Remote()
     file = remote.put("a", b"x" * 10)
     assert Cache(str(tmp_path / "cache"), 9).at(remote, *file) == (remote, "a")
@@ -417,9 +417,6 @@ def test_what_is_local_or_too_large_stays_where_it_is(tmp_path: Path) -> None:
     (tmp_path / f"file-{os.getuid()}").write_text("")
     assert Cache(str(tmp_path / "file"), 99).at(remote, *file) == (remote, "a"), "there is no such folder"
     assert not (tmp_path / f"cache-{os.getuid()}").exists()
-
-
-def test_a_folder_that_others_may_write_to_is_not_used(tmp_path: Path) -> None:
     remote: Any = Remote()
     file = remote.put("a", b"x" * 10)
     mine = tmp_path / f"c-{os.getuid()}"

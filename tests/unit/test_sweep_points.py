@@ -235,12 +235,7 @@ def test_points_of_other_references_change_nothing_of_the_others() -> None:
     assert rows[2]["difference"] == 0.0
 
 
-def test_what_follows_from_another_key_is_not_told() -> None:
-    found = judge(*(result(k, some(k, "q", 0.5), beta=f"{k % 2}", cost=f"{k % 2}", tolerance="1") for k in range(1, 5)))
-    assert [one.scored_by for one in found.rankings] == ["beta: 1", "beta: 0"]
-
-
-def test_an_oracle_ranks_beside_none_but_oracles() -> None:
+def test_an_oracle_ranks_beside_none_but_oracles_and_what_follows_from_another_key_is_not_told() -> None:
     found = judge(
         result(1, some(1, "q", 0.1), beta="1"),
         result(2, some(2, "q", 0.9), oracle=True, beta="1"),
@@ -248,6 +243,8 @@ def test_an_oracle_ranks_beside_none_but_oracles() -> None:
     )
     assert [one.best for one in found.rankings] == [(1,), (3,)]
     assert [row["rank"] for row in found.table.to_pylist()] == [1, None, 1]
+    found = judge(*(result(k, some(k, "q", 0.5), beta=f"{k % 2}", cost=f"{k % 2}", tolerance="1") for k in range(1, 5)))
+    assert [one.scored_by for one in found.rankings] == ["beta: 1", "beta: 0"]
 
 
 @pytest.mark.parametrize("values", [{}, {"q1": 0.5}])

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from scipy.special import ndtri
 
 from swsdist.calibrate.rescoring import ALPHAS, Rescoring, Study, StudyEntry, study
-from swsdist.calibrate.steps.by_term import Thresholding
 from swsdist.core.codes import families
 from swsdist.core.codes import score as calibrate_codes
 from swsdist.core.codes import score as score_codes
@@ -33,8 +32,6 @@ from swsdist.report.study import text_lines as lines_of_study
 from swsdist.report.sweep import Ranking, SweepData, best_rows, plots, render_sweep, text_lines
 from swsdist.report.tables import TABLES, Table, latex, markdown, to_json, write_tables
 from swsdist.score.compare.paired import paired_t, wilcoxon
-from swsdist.score.measures.curve import Counts
-from swsdist.score.measures.twv import atwv, per_term
 from tests.support.coded import raises
 
 NS = "{http://www.w3.org/2000/svg}"
@@ -275,27 +272,7 @@ def three() -> Study:
     return study([entry(f"system {k}", k) for k in range(3)])
 
 
-def test_values_are_those_of_deciding_and_scoring(three: Study) -> None:
-    for k, one in enumerate(three.systems):
-        table = aligned(k)
-        for method in ("kst", "sto"):
-            for a, alpha in enumerate(three.alphas.tolist()):
-                decided = Thresholding(method, TRIALS_N, BETA, alpha).apply(table)
-                direct = atwv(Counts.of(decided), trials=TRIALS_N, beta=BETA).twv
-                assert one.curves[method][a] == direct
-                if alpha == three.best[method]:
-                    assert one.atwv[method] == direct
-                    assert (
-                        one.values[method].tolist() == per_term(decided, trials=TRIALS_N, beta=BETA)["twv"].to_pylist()
-                    )
-        true = dict(zip(one.entry.sweep.names.to_pylist(), one.entry.sweep.ntrue.tolist(), strict=True))
-        oracle = Thresholding("oracle-kst", TRIALS_N, BETA).apply(table, true=true)
-        assert one.atwv["oracle-kst"] == atwv(Counts.of(oracle), trials=TRIALS_N, beta=BETA).twv
-        assert one.over_terms.t == paired_t(one.values["kst"], one.values["sto"])
-        assert one.over_terms.wilcoxon == wilcoxon(one.values["kst"], one.values["sto"])
-
-
-def test_the_best_alpha_is_that_of_the_mean(three: Study) -> None:
+def test_the_best_alpha_is_that_of_the_mean_and_breakdowns_add_up(three: Study) -> None:
     for method in ("kst", "sto"):
         mean = np.mean([one.curves[method] for one in three.systems], axis=0)
         assert three.mean[method] == pytest.approx(mean, abs=1e-15)
@@ -304,9 +281,6 @@ def test_the_best_alpha_is_that_of_the_mean(three: Study) -> None:
     pairs = [[one.atwv[method] for one in three.systems] for method in ("kst", "sto")]
     assert three.over_systems.t == paired_t(*pairs)
     assert three.over_systems.wilcoxon == wilcoxon(*pairs)
-
-
-def test_breakdowns_add_up(three: Study) -> None:
     by_sum, by_ntrue, single = three.by_sum, three.by_ntrue, three.systems[0]
     assert math.fsum(by_sum.total) == pytest.approx(three.atwv["kst"] - three.atwv["sto"], abs=1e-12)
     assert by_sum.terms.sum() == pytest.approx(30)

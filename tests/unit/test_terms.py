@@ -115,7 +115,7 @@ def test_too_many(options: Any) -> None:
     assert reader.alternatives(" ".join(["b"] * 3000))
 
 
-def test_words_like_one_that_nobody_says() -> None:
+def test_words_like_one_and_the_nearest_of_a_dictionary(options: Any) -> None:
     reader = TermReader(Terms(), Recipe(), known={"librarian", "libraries", "librray", "liberty", "lib", "museum"})
     assert reader.similar("library") == ["librray", "librarian", "libraries"]
     assert reader.similar("lip") == ["lib"]
@@ -125,6 +125,12 @@ def test_words_like_one_that_nobody_says() -> None:
     found = [(item.labels, item.cost) for item in reader.alternatives("Velkran")]
     assert found == [(("velkran",), 0.0), (("velkren",), 0.5), (("velkrine",), 1.0)]
     assert len(reader.alternatives(" ".join(["velkran"] * 9))) <= MOST
+    nearest = options(nearest=2, rules=True, edit_cost=2.0)
+    reader = TermReader(nearest, Recipe())
+    assert [(item.labels, item.cost) for item in reader.alternatives("bed")] == [(("read",), 2.0), (("red",), 2.0)]
+    assert labels("the book", nearest) == ["the book"]  # words of the dictionary are searched as they are
+    with raises(codes.NO_PRONUNCIATION, word="zz"):
+        labels("zz", nearest)
 
 
 def test_phones(options: Any) -> None:
@@ -141,15 +147,6 @@ def test_phones(options: Any) -> None:
     assert labels("bed", options(units="phones", dictionary=False, rules=True)) == ["B EH D"]
     assert labels("B EH  D", Terms(units="phones"), Recipe(spelling="exact")) == ["B EH D"]
     assert labels("the ? book", options(units="phones", patterns=True)) == ["DH AH ? B UH K"]
-
-
-def test_nearest(options: Any) -> None:
-    nearest = options(nearest=2, rules=True, edit_cost=2.0)
-    reader = TermReader(nearest, Recipe())
-    assert [(item.labels, item.cost) for item in reader.alternatives("bed")] == [(("read",), 2.0), (("red",), 2.0)]
-    assert labels("the book", nearest) == ["the book"]  # words of the dictionary are searched as they are
-    with raises(codes.NO_PRONUNCIATION, word="zz"):
-        labels("zz", nearest)
 
 
 KNOWN = ["l'école", "sixty-five", "twenty-sixty-five", "sixty", "rock'n'roll", "ecole", "fairground", "fair", "ground"]
@@ -231,7 +228,7 @@ def test_a_dictionary(tmp_path: Path) -> None:
     assert "THE" in read_dictionary(path, None, "exact")
 
 
-def test_numbers_that_are_phones_or_probabilities(tmp_path: Path) -> None:
+def test_numbers_in_dictionaries_and_mistakes(tmp_path: Path) -> None:
     acoustic = "a 0.5 0.2 1.3 0.9 A\nb 1 0.1 1 0.25 B C\n"
     for text, word, phones, probability in (
         ("în 1 n\n", "în", ("1", "n"), 1),
@@ -244,9 +241,6 @@ def test_numbers_that_are_phones_or_probabilities(tmp_path: Path) -> None:
     ):
         (read,) = read_dictionary(written(tmp_path / "d.txt", text), None, "folded")[word]
         assert (read.labels, math.exp(-read.cost)) == (phones, pytest.approx(probability))
-
-
-def test_mistakes_in_dictionaries_and_rules(tmp_path: Path) -> None:
     for text in ("a A\nb 0.0 B\n", "a A\nb 0.5\n"):
         with raises(families.MALFORMED_LINE, where="d.txt:2", word="b"):
             read_dictionary(written(tmp_path / "d.txt", text), None, "folded")
@@ -281,16 +275,13 @@ FOLDED |= {"مرحبا؟": "مرحبا", "İstanbul": "istanbul", "\u200fשלו�
 FOLDED |= {"l’homme’": "l'homme", "co\u00adop": "coop", "(C++),": "c++", "#C#": "c#", BREAK: BREAK}
 
 
-def test_folded() -> None:
+def test_texts_as_they_are_compared_and_written() -> None:
     assert {text: spelled(text, "folded") for text in FOLDED} == FOLDED
     for text, folded in FOLDED.items():
         assert spelled(folded, "folded") == folded
         assert spelled(text, "exact") == text
     assert spelled("'he?*'", "folded", keep="?*") == "he?*"
     assert spelled("?he", "folded") == "he"
-
-
-def test_a_word_of_a_script_without_blanks_is_its_characters() -> None:
     words = {"你好AI": ["你", "好", "AI"], "ที่นี่": ["ที่", "นี่"], "hello": ["hello"], "naïve": ["naïve"], "": []}
     assert {word: pieces(word) for word in words} == words
     assert joined(["你", "好", "world", "of", "中", "国"]) == "你好 world of 中国"

@@ -28,7 +28,7 @@ def detections(*rows: tuple[str, float]) -> pa.Table:
     return pa.Table.from_pylist([{**blank, "query_id": q, "score": p} for q, p in rows], DETECTIONS)
 
 
-def test_thresholds_by_hand() -> None:
+def test_thresholds_and_scores_by_hand() -> None:
     """T = 101, beta = 2. Eq. 3 with n = 1: 2 / 102. S(w) = 2 and alpha = 1.5, so n = 3: 6 / 104. Eq. 5: 3 / 102.5."""
     assert float(kst_threshold(1, trials=101, beta=2)) == pytest.approx(2 / 102)
     assert float(Thresholding("kst", 101, 2.0).thresholds(2.0)) == pytest.approx(6 / 104)
@@ -39,14 +39,22 @@ def test_thresholds_by_hand() -> None:
         pytest.approx(2 / 102),
         math.inf,
     ]
-
-
-def test_normalised_scores_by_hand() -> None:
-    """A threshold of 1/5 has odds of 1/4: p = 1/2 then has four times these, so 4/5. STO's scores of a term sum to one."""
+    # A threshold of 1/5 has odds of 1/4: p = 1/2 then has four times these, so 4/5. STO's scores of a term sum to one.
     how = Thresholding("oracle-kst", 5, 1.0)  # beta 1: the threshold is n / T
     assert how.normalised([0.5, 0.2, 0.1, 0.0, 1.0], 0.0, 1) == pytest.approx([0.8, 0.5, 4 / 13, 0.0, 1.0])
     sto = Thresholding("sto", 100, 2.0).apply(detections(("a", 0.3), ("a", 0.1), ("b", 0.2)))
     assert sto["score"].to_pylist() == pytest.approx([0.75, 0.25, 1.0])
+    with raises(calibrate_codes.ORACLE_WITHOUT_REFERENCES):
+        Thresholding("oracle-kst", 100, 1.0).apply(detections(("a", 0.5)))
+    found = Thresholding("oracle-kst", 100, 1.0).apply(detections(("a", 0.5), ("b", 0.5)), true={"a": 2})
+    assert found["decision"].to_pylist() == [True, False]
+    # More are expected than there are trials: n counts as T at most, and the threshold is 1 there.
+    for method in ("kst", "sto"):
+        found = Thresholding(method, 100, 1.0).apply(detections(("a", 0.0), ("a", 0.0)))
+        assert found["decision"].to_pylist() == [False, False]
+        assert found["score"].to_pylist() == [0.0, 0.0]
+    found = Thresholding("kst", 2, 5.0).apply(detections(("a", 1.0), ("a", 0.999)))
+    assert found["decision"].to_pylist() == [True, False]
 
 
 def test_apply_decides_and_leaves_all_else() -> None:
@@ -59,23 +67,6 @@ def test_apply_decides_and_leaves_all_else() -> None:
     assert scored.schema.equals(DETECTIONS)
     assert (np.array(scored["score"]) >= how.threshold).tolist() == [True, False, True]
     assert how.apply(DETECTIONS.empty_table()).equals(DETECTIONS.empty_table())
-
-
-def test_the_oracle_must_be_told() -> None:
-    with raises(calibrate_codes.ORACLE_WITHOUT_REFERENCES):
-        Thresholding("oracle-kst", 100, 1.0).apply(detections(("a", 0.5)))
-    found = Thresholding("oracle-kst", 100, 1.0).apply(detections(("a", 0.5), ("b", 0.5)), true={"a": 2})
-    assert found["decision"].to_pylist() == [True, False]
-
-
-def test_nothing_of_probability_zero_is_kept_and_of_too_many_the_certain_only() -> None:
-    """More are expected than there are trials: n counts as T at most, and the threshold is 1 there."""
-    for method in ("kst", "sto"):
-        found = Thresholding(method, 100, 1.0).apply(detections(("a", 0.0), ("a", 0.0)))
-        assert found["decision"].to_pylist() == [False, False]
-        assert found["score"].to_pylist() == [0.0, 0.0]
-    found = Thresholding("kst", 2, 5.0).apply(detections(("a", 1.0), ("a", 0.999)))
-    assert found["decision"].to_pylist() == [True, False]
 
 
 def test_scores_that_are_no_probabilities_are_refused() -> None:

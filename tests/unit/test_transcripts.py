@@ -18,7 +18,7 @@ from tests.support.coded import raises
 from tests.support.transcripts import detected, error_in, read_as, words_in, words_of_lattice
 
 
-def test_names_of_recordings() -> None:
+def test_names_of_recordings_and_columns_of_tables() -> None:
     keys = {
         "s3://b/talks/interview.wav.json": "interview",
         "interview.json": "interview",
@@ -26,6 +26,14 @@ def test_names_of_recordings() -> None:
     }
     keys |= {"talk.MP3.srt": "talk", "talk.flac": "talk", "talk": "talk", ".json": ".json", "": ""}
     assert {path: key_of(path) for path in keys} == keys
+    for name, head, form in (
+        ("talk.csv", b"\xef\xbb\xbfspeaker;start;end;text\r\n", "table"),
+        ("talk.tsv.gz", b'sep=\t\n"start"\t"end"\t"text"\n', "table"),
+        ("talk.txt", b"start,end,text\n", None),
+        ("talk.csv", b"query_id,doc_id,start,end,text\n", None),
+        ("talk.csv", b"start,end,word\n", None),
+    ):
+        assert detected(name, head) == form, (name, head)
 
 
 #: NIST SCTK, ctm; `NA`, type and speaker as NVIDIA/NeMo's forced aligner writes them (make_ctm_files.py).
@@ -88,36 +96,16 @@ def test_what_breaks_a_recording_of_a_ctm_breaks_it_alone(tmp_path: Path) -> Non
         assert len(items) == 1 + whole
 
 
-#: openai/whisper, WriteVTT; W3C WebVTT for identifiers, settings, asides, tags and references.
-WEBVTT = """\
-WEBVTT - title
-Kind: captions
+WEBVTT = (
+    "WEBVTT - title\nKind: captions\n\nSTYLE\n::cue { color: red }\n\nNOTE what follows\nis not shown\n\n"
+    "1\n00:01.000 --> 00:02.500 align:start\n<v Ann>Hello, <i>big</i> &amp; wide\nworld.\n\n"
+    "1:00:00.000 --> 1:00:01.000\nagain\n"
+)
 
-STYLE
-::cue { color: red }
-
-NOTE what follows
-is not shown
-
-1
-00:01.000 --> 00:02.500 align:start
-<v Ann>Hello, <i>big</i> &amp; wide
-world.
-
-1:00:00.000 --> 1:00:01.000
-again
-"""
-
-SRT = """\
-1
-00:00:01,000 --> 00:00:02,500
-Hello, <i>big</i> {\\an8}& wide
-world.
-
-2
-01:00:00,000 --> 01:00:01,000
-again
-"""
+SRT = (
+    "1\n00:00:01,000 --> 00:00:02,500\nHello, <i>big</i> {\\an8}& wide\nworld.\n\n"
+    "2\n01:00:00,000 --> 01:00:01,000\nagain\n"
+)
 
 
 @pytest.mark.parametrize(("form", "text"), [("webvtt", WEBVTT), ("srt", SRT)])
@@ -143,15 +131,9 @@ def test_times_inside_of_a_cue(tmp_path: Path) -> None:
         "00:00:03.010 --> 00:00:05.000 align:start position:0%\nso what now\nand<00:00:04.000><c> then</c>\n\n"
         "00:00:07.000 --> 00:00:08.000\nand then\n"
     )
-    assert words_in("webvtt", path) == [
-        ("so", 1.0, 1.5, 1.0),
-        ("what", 1.5, 2.0, 1.0),
-        ("now", 2.0, 3.0, 1.0),
-        ("and", 3.01, 4.0, 1.0),
-        ("then", 4.0, 5.0, 1.0),
-        ("and", 7.0, 8.0, 1.0),
-        ("then", 7.0, 8.0, 1.0),
-    ]
+    said = [("so", 1.0, 1.5), ("what", 1.5, 2.0), ("now", 2.0, 3.0), ("and", 3.01, 4.0), ("then", 4.0, 5.0)]
+    again = [("and", 7.0, 8.0), ("then", 7.0, 8.0)]
+    assert words_in("webvtt", path) == [(*word, 1.0) for word in said + again]
 
 
 def test_a_line_shown_on_is_read_once_and_what_is_no_tag_is_text(tmp_path: Path) -> None:
@@ -258,7 +240,7 @@ def test_elan_tier_after_tier(tmp_path: Path) -> None:
     assert detected("talk", path.read_bytes()) == "elan"
 
 
-def test_elan_times_are_those_of_the_recording(tmp_path: Path) -> None:
+def test_elan_times_are_those_of_the_recording_in_its_units(tmp_path: Path) -> None:
     """The linked file of the transcript's name, else the first, says where ELAN's zero is."""
     path = tmp_path / "talk.eaf"
     text = eaf("ts1=1000 ts2=2000", tier("a", "a1 ts1 ts2 river"))
@@ -279,9 +261,6 @@ def test_elan_times_are_those_of_the_recording(tmp_path: Path) -> None:
         assert words_in("elan", path)[0].start == start
     (tmp_path / "talk.wav").unlink()
     assert words_in("elan", path)[0].start == 1.5
-
-
-def test_elan_units_of_times(tmp_path: Path) -> None:
     path = tmp_path / "talk.eaf"
     media = '<MEDIA_DESCRIPTOR MEDIA_URL="talk.wav" TIME_ORIGIN="1000"/>'  # always ms
     text = eaf("ts1=0 ts2=30", tier("a", "a1 ts1 ts2 x")).replace("/>\n<TIME_ORDER", f">{media}</HEADER>\n<TIME_ORDER")
@@ -307,24 +286,19 @@ def demand_broken(form: str, path: Path, cases: list[tuple[str, Code[Any]]]) -> 
 
 def test_wrong_elan_files(tmp_path: Path) -> None:
     one = tier("a", "a1 ts1 ts2 x")
-    demand_broken(
-        "elan",
-        tmp_path / "talk.eaf",
-        [
-            (eaf("ts1=0 ts1=9", ""), codes.UNREADABLE_ANNOTATIONS),
-            (eaf("ts1=0", tier("a", "a1 ts1 ts9 x")), families.MISSING_TIMES),
-            (eaf("ts1=0 ts2=", one), families.MISSING_TIMES),
-            (eaf("ts1= ts2=", tier("a", "a1 ts1 ts2 x", "a2 ts2 ts1 x")), families.MISSING_TIMES),
-            (eaf("", tier("a", "a1 a2 - x", "a2 a1 - x", parent="a")), families.MISSING_TIMES),
-            (eaf("ts1=9 ts2=5", one), codes.WORD_ENDS_BEFORE_START),
-            (eaf("ts1=-9 ts2=5", one), io_codes.BAD_TIME),
-            (eaf("ts1=9 ts2=x", one), io_codes.BAD_TIME),
-            (eaf("ts1=9", tier("a", "a1 ts1 ts1 x")).replace("TIME_SLOT_ID", "ID"), families.MISSING_TIMES),
-            (eaf("", "")[:230], families.MALFORMED_XML),
-            ("<html/>", io_codes.WRONG_ROOT_ELEMENT),
-            ('<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', families.MALFORMED_XML),
-        ],
-    )
+    times = [(eaf("ts1=0", tier("a", "a1 ts1 ts9 x")), families.MISSING_TIMES)]
+    times += [(eaf("ts1=0 ts2=", one), families.MISSING_TIMES), (eaf("ts1=9 ts2=5", one), codes.WORD_ENDS_BEFORE_START)]
+    times += [(eaf("ts1=-9 ts2=5", one), io_codes.BAD_TIME), (eaf("ts1=9 ts2=x", one), io_codes.BAD_TIME)]
+    others = [
+        (eaf("ts1=0 ts1=9", ""), codes.UNREADABLE_ANNOTATIONS),
+        (eaf("ts1= ts2=", tier("a", "a1 ts1 ts2 x", "a2 ts2 ts1 x")), families.MISSING_TIMES),
+        (eaf("", tier("a", "a1 a2 - x", "a2 a1 - x", parent="a")), families.MISSING_TIMES),
+        (eaf("ts1=9", tier("a", "a1 ts1 ts1 x")).replace("TIME_SLOT_ID", "ID"), families.MISSING_TIMES),
+        (eaf("", "")[:230], families.MALFORMED_XML),
+        ("<html/>", io_codes.WRONG_ROOT_ELEMENT),
+        ('<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', families.MALFORMED_XML),
+    ]
+    demand_broken("elan", tmp_path / "talk.eaf", times + others)
 
 
 def intervals(*spans: tuple[str, str, str]) -> str:
@@ -384,19 +358,14 @@ def test_the_short_and_the_binary_form_say_the_same(tmp_path: Path) -> None:
 
 def test_wrong_textgrids(tmp_path: Path) -> None:
     ends = TEXTGRID.replace("xmin = 1.25", "xmin = 9").replace('text = ""', 'text = "x"')
-    demand_broken(
-        "textgrid",
-        tmp_path / "talk.TextGrid",
-        [
-            (TEXTGRID.replace("xmax = 1.25", "xmax = -1.25"), io_codes.BAD_TIME),
-            (ends, codes.WORD_ENDS_BEFORE_START),
-            (TEXTGRID.replace("size = 3", "size = 9"), codes.OTHER_COUNT),
-            (TEXTGRID.replace('"yes"', '"yes'), codes.UNREADABLE_ANNOTATIONS),
-            (TEXTGRID[:400], codes.INCOMPLETE_ITEM),
-            ("", codes.UNREADABLE_ANNOTATIONS),
-            ("ooBinaryFile\x08TextGrid\x00\x00", codes.UNREADABLE_ANNOTATIONS),
-        ],
-    )
+    unreadable = (TEXTGRID.replace('"yes"', '"yes'), "", "ooBinaryFile\x08TextGrid\x00\x00")
+    cases = [(content, codes.UNREADABLE_ANNOTATIONS) for content in unreadable]
+    cases += [
+        (TEXTGRID.replace("xmax = 1.25", "xmax = -1.25"), io_codes.BAD_TIME),
+        (ends, codes.WORD_ENDS_BEFORE_START),
+    ]
+    cases += [(TEXTGRID.replace("size = 3", "size = 9"), codes.OTHER_COUNT), (TEXTGRID[:400], codes.INCOMPLETE_ITEM)]
+    demand_broken("textgrid", tmp_path / "talk.TextGrid", cases)
 
 
 GOOD = {
@@ -448,17 +417,6 @@ def test_damage_gives_errors_with_codes_alone(tmp_path: Path, form: str) -> None
             else:
                 words_of_lattice(item)
     assert broken > 20
-
-
-def test_tables_are_known_by_their_columns() -> None:
-    for name, head, form in (
-        ("talk.csv", b"\xef\xbb\xbfspeaker;start;end;text\r\n", "table"),
-        ("talk.tsv.gz", b'sep=\t\n"start"\t"end"\t"text"\n', "table"),
-        ("talk.txt", b"start,end,text\n", None),
-        ("talk.csv", b"query_id,doc_id,start,end,text\n", None),
-        ("talk.csv", b"start,end,word\n", None),
-    ):
-        assert detected(name, head) == form, (name, head)
 
 
 WORDS = [("Hello,", 0.0, 0.5, 0.75), ("world.", 0.5, 1.25, 0.5)]
@@ -517,7 +475,7 @@ def test_words_as_they_are_written(tmp_path: Path) -> None:
         assert (lattice.key, lattice.channel, lattice.length) == ("talk", 1, 1250)  # type: ignore[union-attr]
 
 
-def test_numbers_that_whisperx_does_not_align_last_from_word_to_word(tmp_path: Path) -> None:
+def test_words_without_times_of_their_own_last_from_word_to_word_or_as_what_they_are_in(tmp_path: Path) -> None:
     expected = [WORDS[0], ("22", 0.5, 1.0, 1.0), ("23", 0.5, 1.0, 1.0), ("world.", 1.0, 1.25, 0.5)]
     assert words_in("json", written(tmp_path, WHISPERX)) == expected
     assert words_in("json", written(tmp_path, {"word_segments": WHISPERX_WORDS})) == expected
@@ -527,19 +485,13 @@ def test_numbers_that_whisperx_does_not_align_last_from_word_to_word(tmp_path: P
         "segments": [{"start": 0.0, "end": 3.0, "text": "", "words": [{"word": "1"}, of("a", 1, 2), {"word": "2"}]}]
     }
     assert words_in("json", written(tmp_path, ends)) == [("1", 0, 1, 1), ("a", 1, 2, 1), ("2", 2, 3, 1)]
-
-
-def test_words_without_times_of_their_own_last_as_what_they_are_in(tmp_path: Path) -> None:
-    """A segment that whisperX does not align, and a word whose end transformers does not know."""
+    # A segment that whisperX does not align, and a word whose end transformers does not know.
     unaligned = {"segments": [{"text": " A river", "start": 2.0, "end": 4.0, "words": []}], "word_segments": []}
     assert words_in("json", written(tmp_path, unaligned)) == [("A", 2, 4, 1), ("river", 2, 4, 1)]
     chunks = [{"text": " A", "timestamp": [1.0, 2.0]}, {"text": " river", "timestamp": [2.0, None]}]
     found = words_in("json", written(tmp_path, {"text": " A river", "chunks": chunks}))
     assert [(word[0], word[1]) for word in found] == [("A", 1), ("river", 2)]
     assert found[1][2] >= 2
-
-
-def test_of_vosks_alternatives_the_first(tmp_path: Path) -> None:
     first, second = ({"confidence": 174.6, "result": [of(word, 3.93, 4.11)], "text": word} for word in ("nah", "nine"))
     assert words_in("json", written(tmp_path, {"alternatives": [first, second]})) == [("nah", 3.93, 4.11, 1.0)]
     assert words_in("json", written(tmp_path, {"alternatives": [{"text": "", "confidence": 1.0}]})) == []
