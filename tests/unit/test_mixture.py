@@ -24,14 +24,13 @@ from swsdist.features.fitting.files import read_totals, summed, write_totals
 from swsdist.features.fitting.interface import Document, Model, fit, load_model
 from swsdist.features.fitting.mixture import Mixture, MixtureRounds, split
 from swsdist.features.interface import Extractor, for_speaker
-from swsdist.features.mfcc import Mfcc
 from swsdist.features.ssl import extractor
 from swsdist.features.ssl.extractor import Ssl
 from swsdist.features.ssl.folder import read_encoder, read_head
 from swsdist.features.transforms.gmm import Gmm
 from swsdist.features.transforms.interface import Shape
 from swsdist.features.transforms.mean_variance import Warp
-from swsdist.features.vtln import Vtln, WarpedMfcc
+from swsdist.features.vtln import Vtln
 from swsdist.features.vtln import warped as warped_hertz
 from swsdist.io.filesystem import Folder
 from swsdist.io.local import folder_of
@@ -291,13 +290,6 @@ def voice(seed: int, factor: float, seconds: float = 6.0) -> np.ndarray:
     return (0.3 * np.concatenate(parts)).astype(np.float32)
 
 
-def test_without_a_warp_it_is_mfcc() -> None:
-    samples = voice(1, 1.0, 1.0)
-    assert WarpedMfcc().extract(samples) == pytest.approx(Mfcc().extract(samples), abs=1e-3)
-    options = {"sample_rate": 8000, "n_fft": 256, "win_length": 200, "hop_length": 80, "n_mels": 20, "fmax": 3800.0}
-    assert WarpedMfcc(**options).extract(samples) == pytest.approx(Mfcc(**options).extract(samples), abs=1e-3)
-
-
 def test_frequencies_are_warped_and_the_ends_stay() -> None:
     hertz = np.array([0.0, 1000, 4000, 8000])
     assert warped_hertz(hertz, 1.0, 8000) == pytest.approx(hertz)
@@ -510,17 +502,6 @@ def test_options_and_those_that_do_not_fit(tmp_path: Path, monkeypatch: pytest.M
             Ssl(model=folder, **options)
 
 
-def test_whisper_takes_no_more_than_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extractor, "find_spec", lambda name: True)
-    folder = write(tmp_path, WHISPER, {**FRONT, "hop_length": 160})
-    assert Ssl(model=folder, layer=1).chunk_frames == 1500
-    with pytest.raises(ValueError, match="chunk_seconds is 40, and whisper takes at most 30 s"):
-        Ssl(model=folder, layer=1, chunk_seconds=40)
-    (tmp_path / "w.json").write_text('{"a": 1}')
-    with raises(families.UNUSABLE_MODEL):
-        Ssl(model=folder, layers="all", weights=str(tmp_path / "w.json"))
-
-
 def write_head(folder: Path, tokens: object = TOKENS, added: object = None, **config: object) -> str:
     (folder / "vocab.json").write_text(json.dumps(tokens))
     if added is not None:
@@ -544,15 +525,6 @@ def test_columns_of_a_head_are_the_tokens(tmp_path: Path) -> None:
     assert head.columns == ("<pad>", "|", "a", "tʃ", "<s>")
     assert [path.name for path in head.files] == ["vocab.json", "added_tokens.json"]
     assert read_head(write_head(tmp_path, added={"tʃ": 3}), None).columns == ("<pad>", "|", "a", "tʃ")
-
-
-def test_convolutions_before_a_head_make_frames_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extractor, "find_spec", lambda name: True)
-    folder = write_head(tmp_path, add_adapter=True, adapter_stride=2, num_adapter_layers=2)
-    assert read_head(folder, None).stride == 4
-    made = Ssl(model=folder, head="logits")
-    assert (made.hop, made.chunk_frames, made.overlap_frames) == (1280, 375, 50)
-    assert Ssl(model=folder, layer=1).hop == 320
 
 
 def test_options_of_a_head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

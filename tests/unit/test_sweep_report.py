@@ -151,20 +151,6 @@ def test_a_pdf_holds_lines_and_letters(tmp_path: Path) -> None:
             write_picture(plot(), tmp_path / name)
 
 
-def test_latex_takes_nothing_for_its_own() -> None:
-    text = latex([Table(ODD, ("name", "value"), [(ODD, "–"), ("[x] *", "1±2")], "p < 0.05\nnext")])
-    assert text.startswith("% needs \\usepackage{booktabs}\n")
-    assert r"\{x\} \#1 \$\textasciitilde{}\textasciicircum{}\textbackslash{} \textless{}q" in text
-    assert "\n{[}x] * & 1$\\pm$2 \\\\\n" in text  # else the row before it would take it for its own
-    assert r"\begin{tabular}{lr}" in text
-    text = latex([Table("Queries", ("query",), [("kyέrε",), ("ω",)])])
-    assert text.splitlines()[1] == "% needs XeLaTeX or LuaLaTeX, and a font with έ ε ω"
-    text = latex([Table("Queries", ("query", "n"), [(f"q{k}", str(k)) for k in range(99)])])
-    assert r"\usepackage{longtable}" in text
-    assert text.count(r"\begin{longtable}{lr}") == text.count(r"\end{longtable}") == 1
-    assert r"\begin{table}" not in text
-
-
 @given(st.text(max_size=30), st.text(max_size=30))
 def test_any_name_is_one_cell(one: str, other: str) -> None:
     """Whatever a name holds, LaTeX and Markdown see one row of two cells, and no command of the name's own."""
