@@ -48,7 +48,7 @@ def manifest(path: Path, *rows: Mapping[str, Any]) -> str:
     return str(path)
 
 
-def test_recordings_are_documents(tmp_path: Path) -> None:
+def test_recordings_are_documents_of_known_names_told_once(tmp_path: Path) -> None:
     source = manifest(tmp_path / "dev_recordings.jsonl.gz", MONO, STEREO)
     assert kind_of(source, "documents", ENDINGS) == "lhotse recordings"
     table = read_documents(source)
@@ -59,6 +59,19 @@ def test_recordings_are_documents(tmp_path: Path) -> None:
         ("recording-2", 2, "/elsewhere/stereo.flac", 1.0),
     ]
     assert read_documents(source, audio_folder="/data")["path"][0].as_py() == "/data/audio/mono.wav"
+    with raises(corpora_codes.DUPLICATE_ENTRY, where="line 2", name="recording-1"):
+        read_documents(manifest(tmp_path / "recordings.jsonl", MONO, MONO))
+    manifest(tmp_path / "recordings.jsonl", STEREO)
+    with raises(families.UNKNOWN_NAME, recording="recording-1"):
+        read_documents(manifest(tmp_path / "supervisions.jsonl", SUPERVISION))
+    (tmp_path / "cut.jsonl").write_text(json.dumps(CUT) + "\n{broken\n")
+    with raises(families.MALFORMED_LINE, where="line 2"):
+        read_documents(str(tmp_path / "cut.jsonl"))
+    bare = {key: value for key, value in SUPERVISION.items() if key != "alignment"}
+    with raises(families.MISSING_INPUT):
+        aligned_words(manifest(tmp_path / "bare.jsonl", bare))
+    with raises(families.MALFORMED_LINE):
+        aligned_words(manifest(tmp_path / "bad.jsonl", {**bare, "alignment": {"word": [["x", 1]]}}))
 
 
 def test_supervisions_are_places_in_the_recordings_beside_them_and_their_alignments_words(tmp_path: Path) -> None:
@@ -131,22 +144,6 @@ REFUSED: list[tuple[dict[str, Any], Any]] = [
 def test_what_is_refused(tmp_path: Path, row: dict[str, Any], code: Any) -> None:
     with raises(code):
         read_documents(manifest(tmp_path / "some.jsonl", row))
-
-
-def test_duplicates_and_strange_names_are_refused(tmp_path: Path) -> None:
-    with raises(corpora_codes.DUPLICATE_ENTRY, where="line 2", name="recording-1"):
-        read_documents(manifest(tmp_path / "recordings.jsonl", MONO, MONO))
-    manifest(tmp_path / "recordings.jsonl", STEREO)
-    with raises(families.UNKNOWN_NAME, recording="recording-1"):
-        read_documents(manifest(tmp_path / "supervisions.jsonl", SUPERVISION))
-    (tmp_path / "cut.jsonl").write_text(json.dumps(CUT) + "\n{broken\n")
-    with raises(families.MALFORMED_LINE, where="line 2"):
-        read_documents(str(tmp_path / "cut.jsonl"))
-    bare = {key: value for key, value in SUPERVISION.items() if key != "alignment"}
-    with raises(families.MISSING_INPUT):
-        aligned_words(manifest(tmp_path / "bare.jsonl", bare))
-    with raises(families.MALFORMED_LINE):
-        aligned_words(manifest(tmp_path / "bad.jsonl", {**bare, "alignment": {"word": [["x", 1]]}}))
 
 
 EXCERPT = '<excerpt audio_filename="{}" channel="{}" tbeg="{}" dur="{}" source_type="bnews"/>'

@@ -340,7 +340,7 @@ def z_of(scores: Mapping[str, list[float]]) -> dict[str, tuple[float, float]]:
     return {query: (float(np.mean(some)), float(np.std(some))) for query, some in scores.items()}
 
 
-def test_zt_norm_by_hand() -> None:
+def test_zt_norm_by_hand_with_a_cohort_or_the_other_queries() -> None:
     """z by all candidates of the query, then t by the best z of each cohort query in the document, or in the stretch."""
     heard = [("c1", "d", 0, 1.0), ("c1", "d", 3, 2.0), ("c2", "d", 1, 0.5), ("c1", "e", 0, 7.0)]
     cohort = cohort_sums(places(heard), None)
@@ -359,10 +359,7 @@ def test_zt_norm_by_hand() -> None:
     found = places([("q", "d", 5.0, 1.0), ("q", "d", 19.0, 1.0)])
     scores = step("zt-norm", window=10.0).apply(found, None, statistics, None)
     assert scores == pytest.approx([(1.0 - 2.0) / 1.0, 1.0 - 5.0])
-
-
-def test_without_a_cohort_the_other_queries_judge() -> None:
-    """What all queries come to, less the query's own, is what the others come to."""
+    # What all queries come to, less the query's own, is what the others come to.
     scores = {"a": [0.5, -0.5, 0.0], "b": [0.25, -0.75, 0.125], "c": [0.0, 1.0, -2.0]}
     rows = [(query, "def"[k], 0.0, score) for query, some in scores.items() for k, score in enumerate(some)]
     normed = [(q, d, t, (s - z_of(scores)[q][0]) / z_of(scores)[q][1]) for q, d, t, s in rows]

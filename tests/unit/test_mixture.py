@@ -24,13 +24,14 @@ from swsdist.features.fitting.files import read_totals, summed, write_totals
 from swsdist.features.fitting.interface import Document, Model, fit, load_model
 from swsdist.features.fitting.mixture import Mixture, MixtureRounds, split
 from swsdist.features.interface import Extractor, for_speaker
+from swsdist.features.mfcc import Mfcc
 from swsdist.features.ssl import extractor
 from swsdist.features.ssl.extractor import Ssl
 from swsdist.features.ssl.folder import read_encoder, read_head
 from swsdist.features.transforms.gmm import Gmm
 from swsdist.features.transforms.interface import Shape
 from swsdist.features.transforms.mean_variance import Warp
-from swsdist.features.vtln import Vtln
+from swsdist.features.vtln import Vtln, WarpedMfcc
 from swsdist.features.vtln import warped as warped_hertz
 from swsdist.io.filesystem import Folder
 from swsdist.io.local import folder_of
@@ -290,6 +291,13 @@ def voice(seed: int, factor: float, seconds: float = 6.0) -> np.ndarray:
     return (0.3 * np.concatenate(parts)).astype(np.float32)
 
 
+def test_without_a_warp_it_is_mfcc() -> None:
+    samples = voice(1, 1.0, 1.0)
+    assert WarpedMfcc().extract(samples) == pytest.approx(Mfcc().extract(samples), abs=1e-3)
+    options = {"sample_rate": 8000, "n_fft": 256, "win_length": 200, "hop_length": 80, "n_mels": 20, "fmax": 3800.0}
+    assert WarpedMfcc(**options).extract(samples) == pytest.approx(Mfcc(**options).extract(samples), abs=1e-3)
+
+
 def test_frequencies_are_warped_and_the_ends_stay() -> None:
     hertz = np.array([0.0, 1000, 4000, 8000])
     assert warped_hertz(hertz, 1.0, 8000) == pytest.approx(hertz)
@@ -515,7 +523,7 @@ def write_adapter(folder: Path, language: str, columns: int) -> None:
     (folder / f"adapter.{language}.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
 
 
-def test_columns_of_a_head_are_the_tokens(tmp_path: Path) -> None:
+def test_columns_and_options_of_a_head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     head = read_head(write_head(tmp_path), None)
     assert head.columns == ("<pad>", "|", "a", "tʃ")
     assert (head.stride, head.adapted, [path.name for path in head.files]) == (1, False, ["vocab.json"])
@@ -525,9 +533,6 @@ def test_columns_of_a_head_are_the_tokens(tmp_path: Path) -> None:
     assert head.columns == ("<pad>", "|", "a", "tʃ", "<s>")
     assert [path.name for path in head.files] == ["vocab.json", "added_tokens.json"]
     assert read_head(write_head(tmp_path, added={"tʃ": 3}), None).columns == ("<pad>", "|", "a", "tʃ")
-
-
-def test_options_of_a_head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extractor, "find_spec", lambda name: True)
     made = Ssl(model=write_head(tmp_path), head="posteriors")
     assert (made.kind, made.columns, made.tracks) == ("posteriors", ("<pad>", "|", "a", "tʃ"), (("ssl", 4),))

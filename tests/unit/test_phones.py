@@ -131,7 +131,7 @@ ARPA = (
 )
 
 
-def test_bigrams(tmp_path: Path) -> None:
+def test_bigrams_of_whole_language_models(tmp_path: Path) -> None:
     (tmp_path / "lm").write_text(ARPA)
     weights = read_bigrams(str(tmp_path / "lm"), ["a", "b"]) / math.log(10)
     assert weights == pytest.approx(np.array([[-0.75, -0.2], [-0.5, -0.75], [-0.1, -1.25]]))
@@ -140,9 +140,6 @@ def test_bigrams(tmp_path: Path) -> None:
     (tmp_path / "lm").write_text(ARPA.replace("-0.2 a b", "a b"))
     with raises(families.MALFORMED_LINE, order=2):
         read_bigrams(str(tmp_path / "lm"), ["a", "b"])
-
-
-def test_no_whole_language_model(tmp_path: Path) -> None:
     path = tmp_path / "lm"
     for old, new, line in (
         (ARPA, "a b c\n", None),

@@ -78,7 +78,7 @@ def test_the_largest_first_one_to_each_before_a_second() -> None:
     assert names(later.hand_out(0.0)) == [(2, "b")]
 
 
-def test_what_may_pass_comes_back_after_a_pause() -> None:
+def test_what_fails_or_loses_its_worker_is_tried_again() -> None:
     mine = policy(workers=1, attempts=2)
     mine.begin([task("a")])
     mine.hand_out(0.0)
@@ -87,9 +87,6 @@ def test_what_may_pass_comes_back_after_a_pause() -> None:
     assert names(mine.hand_out(10.5)) == [(1, "a")]
     assert mine.raised(1, task("a"), True, 11.0) == 2
     assert mine.left == 0
-
-
-def test_who_was_at_work_is_tried_alone_and_the_others_are_innocent() -> None:
     mine = policy(workers=1)
     mine.begin([task("a", 3), task("b", 2), task("c", 1)])
     mine.hand_out(0.0)
@@ -137,7 +134,7 @@ def in_the_tail(*seconds: float, workers: int = 3) -> Policy[Task]:
     return mine
 
 
-def test_what_takes_much_longer_than_its_work_is_tried_again_once() -> None:
+def test_what_takes_much_longer_than_its_work_is_tried_again_with_what_waits_behind_it() -> None:
     mine = in_the_tail(1.5, 1.0)
     assert mine.left == 2
     assert mine.hand_out(107.9) == []
@@ -152,6 +149,18 @@ def test_what_takes_much_longer_than_its_work_is_tried_again_once() -> None:
     assert not mine.lagging(other)
     assert mine.hand_out(300.0) == [], "once"
     assert mine.left == 1
+    mine = in_the_tail(2.0, 1.9, 1.0, workers=2)
+    (holds,) = (worker for worker in (1, 2) if len(mine._flying[worker]) == 2)
+    other = 3 - holds
+    assert mine.done(other, task("t0", 2.0), 101.0, 8.0)
+    assert mine.hand_out(115.1) == []
+    assert names(mine.hand_out(124.0)) == [(other, "t1")], "4 s a unit, twice: 15.2 s; with the one behind it 23.2 s"
+    assert mine.done(other, task("t1", 1.9), 125.0, 1.0)
+    assert names(mine.hand_out(125.0)) == [(other, "t2")]
+    assert mine.lagging(holds)
+    short = in_the_tail(0.001, workers=2)
+    assert short.hand_out(104.9) == [], "short tasks are left alone"
+    assert len(short.hand_out(105.1)) == 1
 
 
 def test_what_a_worker_loads_before_its_first_task_is_not_late() -> None:
@@ -170,22 +179,7 @@ def test_what_a_worker_loads_before_its_first_task_is_not_late() -> None:
     assert names(mine.hand_out(36.0)) == [(1, "t2")]
 
 
-def test_what_waits_behind_a_late_task_is_tried_again_too() -> None:
-    mine = in_the_tail(2.0, 1.9, 1.0, workers=2)
-    (holds,) = (worker for worker in (1, 2) if len(mine._flying[worker]) == 2)
-    other = 3 - holds
-    assert mine.done(other, task("t0", 2.0), 101.0, 8.0)
-    assert mine.hand_out(115.1) == []
-    assert names(mine.hand_out(124.0)) == [(other, "t1")], "4 s a unit, twice: 15.2 s; with the one behind it 23.2 s"
-    assert mine.done(other, task("t1", 1.9), 125.0, 1.0)
-    assert names(mine.hand_out(125.0)) == [(other, "t2")]
-    assert mine.lagging(holds)
-    short = in_the_tail(0.001, workers=2)
-    assert short.hand_out(104.9) == [], "short tasks are left alone"
-    assert len(short.hand_out(105.1)) == 1
-
-
-def test_of_two_attempts_one_may_fail_or_die() -> None:
+def test_of_two_attempts_one_may_fail_and_who_lags_gets_nothing_of_the_next_stage() -> None:
     """Neither is an attempt in vain as long as the other may do it."""
     for dies in (True, False):
         mine = in_the_tail(1.0, workers=2)
@@ -201,9 +195,6 @@ def test_of_two_attempts_one_may_fail_or_die() -> None:
         assert mine.left == 1
         assert mine.raised(second, late, False, 110.0) == 1
         assert mine.left == 0
-
-
-def test_who_lags_at_the_end_of_a_stage_gets_nothing_of_the_next() -> None:
     mine = in_the_tail(1.0, workers=2)
     ((second, late),) = mine.hand_out(108.1)
     mine.done(second, late, 109.0, 1.0)
@@ -324,7 +315,7 @@ def test_ray_s_executor_and_the_simulator_hand_out_alike(
 _JOURNAL = SimpleNamespace(host="here", others=set(), write=lambda *given, **values: None)
 
 
-def test_a_worker_gets_what_lies_near_it_among_tasks_of_much_its_size() -> None:
+def test_what_lies_near_is_looked_for_at_the_head_of_the_queue() -> None:
     mine = policy(workers=2, in_flight=1)
     mine.begin([task("a", 10), task("b", 9), task("c", 8), task("d", 4.9)])
     lies = {"a": 2, "c": 1, "d": 1}
@@ -345,9 +336,6 @@ def test_a_worker_gets_what_lies_near_it_among_tasks_of_much_its_size() -> None:
     mine.begin([task("a", 2), task("b", 2)])
     given = mine.hand_out(0.0, may=lambda worker, one: (worker, one.fingerprint) != (1, "a"), near=lambda *_: NEAREST)
     assert names(given) == [(1, "b"), (2, "a")]
-
-
-def test_only_the_head_of_the_queue_is_looked_through() -> None:
     mine = policy(workers=1, in_flight=1)
     mine.begin([task(f"t{k:04d}") for k in range(1000)])
     looked: list[str] = []
@@ -393,7 +381,7 @@ def test_a_worker_rests_after_two_failures_of_its_disk_in_a_row() -> None:
     assert not one.failed(ConnectionResetError(errno.ECONNRESET, "reset")), "a server's failure is not the node's"
 
 
-def test_what_failed_for_a_full_disk_goes_elsewhere_if_there_is_an_elsewhere() -> None:
+def test_what_failed_for_a_disk_goes_elsewhere_if_there_is_an_elsewhere() -> None:
     task, one, twin, other = Task("s", "f", "label", 1.0, {}), slot("a"), slot("a"), slot("b")
     avoided = AvoidedHosts()
     avoided.add(task, one, ZeroDivisionError())
@@ -404,9 +392,6 @@ def test_what_failed_for_a_full_disk_goes_elsewhere_if_there_is_an_elsewhere() -
     assert avoided.may(task, one, [one, twin]), "there is no other host"
     avoided.add(task, other, full())
     assert avoided.may(task, one, [one, other]), "it failed everywhere"
-
-
-def test_a_disk_that_became_read_only_sends_tasks_elsewhere_while_there_is_an_elsewhere() -> None:
     task, one, other = Task("s", "f", "label", 1.0, {}), slot("a"), slot("b")
     avoided = AvoidedHosts()
     avoided.add(task, one, OSError(errno.EROFS, os.strerror(errno.EROFS), "/tmp/x"))

@@ -54,16 +54,13 @@ def mine() -> Iterator[None]:
     FIRST_PASSES.remove("ears")
 
 
-def test_a_config_takes_whatever_is_registered(mine: None) -> None:
+def test_a_config_takes_whatever_is_registered_and_tells_what_is_not(mine: None) -> None:
     given = search(distance="mine", distance_options={"power": 3, "weights": [1, 2]}, recurrence="rigid")
     options = {"power": 3, "weights": (1.0, 2.0)}
     assert given.terms()[0].options == {"power": 3, "weights": [1, 2]}
     assert given.matters()["distance"] == [[0, None, 1, "mean-variance", "mine", 3, options]]
     assert given.matters()["recurrence"] == ["rigid", 1, {}]
     assert search(first_pass={"name": "ears"}).matters()["first_pass"][:3] == ["ears", 1, {}]
-
-
-def test_what_is_not_there_or_not_taken_is_told_with_its_key(mine: None) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"distance": "min"}, r"search.distance: min is not allowed; did you mean mine\?"),
         ({"recurrence": "rigit"}, r"search.recurrence: rigit is not allowed; did you mean rigid\?"),

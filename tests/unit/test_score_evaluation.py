@@ -28,7 +28,7 @@ FOUND = {
 }
 
 
-def test_any_kind_of_table() -> None:
+def test_any_kind_of_table_is_taken_and_what_is_wrong_refused() -> None:
     terms = {"query_id": ["a", "b"], "term": ["a", "b"]}
     for kind in (dict, pd.DataFrame, pa.table, lambda rows: pd.DataFrame(rows).to_dict("records")):
         task = make_task(kind(TRUE), total_seconds=1000.0, protocol="stdeval", terms=terms)
@@ -38,9 +38,6 @@ def test_any_kind_of_table() -> None:
     found, true = (pd.DataFrame(rows).drop(columns="decision", errors="ignore") for rows in (FOUND, TRUE))
     aligned = align(found.assign(channel=1), true.assign(channel=1), tolerance=0.5, low=0.3, high=0.9)
     assert Counts.of(aligned.to_pandas()) == Counts.of(aligned)
-
-
-def test_what_is_refused() -> None:
     with raises(families.DUPLICATE_NAME, where="terms", count=1):
         make_task(TRUE, total_seconds=10.0, terms={"query_id": ["a", "a"], "term": ["x", "y"]})
     twice = {name: [*column, column[0]] for name, column in TRUE.items()}

@@ -171,13 +171,22 @@ def test_a_system_that_detects_nothing_and_no_reference_at_all() -> None:
         assert (twv_curve(crowded, trials=1, beta=2.0).pfa <= 0).all()
 
 
-def test_undecided_has_no_actual_value() -> None:
+def test_what_is_undecided_has_no_actual_value() -> None:
     table = trials([*LIST, ("a", 0.1, None, False)])
     with raises(codes.UNDECIDED_DETECTIONS, count=1):
         atwv(Counts.of(table), trials=12, beta=2.0)
     rows = per_term(table, trials=12, beta=2.0).to_pylist()
     assert [row["twv"] is None for row in rows] == [True, False, True]
     assert rows[0]["best_threshold"] == 0.9
+    table = trials([*RANKED, ("a", 0.1, None, False)])
+    a, b = per_query(table).to_pylist()
+    assert (a["accepted"], a["precision"], a["f"]) == (None, None, None)
+    assert b["precision"] == 0.5
+    assert means(per_query(table))["mean_precision"] is None
+    assert means(per_query(table))["auc"] is None
+    assert means(per_query(decided_at(table, 0.5)))["mean_precision"] is not None
+    # Of a query without references it does not matter.
+    assert means(per_query(trials([*RANKED, ("c", 0.1, None, False)])))["mean_precision"] == 0.5
 
 
 def test_counts_are_values() -> None:
@@ -252,18 +261,6 @@ def test_per_query_by_hand() -> None:
     for rows in ([], [("a", 0.5, True, False)]):
         assert per_query(trials(rows), trials=3).num_rows == 0
         assert means(per_query(trials(rows))) == {}
-
-
-def test_undecided_detections() -> None:
-    table = trials([*RANKED, ("a", 0.1, None, False)])
-    a, b = per_query(table).to_pylist()
-    assert (a["accepted"], a["precision"], a["f"]) == (None, None, None)
-    assert b["precision"] == 0.5
-    assert means(per_query(table))["mean_precision"] is None
-    assert means(per_query(table))["auc"] is None
-    assert means(per_query(decided_at(table, 0.5)))["mean_precision"] is not None
-    # Of a query without references it does not matter.
-    assert means(per_query(trials([*RANKED, ("c", 0.1, None, False)])))["mean_precision"] == 0.5
 
 
 _COLUMNS = {"query_id": ["q", "q", "q", "p"], "doc_id": ["d", "d", "e", "d"], "channel": pa.array([1] * 4, pa.int32())}
@@ -343,7 +340,7 @@ FOUND = {
 BETA = (1 / 0.00015 - 1) / 100  # of sws2013: prior 0.00015, a miss costs 100 times as much as a false alarm
 
 
-def test_values_by_hand() -> None:
+def test_values_of_the_functions_are_those_of_a_scored_list() -> None:
     assert metrics.atwv(TRUE, FOUND, 1000.0) == pytest.approx(1 - (0.25 + BETA * (1 / 998) / 2), abs=1e-12)
     # From 0.5 on all is as decided; from 2 on b is missed: 1 - 3 / 4.
     assert metrics.mtwv(TRUE, FOUND, 1000.0) == metrics.atwv(TRUE, FOUND, 1000.0)
@@ -357,9 +354,6 @@ def test_values_by_hand() -> None:
     with pytest.warns(UserWarning, match=r"of the list `queries`, .*\[unlisted\]"):
         found = metrics.mtwv(TRUE, FOUND, 1000.0, queries=["a"])
     assert found == metrics.mtwv(*({k: v[:2] for k, v in table.items()} for table in (TRUE, FOUND)), 1000.0)
-
-
-def test_they_are_the_numbers_of_a_scored_list() -> None:
     ids = ["a", "b", "c"]
     task = make_task(TRUE, total_seconds=500.0, protocol="kwseval", terms={"query_id": ids, "term": ids}, documents=2)
     result = evaluate(task, make_system(FOUND))
@@ -394,7 +388,7 @@ def test_a_point_is_what_its_threshold_accepts(protocol: str, scores: list[float
     assert written["score"].iloc[-1] == curve["threshold"].iloc[-1]
 
 
-def test_what_is_refused() -> None:
+def test_what_is_refused_in_words_of_the_caller() -> None:
     with raises(families.UNKNOWN_NAME, name="SWS2031", meant="; did you mean sws2013?"):
         metrics.mtwv(TRUE, FOUND, 1000.0, protocol="SWS2031")
     with raises(codes.ABSENT_COLUMN, column="score"):
@@ -407,10 +401,7 @@ def test_what_is_refused() -> None:
     nothing = {key: value[:0] for key, value in TRUE.items()}
     with pytest.raises(UserError), pytest.warns(UserWarning, match=r"\[no-referenced-terms\]"):
         metrics.det(nothing, FOUND, 1000.0, queries=["a", "b"])
-
-
-def test_messages_are_of_what_the_caller_has() -> None:
-    """Neither a term list nor --force; and a text is no list of its letters."""
+    # Neither a term list nor --force; and a text is no list of its letters.
     others = {**TRUE, "query_id": ["c", "c", "d"]}
     for true, asked, code in (
         ({key: value[:0] for key, value in TRUE.items()}, {}, "missing-input"),

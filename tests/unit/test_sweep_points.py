@@ -33,7 +33,7 @@ GRID = "config: a.yaml\npoints: {grid: {a: [1]}}\n"
 HERE = SweepPlace({(): Origin("my.yaml", Path(), 1), ("points", "k"): Origin("my.yaml", Path(), 3)}, ("points",))
 
 
-def test_values_of_a_key() -> None:
+def test_values_and_draws_of_a_key() -> None:
     for values, expected in (
         ({"from": 1, "to": 3, "step": 0.5}, [1.0, 1.5, 2.0, 2.5, 3.0]),
         ({"from": 0.1, "to": 0.3, "step": 0.1}, [0.1, 0.2, 0.3]),
@@ -47,6 +47,17 @@ def test_values_of_a_key() -> None:
         assert (found, list(map(type, found))) == (expected, list(map(type, expected)))
     found = list(grid_points({"a": [1, 2], "b": ["x", "y"]}, HERE))
     assert found == [{"a": 1, "b": "x"}, {"a": 1, "b": "y"}, {"a": 2, "b": "x"}, {"a": 2, "b": "y"}]
+    keys = {"u": {"uniform": [1, 3]}, "l": {"log-uniform": [0.01, 100]}, "i": {"integer": [1, 3]}}
+    keys["c"] = {"choice": ["a", ["b", "c"]]}
+    few, many = list(draw_points(5, 7, keys, HERE)), list(draw_points(200, 7, keys, HERE))
+    assert many[:5] == few
+    assert list(draw_points(5, 8, keys, HERE)) != few
+    assert [point["u"] for point in draw_points(5, 7, {"u": keys["u"]}, HERE)] == [point["u"] for point in few]
+    assert all(1 <= point["u"] <= 3 and 0.01 <= point["l"] <= 100 for point in many)
+    assert {point["i"] for point in many} == {1, 2, 3}
+    assert {str(point["c"]) for point in many} == {"a", "['b', 'c']"}
+    below = sum(point["l"] < 1 for point in many)  # half of them, on a scale of logarithms
+    assert 70 < below < 130
 
 
 def codes_of(make: Callable[[Any], Any], cases: Iterable[tuple[Any, str, str]]) -> list[object]:
@@ -90,20 +101,6 @@ def test_grids_lists_and_draws_that_are_none() -> None:
     lists = [([{}, 3], "invalid-value", "my.yaml:1, points[1]"), ([], "empty-input", "")]
     assert codes_of(lambda given: list(list_points(given, HERE)), lists) == []
     assert list(list_points([{"a": 1}, {}], HERE)) == [{"a": 1}, {}]
-
-
-def test_further_draws_leave_the_first_as_they_are() -> None:
-    keys = {"u": {"uniform": [1, 3]}, "l": {"log-uniform": [0.01, 100]}, "i": {"integer": [1, 3]}}
-    keys["c"] = {"choice": ["a", ["b", "c"]]}
-    few, many = list(draw_points(5, 7, keys, HERE)), list(draw_points(200, 7, keys, HERE))
-    assert many[:5] == few
-    assert list(draw_points(5, 8, keys, HERE)) != few
-    assert [point["u"] for point in draw_points(5, 7, {"u": keys["u"]}, HERE)] == [point["u"] for point in few]
-    assert all(1 <= point["u"] <= 3 and 0.01 <= point["l"] <= 100 for point in many)
-    assert {point["i"] for point in many} == {1, 2, 3}
-    assert {str(point["c"]) for point in many} == {"a", "['b', 'c']"}
-    below = sum(point["l"] < 1 for point in many)  # half of them, on a scale of logarithms
-    assert 70 < below < 130
 
 
 _CONFIG = "config: a.yaml\n"

@@ -208,7 +208,7 @@ def ticks(svg: str, axis: str) -> dict[float, float]:
     return found
 
 
-def test_det_axes_are_probits_labelled_in_percent_and_all_is_named() -> None:
+def test_axes_of_det_are_probits_and_any_text_is_valid() -> None:
     svg = det_svg([CURVE], beta=66.66)
     assert {"mfcc", "MTWV 0.107", "ATWV 0.095", "miss probability (%)", "TWV 0.2"} <= set(texts(svg))
     found = ticks(svg, "x")
@@ -220,9 +220,6 @@ def test_det_axes_are_probits_labelled_in_percent_and_all_is_named() -> None:
     np.testing.assert_allclose(pixels, slope * ndtri(percent / 100) + offset, atol=0.2)
     assert slope > 0
     assert svg == det_svg([CURVE], beta=66.66)
-
-
-def test_any_text_gives_valid_xml() -> None:
     histogram = ScoreHistogram(np.array([0.0, 1.0]), np.array([1]), np.array([5]))
     for svg in (
         det_svg([Line(HOSTILE, [0.1], [0.1], (Mark(HOSTILE, 0.1, 0.1),))], title=HOSTILE),

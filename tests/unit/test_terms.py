@@ -43,7 +43,7 @@ def labels(term: str, options: Terms | None = None, recipe: Recipe | None = None
     return [" ".join(item.labels) for item in alternatives]
 
 
-def test_words() -> None:
+def test_words_patterns_and_too_many_of_them(options: Any) -> None:
     assert labels("  Good   morning! ") == ["good morning"]
     assert labels("well - yes") == ["well yes"]
     assert labels("a <sil> b") == ["a b"]
@@ -58,6 +58,17 @@ def test_words() -> None:
     for term in ("?", "* *", "? ? ?", "(a|)", "()", "- (|-)"):
         with raises(codes.EMPTY_TERM, term=term):
             labels(term, Terms(patterns=True))
+    assert {term: sorted(labels(term, Terms(patterns=True))) for term in PATTERNS} == {
+        term: sorted(found) for term, found in PATTERNS.items()
+    }
+    wide = Terms(patterns=True)
+    for term, how in (("(a|b) " * 13, wide), ("read " * 13, options(units="phones")), ("a" + " *" * 7, wide)):
+        with raises(codes.TOO_MANY_ALTERNATIVES, most=MOST):
+            labels(term.strip(), how)
+    assert len(labels(" ".join(["(a|b)"] * 12), wide)) == MOST
+    reader = TermReader(Terms(nearest=8), Recipe(), known=["a-a", "a", *(f"a'{k}" for k in range(100))])
+    assert 1 < len(reader.alternatives(" ".join(["a"] * 40))) <= MOST
+    assert reader.alternatives(" ".join(["b"] * 3000))
 
 
 PATTERNS = {
@@ -70,12 +81,6 @@ PATTERNS = {
     "(a|A|a)": ["a"],
     "a(b|c)d": ["a b d", "a c d"],
 }
-
-
-def test_patterns() -> None:
-    assert {term: sorted(labels(term, Terms(patterns=True))) for term in PATTERNS} == {
-        term: sorted(found) for term, found in PATTERNS.items()
-    }
 
 
 @settings(max_examples=200)
@@ -104,17 +109,6 @@ def _matches(glob: str, word: str) -> bool:
     return glob == "?" or (glob == word if "?" not in glob else len(word) == len(glob) and word.startswith("a"))
 
 
-def test_too_many(options: Any) -> None:
-    wide = Terms(patterns=True)
-    for term, how in (("(a|b) " * 13, wide), ("read " * 13, options(units="phones")), ("a" + " *" * 7, wide)):
-        with raises(codes.TOO_MANY_ALTERNATIVES, most=MOST):
-            labels(term.strip(), how)
-    assert len(labels(" ".join(["(a|b)"] * 12), wide)) == MOST
-    reader = TermReader(Terms(nearest=8), Recipe(), known=["a-a", "a", *(f"a'{k}" for k in range(100))])
-    assert 1 < len(reader.alternatives(" ".join(["a"] * 40))) <= MOST
-    assert reader.alternatives(" ".join(["b"] * 3000))
-
-
 def test_words_like_one_and_the_nearest_of_a_dictionary(options: Any) -> None:
     reader = TermReader(Terms(), Recipe(), known={"librarian", "libraries", "librray", "liberty", "lib", "museum"})
     assert reader.similar("library") == ["librray", "librarian", "libraries"]
@@ -133,7 +127,7 @@ def test_words_like_one_and_the_nearest_of_a_dictionary(options: Any) -> None:
         labels("zz", nearest)
 
 
-def test_phones(options: Any) -> None:
+def test_phones_rows_and_identities(options: Any, tmp_path: Path) -> None:
     phones = options(units="phones")
     reader = TermReader(phones, Recipe(spelling="exact"))
     assert [(" ".join(item.labels), round(item.cost, 6)) for item in reader.alternatives("The read")] == [
@@ -147,6 +141,16 @@ def test_phones(options: Any) -> None:
     assert labels("bed", options(units="phones", dictionary=False, rules=True)) == ["B EH D"]
     assert labels("B EH  D", Terms(units="phones"), Recipe(spelling="exact")) == ["B EH D"]
     assert labels("the ? book", options(units="phones", patterns=True)) == ["DH AH ? B UH K"]
+    terms = options(units="phones")
+    rows = TermReader(terms, Recipe()).rows({"query_id": "q1", "example": 1, "term": "read"})
+    assert [(row["query_id"], row["example"], row["labels"], row["patterns"]) for row in rows] == [
+        ("q1", 1, ["R", "EH", "D"], False),
+        ("q1", 1, ["R", "IY", "D"], False),
+    ]
+    before = terms.identities({})
+    assert terms.identities({}) == before
+    (tmp_path / "words.txt").write_text(DICTIONARY + "more M AO R\n")
+    assert terms.identities({}) != before
 
 
 KNOWN = ["l'école", "sixty-five", "twenty-sixty-five", "sixty", "rock'n'roll", "ecole", "fairground", "fair", "ground"]
@@ -166,7 +170,7 @@ PARTS = {
 }
 
 
-def test_parts_of_a_label() -> None:
+def test_parts_of_a_label_and_labels_that_alternatives_depend_on() -> None:
     """A part finds the label, words apart find it, and it finds words apart; each at no cost. In phrases nothing is between."""
     reader = TermReader(Terms(), Recipe(), known=KNOWN)
     for term, expected in PARTS.items():
@@ -178,9 +182,6 @@ def test_parts_of_a_label() -> None:
     for options, recipe in [*others, (Terms(patterns=True), Recipe())]:
         reader = TermReader(options, recipe, known=[*KNOWN, "five"])
         assert [item.labels for item in reader.alternatives("sixty five")] == [("sixty", "five")]
-
-
-def test_labels_that_alternatives_depend_on() -> None:
     known = [*KNOWN, "velkren", "velvet", "red", "école"]
     terms, options = ["velkran école", "sixty - <sil> five"], Terms(nearest=8)
     among = TermReader(options, Recipe(), known=known).among_labels(terms)
@@ -188,19 +189,6 @@ def test_labels_that_alternatives_depend_on() -> None:
     for term in terms:
         whole, part = (TermReader(options, Recipe(), known=some).alternatives(term) for some in (known, among))
         assert whole == part
-
-
-def test_rows_and_identities(options: Any, tmp_path: Path) -> None:
-    terms = options(units="phones")
-    rows = TermReader(terms, Recipe()).rows({"query_id": "q1", "example": 1, "term": "read"})
-    assert [(row["query_id"], row["example"], row["labels"], row["patterns"]) for row in rows] == [
-        ("q1", 1, ["R", "EH", "D"], False),
-        ("q1", 1, ["R", "IY", "D"], False),
-    ]
-    before = terms.identities({})
-    assert terms.identities({}) == before
-    (tmp_path / "words.txt").write_text(DICTIONARY + "more M AO R\n")
-    assert terms.identities({}) != before
 
 
 def written(path: Path, text: str) -> str:

@@ -57,7 +57,7 @@ def test_thresholds_and_scores_by_hand() -> None:
     assert found["decision"].to_pylist() == [True, False]
 
 
-def test_apply_decides_and_leaves_all_else() -> None:
+def test_a_list_is_decided_and_a_sweep_needs_what_twv_needs() -> None:
     """T = 11, beta = 1, alpha = 1.1: the threshold of `a`, S = 1, is 0.1; that of `b`, S = 0.05, is 0.005."""
     given = detections(("a", 0.95), ("a", 0.05), ("b", 0.05))
     how = Thresholding("kst", 11, 1.0, 1.1)
@@ -67,6 +67,15 @@ def test_apply_decides_and_leaves_all_else() -> None:
     assert scored.schema.equals(DETECTIONS)
     assert (np.array(scored["score"]) >= how.threshold).tolist() == [True, False, True]
     assert how.apply(DETECTIONS.empty_table()).equals(DETECTIONS.empty_table())
+    with raises(score_codes.NO_REFERENCES):
+        of_list(aligned(("a", 0.5, False)))
+    with raises(calibrate_codes.NOT_PROBABILITIES):
+        of_list(aligned(("a", 1.5, True)))
+    sweep = of_list(aligned(("a", 0.5, True)))
+    with raises(families.UNDEFINED, trials=1):
+        sweep.at("kst", 1.0, 1.0, trials=1)
+    with raises(score_codes.VALUE_NOT_POSITIVE, name="alpha"):
+        sweep.at("kst", [1.0, 0.0], 1.0, trials=10)
 
 
 def test_scores_that_are_no_probabilities_are_refused() -> None:
@@ -98,18 +107,6 @@ def aligned(*rows: tuple[str, float | None, bool]) -> pa.Table:
 
 def of_list(table: pa.Table) -> Rescoring:
     return Rescoring.of_list(table, tolerance=None, conventions="stdeval")
-
-
-def test_a_sweep_needs_what_twv_needs() -> None:
-    with raises(score_codes.NO_REFERENCES):
-        of_list(aligned(("a", 0.5, False)))
-    with raises(calibrate_codes.NOT_PROBABILITIES):
-        of_list(aligned(("a", 1.5, True)))
-    sweep = of_list(aligned(("a", 0.5, True)))
-    with raises(families.UNDEFINED, trials=1):
-        sweep.at("kst", 1.0, 1.0, trials=1)
-    with raises(score_codes.VALUE_NOT_POSITIVE, name="alpha"):
-        sweep.at("kst", [1.0, 0.0], 1.0, trials=10)
 
 
 #: Query 6 does not occur, document 4 is not judged, and 5 is outside of what is scored.

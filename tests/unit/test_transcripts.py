@@ -46,7 +46,7 @@ talk2 1 0.00 0.08 yes NA lex NA
 """
 
 
-def test_ctm_a_recording_and_channel_a_lattice(tmp_path: Path) -> None:
+def test_ctm_a_recording_and_channel_a_lattice_that_breaks_alone(tmp_path: Path) -> None:
     path = tmp_path / "words.ctm"
     path.write_text(CTM)
     lattices = read_as("ctm", path)
@@ -57,6 +57,17 @@ def test_ctm_a_recording_and_channel_a_lattice(tmp_path: Path) -> None:
         ("talk2", 1, [("yes", 0.0, 0.08, 1.0)]),
     ]
     assert detected("words", path.read_bytes()) == "ctm"
+    path = tmp_path / "words.ctm"
+    for content, key, code, whole in (
+        (CTM.replace("talk1 A 0.75 0.50 world", "talk1 A * * <ALT_BEGIN>"), "talk1", io_codes.CTM_ALTERNATION, 2),
+        ("a 1 0 1 x\nb 1 0 1 x\na A 2 1 x\n", "a", codes.SCATTERED_CTM, 2),
+        (b"a 1 0 1 x\nb 1 0 1 \xff\n", "words", io_codes.NOT_UTF8, 0),
+    ):
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        items = read_as("ctm", path)
+        broken = [item for item in items if isinstance(item, Broken)]
+        assert [(item.key, item.error.code) for item in broken] == [(key, code.name)]
+        assert len(items) == 1 + whole
 
 
 def test_a_wrong_line_of_a_ctm_is_left_out_of_its_recording(tmp_path: Path) -> None:
@@ -80,20 +91,6 @@ def test_a_wrong_line_of_a_ctm_is_left_out_of_its_recording(tmp_path: Path) -> N
             assert (error.code, error.where) == (code.name, f"{path}, line {1 if first else 3}")
             assert [(item.key, getattr(item, "channel", 0)) for item in others] == [("talk1", 2), ("talk2", 1)]
             assert detected("words", path.read_bytes()) == "ctm"
-
-
-def test_what_breaks_a_recording_of_a_ctm_breaks_it_alone(tmp_path: Path) -> None:
-    path = tmp_path / "words.ctm"
-    for content, key, code, whole in (
-        (CTM.replace("talk1 A 0.75 0.50 world", "talk1 A * * <ALT_BEGIN>"), "talk1", io_codes.CTM_ALTERNATION, 2),
-        ("a 1 0 1 x\nb 1 0 1 x\na A 2 1 x\n", "a", codes.SCATTERED_CTM, 2),
-        (b"a 1 0 1 x\nb 1 0 1 \xff\n", "words", io_codes.NOT_UTF8, 0),
-    ):
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        items = read_as("ctm", path)
-        broken = [item for item in items if isinstance(item, Broken)]
-        assert [(item.key, item.error.code) for item in broken] == [(key, code.name)]
-        assert len(items) == 1 + whole
 
 
 WEBVTT = (
@@ -121,7 +118,7 @@ def test_a_cues_words_last_as_long_as_the_cue(tmp_path: Path, form: str, text: s
         assert detected("talk", content) == form
 
 
-def test_times_inside_of_a_cue(tmp_path: Path) -> None:
+def test_times_and_lines_of_cues_and_what_is_wrong_with_them(tmp_path: Path) -> None:
     """As YouTube writes them: lines roll up, and each cue repeats the line before."""
     path = tmp_path / "talk.vtt"
     path.write_text(
@@ -134,10 +131,7 @@ def test_times_inside_of_a_cue(tmp_path: Path) -> None:
     said = [("so", 1.0, 1.5), ("what", 1.5, 2.0), ("now", 2.0, 3.0), ("and", 3.01, 4.0), ("then", 4.0, 5.0)]
     again = [("and", 7.0, 8.0), ("then", 7.0, 8.0)]
     assert words_in("webvtt", path) == [(*word, 1.0) for word in said + again]
-
-
-def test_a_line_shown_on_is_read_once_and_what_is_no_tag_is_text(tmp_path: Path) -> None:
-    """As openai/whisper writes it with --highlight_words True."""
+    # As openai/whisper writes it with --highlight_words True.
     path = tmp_path / "talk.srt"
     path.write_text(
         "1\n00:00:00,000 --> 00:00:00,500\n<u>no</u> way\n\n2\n00:00:00,500 --> 00:00:01,000\nno <u>way</u>\n\n"
@@ -145,6 +139,19 @@ def test_a_line_shown_on_is_read_once_and_what_is_no_tag_is_text(tmp_path: Path)
     )
     said = {0.0: ["no", "way"], 2.0: ["no", "way"], 4.0: ["I", "<3", ">", "so", "{x}"]}
     assert words_in("srt", path) == [(word, at, at + 1, 1.0) for at, words in said.items() for word in words]
+    path = tmp_path / "talk.srt"
+    wrong = families.MALFORMED_LINE
+    for cues, code, line in (
+        ("1\n00:00:01,000 --> 00:00:02\na\n", wrong, 2),
+        ("1\n00:00:01,000 --> 00:70:02,000\na\n", wrong, 2),
+        ("1\n-00:00:01,000 --> 00:00:02,000\na\n", wrong, 2),
+        ("1\n00:00:01,000 --> 00:00:02,000\na\n2\n00:00:03,000 --> 00:00:4\nb\n", wrong, 5),
+        ("1\n00:00:01,000 --> 00:00:02,000\na\n\nb\n", wrong, 5),
+        ("1\n00:00:02,000 --> 00:00:01,000\na\n", codes.WORD_ENDS_BEFORE_START, 2),
+    ):
+        path.write_text(cues)
+        error = error_in("srt", path).error
+        assert (error.code, error.where) == (code.name, f"{path}, line {line}")
 
 
 CUES: list[tuple[list[tuple[int, int, str]], list[tuple[int, int]]]] = [
@@ -169,22 +176,6 @@ def test_cues_of_the_same_text(tmp_path: Path) -> None:
         path.write_text("\n".join(rows))
         found = [word[1:3] for word in words_in("srt", path) if word.text in ("thank", "yes", "ok")]
         assert found == spans, cues
-
-
-def test_wrong_subtitles(tmp_path: Path) -> None:
-    path = tmp_path / "talk.srt"
-    wrong = families.MALFORMED_LINE
-    for cues, code, line in (
-        ("1\n00:00:01,000 --> 00:00:02\na\n", wrong, 2),
-        ("1\n00:00:01,000 --> 00:70:02,000\na\n", wrong, 2),
-        ("1\n-00:00:01,000 --> 00:00:02,000\na\n", wrong, 2),
-        ("1\n00:00:01,000 --> 00:00:02,000\na\n2\n00:00:03,000 --> 00:00:4\nb\n", wrong, 5),
-        ("1\n00:00:01,000 --> 00:00:02,000\na\n\nb\n", wrong, 5),
-        ("1\n00:00:02,000 --> 00:00:01,000\na\n", codes.WORD_ENDS_BEFORE_START, 2),
-    ):
-        path.write_text(cues)
-        error = error_in("srt", path).error
-        assert (error.code, error.where) == (code.name, f"{path}, line {line}")
 
 
 def eaf(slots: str, tiers: str) -> str:
@@ -227,7 +218,7 @@ TIERS = (
 )
 
 
-def test_elan_tier_after_tier(tmp_path: Path) -> None:
+def test_elan_tier_after_tier_and_what_is_wrong(tmp_path: Path) -> None:
     path = tmp_path / "talk.eaf"
     path.write_text(eaf(SLOTS, TIERS))
     ann = [("hello", 0.0, 1.5, 1.0), ("wide", 0.0, 1.5, 1.0), ("later", 1.5, 2.0, 1.0)]
@@ -238,6 +229,20 @@ def test_elan_tier_after_tier(tmp_path: Path) -> None:
     assert words_in("elan", path, ("gloss",)) == [("WIDE", 0.0, 1.5, 1.0), ("HELLO", 0.0, 1.5, 1.0)]
     assert error_in("elan", path, ("Ann", "Eve")).error.values["tier"] == "Eve"
     assert detected("talk", path.read_bytes()) == "elan"
+    one = tier("a", "a1 ts1 ts2 x")
+    times = [(eaf("ts1=0", tier("a", "a1 ts1 ts9 x")), families.MISSING_TIMES)]
+    times += [(eaf("ts1=0 ts2=", one), families.MISSING_TIMES), (eaf("ts1=9 ts2=5", one), codes.WORD_ENDS_BEFORE_START)]
+    times += [(eaf("ts1=-9 ts2=5", one), io_codes.BAD_TIME), (eaf("ts1=9 ts2=x", one), io_codes.BAD_TIME)]
+    others = [
+        (eaf("ts1=0 ts1=9", ""), codes.UNREADABLE_ANNOTATIONS),
+        (eaf("ts1= ts2=", tier("a", "a1 ts1 ts2 x", "a2 ts2 ts1 x")), families.MISSING_TIMES),
+        (eaf("", tier("a", "a1 a2 - x", "a2 a1 - x", parent="a")), families.MISSING_TIMES),
+        (eaf("ts1=9", tier("a", "a1 ts1 ts1 x")).replace("TIME_SLOT_ID", "ID"), families.MISSING_TIMES),
+        (eaf("", "")[:230], families.MALFORMED_XML),
+        ("<html/>", io_codes.WRONG_ROOT_ELEMENT),
+        ('<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', families.MALFORMED_XML),
+    ]
+    demand_broken("elan", tmp_path / "talk.eaf", times + others)
 
 
 def test_elan_times_are_those_of_the_recording_in_its_units(tmp_path: Path) -> None:
@@ -284,23 +289,6 @@ def demand_broken(form: str, path: Path, cases: list[tuple[str, Code[Any]]]) -> 
     assert wrong == []
 
 
-def test_wrong_elan_files(tmp_path: Path) -> None:
-    one = tier("a", "a1 ts1 ts2 x")
-    times = [(eaf("ts1=0", tier("a", "a1 ts1 ts9 x")), families.MISSING_TIMES)]
-    times += [(eaf("ts1=0 ts2=", one), families.MISSING_TIMES), (eaf("ts1=9 ts2=5", one), codes.WORD_ENDS_BEFORE_START)]
-    times += [(eaf("ts1=-9 ts2=5", one), io_codes.BAD_TIME), (eaf("ts1=9 ts2=x", one), io_codes.BAD_TIME)]
-    others = [
-        (eaf("ts1=0 ts1=9", ""), codes.UNREADABLE_ANNOTATIONS),
-        (eaf("ts1= ts2=", tier("a", "a1 ts1 ts2 x", "a2 ts2 ts1 x")), families.MISSING_TIMES),
-        (eaf("", tier("a", "a1 a2 - x", "a2 a1 - x", parent="a")), families.MISSING_TIMES),
-        (eaf("ts1=9", tier("a", "a1 ts1 ts1 x")).replace("TIME_SLOT_ID", "ID"), families.MISSING_TIMES),
-        (eaf("", "")[:230], families.MALFORMED_XML),
-        ("<html/>", io_codes.WRONG_ROOT_ELEMENT),
-        ('<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', families.MALFORMED_XML),
-    ]
-    demand_broken("elan", tmp_path / "talk.eaf", times + others)
-
-
 def intervals(*spans: tuple[str, str, str]) -> str:
     rows = (
         f'        intervals [{k}]:\n            xmin = {start}\n            xmax = {end}\n            text = "{text}"\n'
@@ -327,7 +315,7 @@ SHORT = _HEAD + "\n".join(_LINES)
 ANN = [*((word, 0.0, 1.25, 1.0) for word in ("say", '"hello"', "1e-3")), ("später", 2.0, 2.5, 1.0)]
 
 
-def test_praat_tier_after_tier(tmp_path: Path) -> None:
+def test_praat_tier_after_tier_and_what_is_wrong(tmp_path: Path) -> None:
     path = tmp_path / "talk.TextGrid"
     for encoding in ("utf-8", "utf-8-sig", "utf-16"):
         path.write_bytes(TEXTGRID.encode(encoding))
@@ -335,6 +323,15 @@ def test_praat_tier_after_tier(tmp_path: Path) -> None:
         assert words_in("textgrid", path, ("events",)) == [("bang", 1.5, 1.5, 1.0)]
         assert detected("talk", path.read_bytes()) == "textgrid"
     assert error_in("textgrid", path, ("Eve",)).error.code == codes.NO_SUCH_TIER.name
+    ends = TEXTGRID.replace("xmin = 1.25", "xmin = 9").replace('text = ""', 'text = "x"')
+    unreadable = (TEXTGRID.replace('"yes"', '"yes'), "", "ooBinaryFile\x08TextGrid\x00\x00")
+    cases = [(content, codes.UNREADABLE_ANNOTATIONS) for content in unreadable]
+    cases += [
+        (TEXTGRID.replace("xmax = 1.25", "xmax = -1.25"), io_codes.BAD_TIME),
+        (ends, codes.WORD_ENDS_BEFORE_START),
+    ]
+    cases += [(TEXTGRID.replace("size = 3", "size = 9"), codes.OTHER_COUNT), (TEXTGRID[:400], codes.INCOMPLETE_ITEM)]
+    demand_broken("textgrid", tmp_path / "talk.TextGrid", cases)
 
 
 def test_the_short_and_the_binary_form_say_the_same(tmp_path: Path) -> None:
@@ -354,18 +351,6 @@ def test_the_short_and_the_binary_form_say_the_same(tmp_path: Path) -> None:
     TextGrid(str(path)).to_file(str(tmp_path / "binary.TextGrid"), mode="binary")
     assert words_in("textgrid", tmp_path / "binary.TextGrid") == ANN
     assert detected("binary", (tmp_path / "binary.TextGrid").read_bytes()) == "textgrid"
-
-
-def test_wrong_textgrids(tmp_path: Path) -> None:
-    ends = TEXTGRID.replace("xmin = 1.25", "xmin = 9").replace('text = ""', 'text = "x"')
-    unreadable = (TEXTGRID.replace('"yes"', '"yes'), "", "ooBinaryFile\x08TextGrid\x00\x00")
-    cases = [(content, codes.UNREADABLE_ANNOTATIONS) for content in unreadable]
-    cases += [
-        (TEXTGRID.replace("xmax = 1.25", "xmax = -1.25"), io_codes.BAD_TIME),
-        (ends, codes.WORD_ENDS_BEFORE_START),
-    ]
-    cases += [(TEXTGRID.replace("size = 3", "size = 9"), codes.OTHER_COUNT), (TEXTGRID[:400], codes.INCOMPLETE_ITEM)]
-    demand_broken("textgrid", tmp_path / "talk.TextGrid", cases)
 
 
 GOOD = {

@@ -55,7 +55,9 @@ def test_documents_of_a_voice_have_its_number(rows: list[dict[str, Any]], tmp_pa
     assert len(set.union(*of_voice)) == 3
 
 
-def test_the_order_of_documents_changes_nothing(rows: list[dict[str, Any]]) -> None:
+def test_the_order_of_documents_changes_nothing_and_named_ones_have_no_voice(
+    rows: list[dict[str, Any]], tmp_path: Path
+) -> None:
     shuffled = np.random.default_rng(0).permutation(len(rows)).tolist()
     one, other = (fit_voices(SpooledDocuments([table(some)]), TICK) for some in (rows, [rows[k] for k in shuffled]))
     assert len(one) == len(other) == 3
@@ -63,9 +65,6 @@ def test_the_order_of_documents_changes_nothing(rows: list[dict[str, Any]]) -> N
         assert a.frames == b.frames
         assert a.mean.tobytes() == b.mean.tobytes()
         assert a.variance.tobytes() == b.variance.tobytes()
-
-
-def test_named_documents_have_no_voice(rows: list[dict[str, Any]], tmp_path: Path) -> None:
     named = [{**row, "speaker": "eva"} for row in rows]
     assert pinned(Folder(str(tmp_path)), SpooledDocuments([table(named)]), TICK, None)[1] is None
     found, file = pinned(Folder(str(tmp_path)), SpooledDocuments([table([*named[:50], *rows[50:]])]), TICK, None)
