@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pytest
 import soundfile
@@ -21,7 +20,6 @@ from swsdist.corpora.documents import ENDINGS, kind_of, read_documents
 from swsdist.corpora.lhotse import aligned_words
 from swsdist.corpora.queries import read_queries
 from swsdist.io.tables import NOBODY
-from swsdist.searcher.queries import query_rows
 from swsdist.stages.inputs.corpus import depends_on_score
 from tests.support.coded import raises
 
@@ -246,14 +244,6 @@ def of_table(folder: Path) -> Sequence[str | None]:
     return found
 
 
-def of_speakers(folder: Path) -> Sequence[str | None]:
-    names = recordings(folder)
-    (folder / "docs.csv").write_text("doc_id,path\n" + "".join(f"{name},a.wav\n" for name in names))
-    rows = "".join(f"{name},{who}\n" for name, who in zip(names, NAMES, strict=True))
-    (folder / "who.csv").write_text(f"doc_id,speaker\n{rows}")
-    return read_documents(str(folder / "docs.csv"), speakers=str(folder / "who.csv"))["speaker"].to_pylist()
-
-
 def of_kaldi(folder: Path) -> Sequence[str | None]:
     names = recordings(folder)
     (folder / "wav.scp").write_text("".join(f"{name} {folder}/a.wav\n" for name in names))
@@ -280,13 +270,6 @@ def of_lhotse(folder: Path) -> Sequence[str | None]:
     return documents
 
 
-def of_frames(folder: Path) -> Sequence[str | None]:
-    table = pd.DataFrame({"query_id": recordings(folder), "path": "a.wav", "speaker": list(NAMES)})
-    return [row["speaker"] for row in query_rows(table, None)]  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    "listed", [of_table, of_speakers, of_kaldi, of_lhotse, of_frames], ids=lambda one: one.__name__
-)
+@pytest.mark.parametrize("listed", [of_table, of_kaldi, of_lhotse], ids=lambda one: one.__name__)
 def test_who_is_nobody(listed: Callable[[Path], Sequence[str | None]], tmp_path: Path) -> None:
     assert dict(zip(NAMES, listed(tmp_path), strict=True)) == NAMES

@@ -3,7 +3,6 @@
 import json
 import math
 import re
-import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -36,17 +35,16 @@ from swsdist.config.reading import Origin
 from swsdist.core.codes import families
 from swsdist.core.codes import score as calibrate_codes
 from swsdist.core.codes import score as score_codes
-from swsdist.core.errors import ConfigError, UserError
+from swsdist.core.errors import ConfigError
 from swsdist.core.types import TRIALS
 from swsdist.evaluation.scoring_task import named_paths
 from swsdist.report.data import ScoreHistogram
-from swsdist.report.pictures import write_picture
 from swsdist.report.plots.curves import Axes, Line, Mark, Series, bars_svg, det_svg, dots_svg, histogram_svg, lines_svg
 from swsdist.report.plots.svg import side_by_side
 from swsdist.report.study import captioned_figures, study_json, study_tables
 from swsdist.report.study import text_lines as lines_of_study
 from swsdist.report.sweep import Ranking, SweepData, best_rows, plots, render_sweep, text_lines
-from swsdist.report.tables import TABLES, Table, latex, markdown, to_json, write_tables
+from swsdist.report.tables import Table, latex, markdown
 from swsdist.score.compare.paired import holm, paired_t, sign_flips, wilcoxon
 from tests.support.coded import raises
 
@@ -86,12 +84,12 @@ def test_values_and_draws_of_a_key() -> None:
 def codes_of(make: Callable[[Any], Any], cases: Iterable[tuple[Any, str, str]]) -> list[object]:
     """Those of cases (input, code, a part of the place) that are refused otherwise, and how."""
     wrong: list[object] = []
-    for given, code, place in cases:
+    for case, code, place in cases:
         with pytest.raises(ConfigError) as caught:
-            make(given)
+            make(case)
         error = caught.value
         if error.code != code or place not in str(error.where) or not error.remedy:
-            wrong.append((given, str(error), error.remedy))
+            wrong.append((case, str(error), error.remedy))
     return wrong
 
 
@@ -364,45 +362,6 @@ def test_what_is_scored_differently_is_not_ranked_together() -> None:
     assert "so there is no ranking" in text_lines(alone)[-1]
 
 
-ODD = r"50% of a_b & {x} #1 $~^\ <q> a--b | `*` " "[q]"
-
-
-def plot(label: str = "Größe") -> str:
-    return lines_svg([Series(label, [0, 1, 2], [0, 1, 0.5])], Axes("alpha", "ATWV"), title="A plot")
-
-
-def table(**more: object) -> Table:
-    rows = [("q_1", "0.1287", "–"), ("[q2]", "1.5", "3")]
-    return Table("50% of all", ("query", "value", "n"), rows, "p < 0.05.", **more)  # type: ignore[arg-type]
-
-
-def streams(data: bytes) -> bytes:
-    """The streams of a PDF, unpacked."""
-    packed = re.findall(rb"stream\r?\n(.*?)\r?\nendstream", data, re.DOTALL)
-    return b"\n".join(zlib.decompressobj().decompress(one) for one in packed if one[:1] == b"x")
-
-
-def test_a_pdf_holds_lines_and_letters(tmp_path: Path) -> None:
-    pytest.importorskip("vl_convert")
-    write_picture(plot(), tmp_path / "p.pdf")
-    data = (tmp_path / "p.pdf").read_bytes()
-    assert data.startswith(b"%PDF-")
-    assert not re.search(rb"/Subtype\s*/Image\b", data)  # no pixels
-    assert re.search(rb"/BaseFont\s*/[A-Z]{6}\+LiberationSans", data)  # the part of it that is shown
-    width, height = (float(one) for one in re.search(rb"/MediaBox\s*\[0 0 ([\d.]+) ([\d.]+)\]", data).groups())  # type: ignore[union-attr]
-    told = re.match(r'<svg [^>]*width="(\d+)" height="(\d+)"', plot())
-    assert told is not None
-    assert (width, height) == pytest.approx((int(told[1]) * 0.75, int(told[2]) * 0.75))
-    assert streams(data).count(b"BT") >= 10  # letters are letters
-    write_picture(plot(), tmp_path / "again.pdf")
-    assert (tmp_path / "again.pdf").read_bytes() == data
-    write_picture(plot(), tmp_path / "p.SVG")
-    assert (tmp_path / "p.SVG").read_text(encoding="utf-8") == plot()
-    for name in ("p", "p.eps", "p.svg.gz"):
-        with pytest.raises(UserError):
-            write_picture(plot(), tmp_path / name)
-
-
 @given(st.text(max_size=30), st.text(max_size=30))
 def test_any_name_is_one_cell(one: str, other: str) -> None:
     """Whatever a name holds, LaTeX and Markdown see one row of two cells, and no command of the name's own."""
@@ -419,26 +378,6 @@ def test_any_name_is_one_cell(one: str, other: str) -> None:
     assert not set(bare) & set('\\{}$%#_~^<>|`"')
     lines = markdown([table]).splitlines()
     assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", lines[4])) == 3
-
-
-def test_programs_get_values(tmp_path: Path) -> None:
-    rows = [{"query": "q_1", "value": "0.1287", "n": None}, {"query": "[q2]", "value": "1.5", "n": "3"}]
-    assert json.loads(to_json([table()]))["tables"][0]["rows"] == rows
-    plain = [{"query_id": "q_1", "value": 0.128712345, "n": None}, {"query_id": "[q2]", "value": float("nan"), "n": 3}]
-    found = json.loads(to_json([table(plain=plain)]))["tables"][0]["rows"][1]
-    assert found == {"query_id": "[q2]", "value": None, "n": 3}
-    (path,) = write_tables([table(plain=plain)], tmp_path / "t.csv")
-    assert path.read_text(encoding="utf-8").split() == ["query_id,value,n", "q_1,0.128712345,", "[q2],,3"]
-    paths = write_tables([table(), table(), Table("Other: b/c", ("a",), [])], tmp_path / "t.csv")
-    assert [path.name for path in paths] == ["t-50-of-all.csv", "t-50-of-all-1.csv", "t-other-b-c.csv"]
-    assert paths[2].read_text(encoding="utf-8") == "a\n"
-    for ending in TABLES:
-        assert write_tables([table()], tmp_path / f"one{ending}") == [tmp_path / f"one{ending}"]
-    with pytest.raises(UserError):
-        write_tables([table()], tmp_path / "t.xlsx")
-    lines = markdown([table(), Table(ODD, ("a|b",), [("x|y\nz",)])]).splitlines()
-    assert lines[:4] == ["**50% of all**", "", "| query | value | n |", "| --- | ---: | ---: |"]
-    assert {r"| \[q2\] | 1.5 | 3 |", r"| x\|y\\nz |"} <= set(lines)
 
 
 PFA = np.geomspace(1e-6, 0.1, 400)
