@@ -533,6 +533,7 @@ def test_columns_and_options_of_a_head(tmp_path: Path, monkeypatch: pytest.Monke
     assert head.columns == ("<pad>", "|", "a", "tʃ", "<s>")
     assert [path.name for path in head.files] == ["vocab.json", "added_tokens.json"]
     assert read_head(write_head(tmp_path, added={"tʃ": 3}), None).columns == ("<pad>", "|", "a", "tʃ")
+    (tmp_path / "added_tokens.json").unlink()
     monkeypatch.setattr(extractor, "find_spec", lambda name: True)
     made = Ssl(model=write_head(tmp_path), head="posteriors")
     assert (made.kind, made.columns, made.tracks) == ("posteriors", ("<pad>", "|", "a", "tʃ"), (("ssl", 4),))
