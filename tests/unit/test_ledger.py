@@ -45,7 +45,7 @@ def done(folder: Folder, number: int) -> tuple[Task, Receipt]:
     return Task("stage", made.fingerprint, "", 1, {}), made
 
 
-def test_receipts_come_back_and_the_last_of_a_task_counts() -> None:
+def test_receipts_come_back_are_folded_in_and_the_last_of_a_task_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     some = [receipt(number) for number in range(100)]
     assert list(decoded(encoded(some))) == some
     found = Receipts([encoded(some)])
@@ -56,9 +56,6 @@ def test_receipts_come_back_and_the_last_of_a_task_counts() -> None:
     assert found[fingerprint(3)].finished == found[fingerprint(5)].finished == 9.0
     assert (len(found), found.rows) == (100, 103)
     assert found.find(names_of([fingerprint(3), fingerprint("none"), fingerprint(4)])).tolist() == [102, -1, 4]
-
-
-def test_many_are_folded_in_and_keep_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("swsdist.pipeline.receipts._FRESH", 7)
     found = Receipts()
     rows = [found.add(receipt(number % 60)) for number in range(100)]

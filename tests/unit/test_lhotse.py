@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pytest
 import soundfile
@@ -21,7 +20,6 @@ from swsdist.corpora.documents import ENDINGS, kind_of, read_documents
 from swsdist.corpora.lhotse import aligned_words
 from swsdist.corpora.queries import read_queries
 from swsdist.io.tables import NOBODY
-from swsdist.searcher.queries import query_rows
 from swsdist.stages.inputs.corpus import depends_on_score
 from tests.support.coded import raises
 
@@ -48,7 +46,7 @@ def manifest(path: Path, *rows: Mapping[str, Any]) -> str:
     return str(path)
 
 
-def test_recordings_are_documents(tmp_path: Path) -> None:
+def test_recordings_are_documents_of_known_names_told_once(tmp_path: Path) -> None:
     source = manifest(tmp_path / "dev_recordings.jsonl.gz", MONO, STEREO)
     assert kind_of(source, "documents", ENDINGS) == "lhotse recordings"
     table = read_documents(source)
@@ -59,6 +57,19 @@ def test_recordings_are_documents(tmp_path: Path) -> None:
         ("recording-2", 2, "/elsewhere/stereo.flac", 1.0),
     ]
     assert read_documents(source, audio_folder="/data")["path"][0].as_py() == "/data/audio/mono.wav"
+    with raises(corpora_codes.DUPLICATE_ENTRY, where="line 2", name="recording-1"):
+        read_documents(manifest(tmp_path / "recordings.jsonl", MONO, MONO))
+    manifest(tmp_path / "recordings.jsonl", STEREO)
+    with raises(families.UNKNOWN_NAME, recording="recording-1"):
+        read_documents(manifest(tmp_path / "supervisions.jsonl", SUPERVISION))
+    (tmp_path / "cut.jsonl").write_text(json.dumps(CUT) + "\n{broken\n")
+    with raises(families.MALFORMED_LINE, where="line 2"):
+        read_documents(str(tmp_path / "cut.jsonl"))
+    bare = {key: value for key, value in SUPERVISION.items() if key != "alignment"}
+    with raises(families.MISSING_INPUT):
+        aligned_words(manifest(tmp_path / "bare.jsonl", bare))
+    with raises(families.MALFORMED_LINE):
+        aligned_words(manifest(tmp_path / "bad.jsonl", {**bare, "alignment": {"word": [["x", 1]]}}))
 
 
 def test_supervisions_are_places_in_the_recordings_beside_them_and_their_alignments_words(tmp_path: Path) -> None:
@@ -131,22 +142,6 @@ REFUSED: list[tuple[dict[str, Any], Any]] = [
 def test_what_is_refused(tmp_path: Path, row: dict[str, Any], code: Any) -> None:
     with raises(code):
         read_documents(manifest(tmp_path / "some.jsonl", row))
-
-
-def test_duplicates_and_strange_names_are_refused(tmp_path: Path) -> None:
-    with raises(corpora_codes.DUPLICATE_ENTRY, where="line 2", name="recording-1"):
-        read_documents(manifest(tmp_path / "recordings.jsonl", MONO, MONO))
-    manifest(tmp_path / "recordings.jsonl", STEREO)
-    with raises(families.UNKNOWN_NAME, recording="recording-1"):
-        read_documents(manifest(tmp_path / "supervisions.jsonl", SUPERVISION))
-    (tmp_path / "cut.jsonl").write_text(json.dumps(CUT) + "\n{broken\n")
-    with raises(families.MALFORMED_LINE, where="line 2"):
-        read_documents(str(tmp_path / "cut.jsonl"))
-    bare = {key: value for key, value in SUPERVISION.items() if key != "alignment"}
-    with raises(families.MISSING_INPUT):
-        aligned_words(manifest(tmp_path / "bare.jsonl", bare))
-    with raises(families.MALFORMED_LINE):
-        aligned_words(manifest(tmp_path / "bad.jsonl", {**bare, "alignment": {"word": [["x", 1]]}}))
 
 
 EXCERPT = '<excerpt audio_filename="{}" channel="{}" tbeg="{}" dur="{}" source_type="bnews"/>'
@@ -249,14 +244,6 @@ def of_table(folder: Path) -> Sequence[str | None]:
     return found
 
 
-def of_speakers(folder: Path) -> Sequence[str | None]:
-    names = recordings(folder)
-    (folder / "docs.csv").write_text("doc_id,path\n" + "".join(f"{name},a.wav\n" for name in names))
-    rows = "".join(f"{name},{who}\n" for name, who in zip(names, NAMES, strict=True))
-    (folder / "who.csv").write_text(f"doc_id,speaker\n{rows}")
-    return read_documents(str(folder / "docs.csv"), speakers=str(folder / "who.csv"))["speaker"].to_pylist()
-
-
 def of_kaldi(folder: Path) -> Sequence[str | None]:
     names = recordings(folder)
     (folder / "wav.scp").write_text("".join(f"{name} {folder}/a.wav\n" for name in names))
@@ -283,13 +270,6 @@ def of_lhotse(folder: Path) -> Sequence[str | None]:
     return documents
 
 
-def of_frames(folder: Path) -> Sequence[str | None]:
-    table = pd.DataFrame({"query_id": recordings(folder), "path": "a.wav", "speaker": list(NAMES)})
-    return [row["speaker"] for row in query_rows(table, None)]  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    "listed", [of_table, of_speakers, of_kaldi, of_lhotse, of_frames], ids=lambda one: one.__name__
-)
+@pytest.mark.parametrize("listed", [of_table, of_kaldi, of_lhotse], ids=lambda one: one.__name__)
 def test_who_is_nobody(listed: Callable[[Path], Sequence[str | None]], tmp_path: Path) -> None:
     assert dict(zip(NAMES, listed(tmp_path), strict=True)) == NAMES

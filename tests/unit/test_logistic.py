@@ -169,7 +169,7 @@ def test_crossfit_learns_from_the_others(prior: float | None) -> None:
     assert (oracle.fit, oracle.models) == ("oracle", several(every).models)
 
 
-def test_apply_puts_probabilities_in_place() -> None:
+def test_models_put_probabilities_in_place_and_come_back_from_files() -> None:
     names = [f"q{k}" for k in range(8)]
     models = [Logistic(1.0 + k, -0.5 * k) for k in range(5)]
     trials = table(*((name, 0.3, True) for name in names), ("q0", None, True))
@@ -180,9 +180,6 @@ def test_apply_puts_probabilities_in_place() -> None:
     assert applied.schema.equals(TRIALS)
     assert several(*models).scores(TRIALS.empty_table()).schema.equals(TRIALS)
     assert several(models[3]).scores(trials)["score"][0].as_py() == float(models[3].probability(0.3))
-
-
-def test_files_come_back() -> None:
     found = several(Logistic(1.0, -2.0), Logistic(3.0, -0.1), fit="crossfit", trained_on={"queries": 3})
     data = found.to_json()
     again = Procedure.from_run(data)
@@ -192,19 +189,12 @@ def test_files_come_back() -> None:
     assert (mean.fit, mean.trained_on) == ("file", {"queries": 3})
 
 
-def test_a_prior_is_kept_and_none_leaves_files_as_they_were() -> None:
+def test_files_keep_a_prior_and_wrong_ones_are_refused() -> None:
     for options in ({}, {"prior": 0.25}):
         written = json.loads(Procedure(make_steps(["logistic"], {"logistic": options})).to_json())
         assert written["steps"][0]["options"] == options
     with raises(families.INVALID_VALUE, where="calibrate.options.logistic.prior", step="logistic", options="prior"):
         make_steps(["logistic"], {"logistic": {"prior": 1.0}})
-
-
-STEP = {"name": "logistic", "version": 1, "options": {}, "models": [{"slope": 1.0, "offset": 0.0}]}
-GOOD = {"schema": "swsdist-steps/1", "fit": "oracle", "steps": [STEP], "thresholds": [], "trained_on": {}}
-
-
-def test_wrong_files_are_refused() -> None:
     steps = Procedure(make_steps(["logistic"], {}))
     for change in (
         {"schema": "swsdist-calibration/1"},
@@ -217,6 +207,10 @@ def test_wrong_files_are_refused() -> None:
             steps.with_file(json.dumps({**GOOD, **change}).encode(), "wrong.json", thresholds=False)
     good = steps.with_file(json.dumps(GOOD).encode(), "right.json", thresholds=False)
     assert good.models == several(Logistic(1.0, 0.0)).models
+
+
+STEP = {"name": "logistic", "version": 1, "options": {}, "models": [{"slope": 1.0, "offset": 0.0}]}
+GOOD = {"schema": "swsdist-steps/1", "fit": "oracle", "steps": [STEP], "thresholds": [], "trained_on": {}}
 
 
 NOBODY = np.empty(0), np.empty(0, bool)
@@ -247,14 +241,6 @@ def test_intervals_hold_as_often_as_they_say(judged: int, prior: Prior) -> None:
     assert abs(np.mean(expected) - np.mean(left)) < 4 * np.std(left) / np.sqrt(150)
 
 
-def test_an_encoders_scores_have_a_steeper_line() -> None:
-    assert prior_of({"mfcc"}) is MFCC
-    assert prior_of({"mfcc", "ssl"}) is ENCODER
-    mfcc, encoder = (Likelihood.fit(*NOBODY, prior).likely(np.array([2.0, 6.0])) for prior in (MFCC, ENCODER))
-    assert encoder[0] < mfcc[0]
-    assert encoder[1] > mfcc[1]
-
-
 @pytest.mark.parametrize("scale", [1.0, 0.01])
 def test_a_prior_is_that_of_the_words_it_is_fitted_to(scale: float) -> None:
     """Scores of any unit: hits of words are as likely as by the prior that they are drawn from."""
@@ -266,27 +252,26 @@ def test_a_prior_is_that_of_the_words_it_is_fitted_to(scale: float) -> None:
     assert found == pytest.approx(Likelihood(*MFCC, judged=0).likely(values), abs=0.06)
 
 
-def test_words_for_hits() -> None:
-    words = ["likely", "likely", "possible", "possible", "unlikely", "unlikely", ""]
-    assert [word_of(p) for p in (1.0, 0.5, 0.49, 0.1, 0.09, 0.0, None)] == words
-
-
-def test_judgements_move_what_is_likely() -> None:
+def test_judgements_move_what_is_likely_and_tell_when_it_is_no_use_to_go_on() -> None:
     before = Likelihood.fit(*NOBODY).likely(SCORES)
     assert (np.diff(before) < 0).all()  # a better score is likelier
     best = SCORES[:10]
     good, bad = (Likelihood.fit(best, np.full(10, truth)).likely(SCORES) for truth in (True, False))
     assert (good[:50] > before[:50]).all()
     assert (bad[:50] < before[:50]).all()
-
-
-def test_when_it_is_no_use_to_go_on() -> None:
     summary = Likelihood.fit(np.linspace(6, 4, 40), np.zeros(40, bool)).summary(SCORES[-200:], 50)
     assert (summary.worth, summary.why) == (False, "nothing-likely")
     assert Likelihood.fit(*NOBODY).summary(SCORES, 50).why == "unjudged"
     assert Likelihood.fit(np.full(5, 5.0), np.ones(5, bool)).summary(SCORES, 50).worth
     nothing = Likelihood.fit(*NOBODY).summary(np.empty(0), 50)
     assert (nothing.expected, nothing.low, nothing.high, nothing.worth) == (0, 0, 0, True)
+    words = ["likely", "likely", "possible", "possible", "unlikely", "unlikely", ""]
+    assert [word_of(p) for p in (1.0, 0.5, 0.49, 0.1, 0.09, 0.0, None)] == words
+    assert prior_of({"mfcc"}) is MFCC
+    assert prior_of({"mfcc", "ssl"}) is ENCODER
+    mfcc, encoder = (Likelihood.fit(*NOBODY, prior).likely(np.array([2.0, 6.0])) for prior in (MFCC, ENCODER))
+    assert encoder[0] < mfcc[0]
+    assert encoder[1] > mfcc[1]
 
 
 POINT = TwvParameters(trials=200, beta=9.0)
@@ -355,7 +340,7 @@ def z_of(scores: Mapping[str, list[float]]) -> dict[str, tuple[float, float]]:
     return {query: (float(np.mean(some)), float(np.std(some))) for query, some in scores.items()}
 
 
-def test_zt_norm_by_hand() -> None:
+def test_zt_norm_by_hand_with_a_cohort_or_the_other_queries() -> None:
     """z by all candidates of the query, then t by the best z of each cohort query in the document, or in the stretch."""
     heard = [("c1", "d", 0, 1.0), ("c1", "d", 3, 2.0), ("c2", "d", 1, 0.5), ("c1", "e", 0, 7.0)]
     cohort = cohort_sums(places(heard), None)
@@ -374,10 +359,7 @@ def test_zt_norm_by_hand() -> None:
     found = places([("q", "d", 5.0, 1.0), ("q", "d", 19.0, 1.0)])
     scores = step("zt-norm", window=10.0).apply(found, None, statistics, None)
     assert scores == pytest.approx([(1.0 - 2.0) / 1.0, 1.0 - 5.0])
-
-
-def test_without_a_cohort_the_other_queries_judge() -> None:
-    """What all queries come to, less the query's own, is what the others come to."""
+    # What all queries come to, less the query's own, is what the others come to.
     scores = {"a": [0.5, -0.5, 0.0], "b": [0.25, -0.75, 0.125], "c": [0.0, 1.0, -2.0]}
     rows = [(query, "def"[k], 0.0, score) for query, some in scores.items() for k, score in enumerate(some)]
     normed = [(q, d, t, (s - z_of(scores)[q][0]) / z_of(scores)[q][1]) for q, d, t, s in rows]

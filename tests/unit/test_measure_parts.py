@@ -50,12 +50,22 @@ def test_streams_merge_as_one_table_would(rows: int, monkeypatch) -> None:
     assert rows > 2 or len(blocks) > 3
 
 
-def test_what_is_no_part_table_is_refused() -> None:
+def test_what_is_no_part_table_and_what_trials_lack_is_told() -> None:
     twice = pa.table([[1.0, 1.0], [2, 2], [0, 1]], schema=SCHEMA)
     with raises(families.DUPLICATE_NAME, where="events"):
         check_part(twice, SCHEMA, ("score", "ntrue"), "events")
     with raises(families.EXTENSION, columns="score, hits"):
         check_part(twice.select(["score", "hits"]), SCHEMA, ("score", "ntrue"), "events")
+    rules = protocol("openkws13", trials="segment")
+    with raises(codes.MISSING_SEGMENTS):
+        check_needs(rules, {"speech": False, "documents": True}, "score.protocol")
+    with raises(codes.MISSING_SEGMENTS):
+        segments_for(rules, DURATIONS, None)
+    with raises(codes.MISSING_SEGMENTS):
+        make_trials(FOUND, TRUE, TrialRules.of(rules))
+    with raises(codes.UNKNOWN_DOCUMENT_COUNT, protocol="quesst"):
+        check_needs(protocol("quesst"), {}, "score.protocol")
+    check_needs(protocol("sws2013"), {}, "score.protocol")
 
 
 def test_curves_in_pieces() -> None:
@@ -119,7 +129,7 @@ def test_the_figure_of_merit_is_a_mean_over_orders(seconds: float) -> None:
     assert found == [pytest.approx(np.mean(figures), abs=1e-12)]
 
 
-def test_an_operating_point_is_settled_once() -> None:
+def test_an_operating_point_is_settled_once_by_the_protocol_of_a_config() -> None:
     point = operating_point(protocol("sws2012"), seconds=100.0, true=4, queries=3, documents=7)
     assert (point.trials, point.beta, point.cost, point.value) == (100, 24.0, 24.0, 1.0)
     assert OperatingPoint(**json.loads(json.dumps(point.as_json()))) == point
@@ -129,6 +139,16 @@ def test_an_operating_point_is_settled_once() -> None:
     assert operating_point(segments, seconds=100.0, true=4, queries=3, segments=21).trials == 21
     with raises(families.MISSING_INPUT, where="protocol openkws13", protocol="openkws13"):
         operating_point(segments, seconds=100.0, true=4, queries=3)
+    assert list(NAMES) == list(PROTOCOLS)
+    assert protocol_of(Score(protocol="openkws13", trials="segment")).trials == "segment"
+    with raises(families.UNSUPPORTED):
+        protocol_of(Score(trials="segment"))
+    found = section_values(["search.first_pass.name=coarse", "candidates.least=5", "search.streams=[]"], "search")
+    assert found == {"first_pass": {"name": "coarse"}, "candidates": {"least": 5}, "streams": []}
+    with raises(families.INVALID_VALUE, assignment="search.lanes"):
+        section_values(["search.lanes"], "search")
+    names = {"v1.2": "runs/v1.2/", "b": "x/c.csv", "d": "d.csv.gz"}
+    assert named_paths(["runs/v1.2/", "b=x/c.csv", "d.csv.gz"]) == names
 
 
 FOUND = pa.Table.from_pylist(
@@ -189,19 +209,6 @@ def test_trials_of_every_kind() -> None:
     assert in_every_document(TRUE, 3) == ["b"]
 
 
-def test_what_trials_lack_is_said_before() -> None:
-    rules = protocol("openkws13", trials="segment")
-    with raises(codes.MISSING_SEGMENTS):
-        check_needs(rules, {"speech": False, "documents": True}, "score.protocol")
-    with raises(codes.MISSING_SEGMENTS):
-        segments_for(rules, DURATIONS, None)
-    with raises(codes.MISSING_SEGMENTS):
-        make_trials(FOUND, TRUE, TrialRules.of(rules))
-    with raises(codes.UNKNOWN_DOCUMENT_COUNT, protocol="quesst"):
-        check_needs(protocol("quesst"), {}, "score.protocol")
-    check_needs(protocol("sws2013"), {}, "score.protocol")
-
-
 def test_stretches_of_speech_are_read(tmp_path) -> None:
     (tmp_path / "a.rttm").write_text(
         "SPEAKER x 1 0.5 3.5 <NA> <NA> s <NA>\nLEXEME x 1 0.5 0.2 word lex s <NA>\nSPEAKER x 1 6.0 3.0 <NA> <NA> s <NA>\n"
@@ -212,16 +219,3 @@ def test_stretches_of_speech_are_read(tmp_path) -> None:
     (tmp_path / "b.rttm").write_text("LEXEME x 1 0.5 0.2 word lex s <NA>\n")
     with raises(families.EMPTY_INPUT, where="b.rttm"):
         read_speech(str(tmp_path / "b.rttm"))
-
-
-def test_a_config_says_which_protocol() -> None:
-    assert list(NAMES) == list(PROTOCOLS)
-    assert protocol_of(Score(protocol="openkws13", trials="segment")).trials == "segment"
-    with raises(families.UNSUPPORTED):
-        protocol_of(Score(trials="segment"))
-    found = section_values(["search.first_pass.name=coarse", "candidates.least=5", "search.streams=[]"], "search")
-    assert found == {"first_pass": {"name": "coarse"}, "candidates": {"least": 5}, "streams": []}
-    with raises(families.INVALID_VALUE, assignment="search.lanes"):
-        section_values(["search.lanes"], "search")
-    names = {"v1.2": "runs/v1.2/", "b": "x/c.csv", "d": "d.csv.gz"}
-    assert named_paths(["runs/v1.2/", "b=x/c.csv", "d.csv.gz"]) == names

@@ -119,7 +119,7 @@ def test_every_container(make: Make, name: str) -> None:
         check(make(f"gap-{name}", coding, rate, (), _GAPPED), [priming + 0.5, priming + 1.2, priming + GAP + 4.0])
 
 
-def test_edit_lists(make: Make) -> None:
+def test_edit_lists_and_timestamps(make: Make) -> None:
     """They delay the sound of an MP4 without pictures; one in pieces starts when its stream did, Matroska's at zero."""
     path = make("alone.m4a", "aac", 44100, _DELAYED, pictures=False)
     check(path, [LATE + time for time in CLICKS])
@@ -129,10 +129,7 @@ def test_edit_lists(make: Make) -> None:
     path = make("alone.mka", "flac", 16000, _DELAYED, pictures=False)
     check(path, list(CLICKS))
     assert probe(path).duration == pytest.approx(5, abs=0.01)
-
-
-def test_timestamps_that_are_short_false_or_jitter(make: Make) -> None:
-    """A gap of 50 ms moves what follows; timestamps that jitter, stand or go back lose no sound."""
+    # A gap of 50 ms moves what follows; timestamps that jitter, stand or go back lose no sound.
     same = ("PTS", "0", "PTS/2", "PTS+0.02*(random(0)-0.5)/TB", "PTS-gt(TS*TB,3)*0.9/TB")
     for timestamps, moved in (*((one, 0.0) for one in same), ("PTS+gt(TS*TB,3)*0.05/TB", 0.05)):
         after = ("-bsf:a", f"setts=ts={timestamps}".replace(",", "\\,"))
@@ -141,16 +138,13 @@ def test_timestamps_that_are_short_false_or_jitter(make: Make) -> None:
         assert len(read(path)) == pytest.approx((5 + moved) * 16000, abs=160), timestamps
 
 
-def test_joined_streams_follow_each_other(make: Make, tmp_path: Path) -> None:
+def test_joined_streams_and_vorbis_that_is_cut(make: Make, tmp_path: Path) -> None:
     """Also where the number of channels changes, and timestamps go back."""
     parts = [make(f"{n}.ts", "ac3", 48000, (), ("-ac", str(n)), pictures=False) for n in (1, 2)]
     joined = tmp_path / "joined.ts"
     joined.write_bytes(b"".join(Path(part).read_bytes() for part in parts))
     assert heard(str(joined)) == pytest.approx([*CLICKS, *(5.02 + time for time in CLICKS)], abs=0.03)
-
-
-def test_vorbis_that_is_cut_without_decoding(make: Make, tmp_path: Path) -> None:
-    """Its first page starts before zero, in each mode of its setup."""
+    # Its first page starts before zero, in each mode of its setup.
     for rate in (16000, 44100):
         path, cut = make(f"{rate}.ogg", "libvorbis", rate, pictures=False), str(tmp_path / f"{rate}.ogg")
         subprocess.run([str(ffmpeg.program()), "-v", "error", "-ss", "1.5", "-i", path, "-c", "copy", cut], check=True)

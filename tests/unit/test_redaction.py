@@ -43,16 +43,13 @@ def test_names_that_others_chose_stay_on_their_line() -> None:
     assert {name: shown(name) for name in lines} == lines
 
 
-def test_what_the_environment_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_environment_holds_and_a_client_was_made_with(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ACCESS_KEY_ID", "RAY_AUTH_TOKEN", "MY_PASSWORD"):
         monkeypatch.setenv(name, f"Hush{name}")
         assert redacted(f"<Hush{name}>") == "<***>"
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
     monkeypatch.setenv("AWS_REGION", "eu-central-1")
     assert redacted("a test in eu-central-1") == "a test in eu-central-1"
-
-
-def test_what_a_client_was_made_with() -> None:
     storage = {
         "key": "hush-hush-1",
         "client_kwargs": {"aws_secret_access_key": "hush-hush-2", "region_name": "eu-central-1"},

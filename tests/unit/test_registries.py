@@ -54,16 +54,13 @@ def mine() -> Iterator[None]:
     FIRST_PASSES.remove("ears")
 
 
-def test_a_config_takes_whatever_is_registered(mine: None) -> None:
+def test_a_config_takes_whatever_is_registered_and_tells_what_is_not(mine: None) -> None:
     given = search(distance="mine", distance_options={"power": 3, "weights": [1, 2]}, recurrence="rigid")
     options = {"power": 3, "weights": (1.0, 2.0)}
     assert given.terms()[0].options == {"power": 3, "weights": [1, 2]}
     assert given.matters()["distance"] == [[0, None, 1, "mean-variance", "mine", 3, options]]
     assert given.matters()["recurrence"] == ["rigid", 1, {}]
     assert search(first_pass={"name": "ears"}).matters()["first_pass"][:3] == ["ears", 1, {}]
-
-
-def test_what_is_not_there_or_not_taken_is_told_with_its_key(mine: None) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"distance": "min"}, r"search.distance: min is not allowed; did you mean mine\?"),
         ({"recurrence": "rigit"}, r"search.recurrence: rigit is not allowed; did you mean rigid\?"),
@@ -123,7 +120,7 @@ def test_a_version_counts_where_it_is_used_and_nowhere_else(monkeypatch: pytest.
     assert changed(FIRST_PASSES, "quantised") == set()
 
 
-def test_options_count_by_their_values_however_they_are_written() -> None:
+def test_options_count_by_their_values_and_defaults_are_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:
     kl = search(distance="kl", normalise="none").matters()
     assert search(distance="kl", normalise="none", floor=1e-4).matters() == kl
     assert search(distance="kl", normalise="none", floor=1e-3).matters() != kl
@@ -132,9 +129,6 @@ def test_options_count_by_their_values_however_they_are_written() -> None:
     assert search(recurrence="segmental", recurrence_options={"band": 10}).matters() == band
     assert search(first_pass={"factor": 7}).matters() == search().matters()  # of a first pass that there is none
     assert search(lanes=3, piece_seconds=5.0, backend="blas").matters() == search().matters()
-
-
-def test_defaults_are_filled_in_and_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     assert checked(DISTANCES, "inner-product", {}) == {"floor": 1e-4}
     assert checked(FIRST_PASSES, "quantised", {"factor": 4}) == {"factor": 4, "bytes": 10, "margin": 36}
     with raises(registry_codes.UNKNOWN_ENTRY_OPTION, name="kl", option="cap", options="floor"):
@@ -183,7 +177,7 @@ def layers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "create", create)
 
 
-def test_tracks_have_names(layers: None) -> None:
+def test_tracks_have_names_and_needs_are_those_of_all_extractors(layers: None, tmp_path: Any) -> None:
     one, two = sources_of([Features(name="mfcc", options={"n_mfcc": 7}), Features(name="layers")])
     assert one.tracks == (Columns("mfcc", 0, 21),)
     assert two.tracks == (Columns("low", 0, 13), Columns("high", 13, 39))
@@ -192,9 +186,6 @@ def test_tracks_have_names(layers: None) -> None:
     assert [track.name for track in named.tracks] == ["xlsr.low", "xlsr.high"]
     with raises(families.DUPLICATE_NAME, count=2, name="low"):
         sources_of([Features(name="layers"), Features(name="mfcc", track="low", options={"n_mfcc": 7})])
-
-
-def test_needs_are_those_of_all_extractors(layers: None, tmp_path: Any) -> None:
     values = {"run": str(tmp_path), "corpus": {"documents": "x.csv"}}
     plain = config_from_dict(values, ".")
     assert Index().needs(plain) == (Needs(),)

@@ -138,34 +138,6 @@ def test_an_outage_uses_up_botocore_s_budget(s3: Any, tmp_path: Path, proxy: Fau
     assert 50 < proxy.requests["GET"] <= 140
 
 
-def test_credentials_in_a_file_that_is_renewed(
-    s3: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proxy: FaultProxy
-) -> None:
-    """A client is made anew, also for a file that is open."""
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
-        monkeypatch.delenv(name, raising=False)
-    file = tmp_path / "credentials"
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(file))
-    file.write_text("[default]\naws_access_key_id=OLD\naws_secret_access_key=x\n")
-    folder = Folder(f"s3://{s3.bucket}/{tmp_path.name}", {"endpoint_url": proxy.endpoint})
-    folder.write_bytes("x", DATA)
-    with folder.open("x", ahead=10) as opened:
-        proxy.faults = [Fault("expired", access_keys=("OLD",))]
-        tried = []
-
-        def renew(attempt: int) -> float:
-            tried.append(attempt)
-            if attempt == 2:
-                file.write_text("[default]\naws_access_key_id=NEWER\naws_secret_access_key=y\n")
-            return 0.0
-
-        monkeypatch.setattr(client, "pause", renew)
-        assert opened.read(1000) == DATA[:1000]
-        assert tried == [1, 2]
-    assert folder.read_bytes("x") == DATA
-    assert tried == [1, 2]
-
-
 def test_uploads_in_parts(folder: Folder, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A part that fails is sent again; if it fails for good, the others are removed, and nothing is published."""
     monkeypatch.setattr(filesystem, "_PART", 5 << 20)

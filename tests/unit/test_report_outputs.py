@@ -246,23 +246,6 @@ def test_page_escapes_whatever_others_wrote() -> None:
     text.encode("utf-8")
 
 
-def test_page_shows_what_there_is() -> None:
-    run = a_run()
-    assert run.measures is not None
-    text = render_page(run)
-    wanted = (fixed(run.measures.mtwv), fixed(run.measures.atwv), "broken_01", SOUND, "&lt;all of them&gt;")
-    assert [one for one in wanted if one not in text] == []
-    assert (text.count("<svg"), text.count("<audio")) == (2, 2)
-    assert "Oracle calibration." in render_page(an_oracle_run())
-    unscored = render_page(an_unscored_run())
-    assert [one in unscored for one in ("no references were given", "q004", "<svg", "MTWV")] == [
-        True,
-        True,
-        False,
-        False,
-    ]
-
-
 def in_browser(text: str, script: str, folder: Path) -> list[Any]:
     """What a script returns, run at the end of a page in headless Chromium: a list."""
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -374,7 +357,7 @@ def headline(run: ReportData, terminal: bool = False) -> list[str]:
     return out.getvalue().splitlines()
 
 
-def test_six_figures() -> None:
+def test_six_figures_and_rejected_inputs_by_kind_and_reason() -> None:
     run = a_whole_run()
     assert run.measures is not None
     rows = key_figures(run)
@@ -389,9 +372,6 @@ def test_six_figures() -> None:
     assert [(row.name, row.value) for row in key_figures(an_unscored_run())] == [*amounts, *times]
     oracle = key_figures(an_oracle_run())[1]
     assert (oracle.name, oracle.tone) == ("ATWV (oracle)", "warning")
-
-
-def test_rejected_inputs_are_counted_by_kind_and_reason() -> None:
     more = RejectedRow(kind="document", id="b2", path="b2.flac", reason="truncated", message="the file ends")
     task = RejectedRow(kind="task", id="shard 1", reason="bug", message="it failed")
     found = rejections((*a_run(1).rejected, more, task))
@@ -460,7 +440,7 @@ def test_thinning_keeps_the_ends_and_the_shape() -> None:
 HOUR = 3600.0
 
 
-def test_all_figures_of_the_sources_example() -> None:
+def test_figures_of_cost() -> None:
     """14 hours on 16 cores for 300 hours of audio; 48 CPU hours for 900 s of queries: 0.64, where the source prints 0.8."""
     given = {"index_cpu_s": 224 * HOUR, "search_cpu_s": 48 * HOUR, "query_s": 900, "audio_s": 300 * HOUR}
     found = factors(**given, index_peaks_gb=[1.0, 4.0], search_peaks_gb=[2.0])
@@ -473,17 +453,11 @@ def test_all_figures_of_the_sources_example() -> None:
     assert processing_load(0.5, 0.2, None, 4.0, 0.1) is None
     assert query_seconds({"a": [0.5, 0.25], "b": [1.0], "c": []}) == 1.75
     assert (query_seconds({}), peak_memory([])) == (0.0, None)
-
-
-def test_what_is_not_known_leaves_the_rest() -> None:
     found = factors(search_cpu_s=10, query_s=5, audio_s=100)
     assert found.ssf == pytest.approx(0.02)
     assert (found.isf, found.pmu_index_gb, found.pl) == (None, None, None)
     nothing = factors(index_cpu_s=1, search_cpu_s=1, query_s=0, audio_s=0)
     assert (nothing.isf, nothing.ssf, nothing.ssf_hours) == (None, None, None)
-
-
-def test_impossible_numbers_are_refused() -> None:
     for name, given, named in (
         ("index_cpu_s", -1.0, "CPU time of indexing"),
         ("audio_s", math.inf, "duration of the audio"),

@@ -36,7 +36,7 @@ def limit_of(seconds: float, of: float, documents: int = 2000) -> int:
     return limit
 
 
-def test_a_sample_has_about_its_share_and_grows_by_documents() -> None:
+def test_a_sample_has_about_its_share_and_may_be_everything() -> None:
     table = candidates(2000, queries=1, each=1)
     small, large = (in_sample(table, limit_of(seconds, 4000.0)) for seconds in (400.0, 1200.0))
     assert 0.045 < small.mean() < 0.08  # a sixteenth: at most a tenth is wanted
@@ -45,9 +45,6 @@ def test_a_sample_has_about_its_share_and_grows_by_documents() -> None:
     assert large[small].all()
     order = np.random.default_rng(1).permutation(2000)
     assert np.array_equal(in_sample(table.take(pa.array(order)), limit_of(400.0, 4000.0)), small[order])
-
-
-def test_a_sample_may_be_everything_or_none_and_has_some_of_long_recordings() -> None:
     for seconds, of in ((10.0, 10.0), (10.0, 3.0), (1e9, 0.0)):
         assert in_sample(candidates(300), limit_of(seconds, of)).all()
     counts = {"seconds": 100.0, "documents": 9}
@@ -57,16 +54,13 @@ def test_a_sample_may_be_everything_or_none_and_has_some_of_long_recordings() ->
     assert limit_of(36000.0, 3600000.0, documents=100) == EVERYTHING >> 3
 
 
-def test_statistics_are_over_the_sample() -> None:
+def test_statistics_are_over_the_sample_or_all_that_a_query_has() -> None:
     table, limit = candidates(40), limit_of(1000.0, 4000.0)
     drawn = in_sample(table, limit)
     assert 0 < drawn.sum() < len(drawn)
     reduced = Bucket(**RULES, sample=limit).all_of([table])
     assert reduced.statistics.equals(Bucket(**RULES).all_of([table.filter(pa.array(drawn))]).statistics)
     assert reduced.detections.equals(Bucket(**RULES).all_of([table]).detections)
-
-
-def test_a_query_without_candidates_there_has_statistics_over_all_that_it_has() -> None:
     table, limit = candidates(40), limit_of(1000.0, 4000.0)
     drawn = pa.array(in_sample(table, limit))
     absent = table.filter(pa.array(~drawn.to_numpy(zero_copy_only=False) & (table["query_id"].to_numpy() == "q1")))

@@ -42,7 +42,7 @@ def aligned(found: pa.Table, true: pa.Table, tolerance: float = 0.5) -> list[tup
     return list(zip(table["start"].to_pylist(), table["ref_start"].to_pylist(), strict=True))
 
 
-def test_hits_false_alarms_and_misses_in_order() -> None:
+def test_hits_false_alarms_and_misses_in_order_and_what_is_paired() -> None:
     found = detections((9.0, 9.5, 0.3, None), (1.1, 1.5, 0.9), (5.0, 5.5, 0.1, False, "p"))
     table = align(found, references((1.0, 1.5), (4.0, 4.5)), tolerance=0.5, low=0.1, high=0.9)
     assert [tuple(row.values()) for row in table.to_pylist()] == [
@@ -51,15 +51,26 @@ def test_hits_false_alarms_and_misses_in_order() -> None:
         ("q", "d", 1, None, None, None, None, 4.0, 4.5),
         ("q", "d", 1, 9.0, 9.5, 0.3, None, None, None),
     ]
+    # More pairs before better scores, scores (also of a NO) before overlap, overlap where they are equal; each once.
+    # The good detection could have either reference, the poor one only the first.
+    more = aligned(detections((0.0, 0.2, 0.1), (1.0, 1.2, 0.9)), references((0.5, 0.9), (1.5, 1.9)))
+    assert more == [(0.0, 0.5), (1.0, 1.5)]
+    true = references((35.75, 36.25))
+    better = aligned(detections((35.75, 36.25, 0.6), (36.25, 36.75, 0.8, False)), true)
+    assert better == [(35.75, None), (36.25, 35.75)]
+    rows = aligned(detections((55.75, 56.25, 0.7), (55.625, 56.125, 0.7)), references((55.5, 56.0)))
+    assert rows == [(55.625, 55.5), (55.75, None)]
+    once = [(1.0, 1.0), (1.0, None), (1.0, None)]
+    assert aligned(detections(*[(1.0, 1.5, 0.5)] * 3), references((1.0, 1.5))) == once
+    for found in (detections(), detections((1.0, 1.5, 0.5))):
+        for true in (references(), references((7.0, 7.5))):
+            assert aligned(found, true) == [(1.0, None)] * len(found) + [(None, 7.0)] * len(true)
 
 
-def test_borders_belong_to_the_tolerance() -> None:
+def test_borders_belong_to_the_tolerance_and_the_duration_column_decides_there() -> None:
     for middle, hit in ((9.5, True), (9.5 - 2**-10, False), (12.5, True), (12.5 + 2**-10, False), (11.0, True)):
         rows = aligned(detections((middle - 0.25, middle + 0.25, 0.5)), references((10.0, 12.0)))
         assert len(rows) == (1 if hit else 2), middle
-
-
-def test_the_duration_column_decides_on_the_border() -> None:
     # 83.75 + 0.86 / 2 is below 82.88 + 0.8 + 0.5 in decimals and above it in doubles.
     found = detections((83.75, 83.75 + 0.86, 0.4))
     given = found.append_column("duration", pa.array([0.86]))
@@ -77,23 +88,6 @@ def test_group_keys_are_query_document_and_channel_of_any_type() -> None:
     found = found.select(columns).set_column(2, "channel", found["channel"].cast(pa.int64()))
     true = references((1.0, 1.5)).set_column(1, "doc_id", pa.array(["d"], pa.large_string()))
     assert align(found, true, tolerance=0.5, low=0.5, high=0.5)["decision"].to_pylist() == [None]
-
-
-def test_what_is_paired() -> None:
-    """More pairs before better scores, scores (also of a NO) before overlap, overlap where they are equal; each once."""
-    # The good detection could have either reference, the poor one only the first.
-    more = aligned(detections((0.0, 0.2, 0.1), (1.0, 1.2, 0.9)), references((0.5, 0.9), (1.5, 1.9)))
-    assert more == [(0.0, 0.5), (1.0, 1.5)]
-    true = references((35.75, 36.25))
-    better = aligned(detections((35.75, 36.25, 0.6), (36.25, 36.75, 0.8, False)), true)
-    assert better == [(35.75, None), (36.25, 35.75)]
-    rows = aligned(detections((55.75, 56.25, 0.7), (55.625, 56.125, 0.7)), references((55.5, 56.0)))
-    assert rows == [(55.625, 55.5), (55.75, None)]
-    once = [(1.0, 1.0), (1.0, None), (1.0, None)]
-    assert aligned(detections(*[(1.0, 1.5, 0.5)] * 3), references((1.0, 1.5))) == once
-    for found in (detections(), detections((1.0, 1.5, 0.5))):
-        for true in (references(), references((7.0, 7.5))):
-            assert aligned(found, true) == [(1.0, None)] * len(found) + [(None, 7.0)] * len(true)
 
 
 def test_refused() -> None:

@@ -28,7 +28,7 @@ FOUND = {
 }
 
 
-def test_any_kind_of_table() -> None:
+def test_any_kind_of_table_is_taken_and_what_is_wrong_refused() -> None:
     terms = {"query_id": ["a", "b"], "term": ["a", "b"]}
     for kind in (dict, pd.DataFrame, pa.table, lambda rows: pd.DataFrame(rows).to_dict("records")):
         task = make_task(kind(TRUE), total_seconds=1000.0, protocol="stdeval", terms=terms)
@@ -38,9 +38,6 @@ def test_any_kind_of_table() -> None:
     found, true = (pd.DataFrame(rows).drop(columns="decision", errors="ignore") for rows in (FOUND, TRUE))
     aligned = align(found.assign(channel=1), true.assign(channel=1), tolerance=0.5, low=0.3, high=0.9)
     assert Counts.of(aligned.to_pandas()) == Counts.of(aligned)
-
-
-def test_what_is_refused() -> None:
     with raises(families.DUPLICATE_NAME, where="terms", count=1):
         make_task(TRUE, total_seconds=10.0, terms={"query_id": ["a", "a"], "term": ["x", "y"]})
     twice = {name: [*column, column[0]] for name, column in TRUE.items()}
@@ -56,15 +53,14 @@ def test_what_is_refused() -> None:
         make_task(TRUE, total_seconds=1e300)
 
 
-def test_a_query_in_every_document_is_left_out() -> None:
+def test_a_query_in_every_document_is_left_out_and_too_many_references_are_told(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
     true = {name: [*column, new] for (name, column), new in zip(TRUE.items(), ["a", "y", 1.0, 2.0], strict=True)}
     task = make_task(true, total_seconds=100.0, protocol=protocol("sws2011", trials="document"), documents=2)
     result = evaluate(task, make_system(FOUND))
     assert result.overall.per_term["query_id"].to_pylist() == ["b"]
     assert says(str(task.notices), evaluation_codes.TERMS_IN_EVERY_DOCUMENT)
-
-
-def test_more_references_than_trials_is_a_notice(recwarn: pytest.WarningsRecorder) -> None:
     task = make_task(TRUE, total_seconds=1.0, protocol="stdeval", terms={"query_id": ["a"], "term": ["a"]})
     found = values(evaluate(task, make_system(FOUND)))
     assert found["atwv_pfa"] == 0

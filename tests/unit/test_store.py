@@ -33,7 +33,7 @@ from swsdist.stages.inputs.corpus_documents import stored
 from swsdist.store import manifest as manifests
 from swsdist.store import parquet, writing
 from swsdist.store.maintaining import check, compact, refit
-from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, NewTrack, Shard, commit, load
+from swsdist.store.manifest import REJECTED_DOCUMENTS, File, NewTrack, Shard, commit, relocated_paths
 from swsdist.store.memory import Cache, Memory
 from swsdist.store.reading import Store, Tracks
 from swsdist.store.writing import ShardWriter, write_tracks
@@ -408,7 +408,7 @@ def test_what_is_damaged_is_fetched_again_and_what_is_not_as_the_manifest_says_i
     assert list((tmp_path / f"d-{os.getuid()}").iterdir()) == []
 
 
-def test_what_is_local_or_too_large_stays_where_it_is(tmp_path: Path) -> None:
+def test_what_is_local_or_too_large_and_a_folder_of_others_are_not_cached(tmp_path: Path) -> None:
     remote: Any = Remote()
     file = remote.put("a", b"x" * 10)
     assert Cache(str(tmp_path / "cache"), 9).at(remote, *file) == (remote, "a")
@@ -417,9 +417,6 @@ def test_what_is_local_or_too_large_stays_where_it_is(tmp_path: Path) -> None:
     (tmp_path / f"file-{os.getuid()}").write_text("")
     assert Cache(str(tmp_path / "file"), 99).at(remote, *file) == (remote, "a"), "there is no such folder"
     assert not (tmp_path / f"cache-{os.getuid()}").exists()
-
-
-def test_a_folder_that_others_may_write_to_is_not_used(tmp_path: Path) -> None:
     remote: Any = Remote()
     file = remote.put("a", b"x" * 10)
     mine = tmp_path / f"c-{os.getuid()}"
@@ -542,22 +539,6 @@ def made_of(name: str, tables: list[Any], dimension: int) -> NewTrack:
     return NewTrack(name, {"name": name}, dimension, pa.concat_tables(tables))
 
 
-def test_each_track_is_read_by_its_name(tracked: Store, heard: dict[str, np.ndarray]) -> None:
-    for name, samples in heard.items():
-        assert np.array_equal(tracked.features(name), samples[:, None])
-        assert np.array_equal(tracked.features(name, track="high"), np.stack([2 * samples, -samples], axis=1))
-        assert np.array_equal(tracked.features(name, track="sums"), (samples[1:] + samples[:-1])[:, None])
-    assert tracked.documents(track="sums")["frames"].to_pylist() == [99, 4999, 199]
-    assert np.allclose(tracked.documents(track="high").to_pylist()[0]["mean"][0], 2 * heard["a"].mean())
-    assert tracked.statistics("high")["speaker", "c"].mean.shape == (2,)
-    with raises(store_codes.NO_SUCH_STORE_TRACK, track="none") as caught:
-        tracked.features("a", track="none")
-    assert "low, high, sums" in str(caught.value)
-    assert list(check(tracked)) == []
-    assert load(tracked.folder) == tracked.manifest
-    assert isinstance(tracked.manifest, Manifest)
-
-
 @pytest.fixture(params=[1, 2])
 def threads(request: pytest.FixtureRequest) -> Iterator[None]:
     before = numba.get_num_threads()
@@ -643,19 +624,21 @@ def test_row_groups_that_hold_a_value(tmp_path: Path) -> None:
         tables = [pa.table({"shard": some, "k": range(len(some))}, schema=schema) for some in names]
         parquet.publish(folder, "t.parquet", tables, schema)
 
+    def read(name: str, **more: Any) -> pa.Table:
+        return parquet.read_where(folder, "t.parquet", "shard", name, **more)
+
     write([["c", "a"], ["b"], ["a", "d"]])
     for _ in range(2):
-        found = parquet.read_where(folder, "t.parquet", "shard", "a")
-        assert found["shard"].to_pylist() == ["c", "a", "a", "d"]
-        assert found.schema.equals(schema)
-        assert parquet.read_where(folder, "t.parquet", "shard", "b", ["k"])["k"].to_pylist() == [0]
-        assert parquet.read_where(folder, "t.parquet", "shard", "no").num_rows == 0
-        coded = parquet.read_where(folder, "t.parquet", "shard", "d", codes=["shard"])["shard"]
+        assert read("a")["shard"].to_pylist() == ["c", "a", "a", "d"]
+        assert read("a").schema.equals(schema)
+        assert read("b", columns=["k"])["k"].to_pylist() == [0]
+        assert read("no").num_rows == 0
+        coded = read("d", codes=["shard"])["shard"]
         assert (coded.to_pylist(), pa.types.is_dictionary(coded.type)) == (["a", "d"], True)
     write([["no"], ["a"]])
-    assert parquet.read_where(folder, "t.parquet", "shard", "no")["shard"].to_pylist() == ["no"]
+    assert read("no")["shard"].to_pylist() == ["no"]
     write([])
-    assert parquet.read_where(folder, "t.parquet", "shard", "a").num_rows == 0
+    assert read("a").num_rows == 0
     for k in range(9):
         parquet.publish(folder, f"t{k}.parquet", [], schema)
         parquet.read_where(folder, f"t{k}.parquet", "shard", "a")
@@ -690,3 +673,12 @@ def test_all_halves_as_single_precision() -> None:
     halves = halves[np.isfinite(halves)].reshape(2, -1)
     halves.flags.writeable = False  # as those of a file are
     assert single(halves).tobytes() == halves.astype(np.float32).tobytes()
+
+
+@pytest.mark.parametrize("name", ["1", "2", "3"])
+def test_any_recording_that_is_there_shows_where_all_are(tmp_path: Path, name: str) -> None:
+    paths = pa.chunked_array([[f"/gone/old/{each}.wav" for each in "123"]])
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / f"{name}.wav").touch()
+    now = relocated_paths(Folder(str(tmp_path / "store")), "../new", paths, paths)
+    assert now.to_pylist() == [f"{tmp_path}/new/{each}.wav" for each in "123"]

@@ -1,12 +1,22 @@
-"""A sweep's file, its points, and which of them are ranked and tested against each other."""
+"""Sweeps: their file and points, what is ranked and tested, and plots, pages and tables of them."""
 
+import json
+import math
+import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import ndtri
 
+from swsdist.calibrate.rescoring import ALPHAS, Rescoring, Study, StudyEntry, study
 from swsdist.chains.sweep.chain import PointResult
 from swsdist.chains.sweep.planning import SweepPoint, scored_by
 from swsdist.chains.sweep.reading import (
@@ -23,8 +33,19 @@ from swsdist.chains.sweep.sweep import RankedPoints, rank_points
 from swsdist.config import config_from_dict, load_config
 from swsdist.config.reading import Origin
 from swsdist.core.codes import families
+from swsdist.core.codes import score as calibrate_codes
+from swsdist.core.codes import score as score_codes
 from swsdist.core.errors import ConfigError
-from swsdist.score.compare.paired import holm, sign_flips
+from swsdist.core.types import TRIALS
+from swsdist.evaluation.scoring_task import named_paths
+from swsdist.report.data import ScoreHistogram
+from swsdist.report.plots.curves import Axes, Line, Mark, Series, bars_svg, det_svg, dots_svg, histogram_svg, lines_svg
+from swsdist.report.plots.svg import side_by_side
+from swsdist.report.study import captioned_figures, study_json, study_tables
+from swsdist.report.study import text_lines as lines_of_study
+from swsdist.report.sweep import Ranking, SweepData, best_rows, plots, render_sweep, text_lines
+from swsdist.report.tables import Table, latex, markdown
+from swsdist.score.compare.paired import holm, paired_t, sign_flips, wilcoxon
 from tests.support.coded import raises
 
 GRID = "config: a.yaml\npoints: {grid: {a: [1]}}\n"
@@ -33,7 +54,7 @@ GRID = "config: a.yaml\npoints: {grid: {a: [1]}}\n"
 HERE = SweepPlace({(): Origin("my.yaml", Path(), 1), ("points", "k"): Origin("my.yaml", Path(), 3)}, ("points",))
 
 
-def test_values_of_a_key() -> None:
+def test_values_and_draws_of_a_key() -> None:
     for values, expected in (
         ({"from": 1, "to": 3, "step": 0.5}, [1.0, 1.5, 2.0, 2.5, 3.0]),
         ({"from": 0.1, "to": 0.3, "step": 0.1}, [0.1, 0.2, 0.3]),
@@ -47,17 +68,28 @@ def test_values_of_a_key() -> None:
         assert (found, list(map(type, found))) == (expected, list(map(type, expected)))
     found = list(grid_points({"a": [1, 2], "b": ["x", "y"]}, HERE))
     assert found == [{"a": 1, "b": "x"}, {"a": 1, "b": "y"}, {"a": 2, "b": "x"}, {"a": 2, "b": "y"}]
+    keys = {"u": {"uniform": [1, 3]}, "l": {"log-uniform": [0.01, 100]}, "i": {"integer": [1, 3]}}
+    keys["c"] = {"choice": ["a", ["b", "c"]]}
+    few, many = list(draw_points(5, 7, keys, HERE)), list(draw_points(200, 7, keys, HERE))
+    assert many[:5] == few
+    assert list(draw_points(5, 8, keys, HERE)) != few
+    assert [point["u"] for point in draw_points(5, 7, {"u": keys["u"]}, HERE)] == [point["u"] for point in few]
+    assert all(1 <= point["u"] <= 3 and 0.01 <= point["l"] <= 100 for point in many)
+    assert {point["i"] for point in many} == {1, 2, 3}
+    assert {str(point["c"]) for point in many} == {"a", "['b', 'c']"}
+    below = sum(point["l"] < 1 for point in many)  # half of them, on a scale of logarithms
+    assert 70 < below < 130
 
 
 def codes_of(make: Callable[[Any], Any], cases: Iterable[tuple[Any, str, str]]) -> list[object]:
     """Those of cases (input, code, a part of the place) that are refused otherwise, and how."""
     wrong: list[object] = []
-    for given, code, place in cases:
+    for case, code, place in cases:
         with pytest.raises(ConfigError) as caught:
-            make(given)
+            make(case)
         error = caught.value
         if error.code != code or place not in str(error.where) or not error.remedy:
-            wrong.append((given, str(error), error.remedy))
+            wrong.append((case, str(error), error.remedy))
     return wrong
 
 
@@ -90,20 +122,6 @@ def test_grids_lists_and_draws_that_are_none() -> None:
     lists = [([{}, 3], "invalid-value", "my.yaml:1, points[1]"), ([], "empty-input", "")]
     assert codes_of(lambda given: list(list_points(given, HERE)), lists) == []
     assert list(list_points([{"a": 1}, {}], HERE)) == [{"a": 1}, {}]
-
-
-def test_further_draws_leave_the_first_as_they_are() -> None:
-    keys = {"u": {"uniform": [1, 3]}, "l": {"log-uniform": [0.01, 100]}, "i": {"integer": [1, 3]}}
-    keys["c"] = {"choice": ["a", ["b", "c"]]}
-    few, many = list(draw_points(5, 7, keys, HERE)), list(draw_points(200, 7, keys, HERE))
-    assert many[:5] == few
-    assert list(draw_points(5, 8, keys, HERE)) != few
-    assert [point["u"] for point in draw_points(5, 7, {"u": keys["u"]}, HERE)] == [point["u"] for point in few]
-    assert all(1 <= point["u"] <= 3 and 0.01 <= point["l"] <= 100 for point in many)
-    assert {point["i"] for point in many} == {1, 2, 3}
-    assert {str(point["c"]) for point in many} == {"a", "['b', 'c']"}
-    below = sum(point["l"] < 1 for point in many)  # half of them, on a scale of logarithms
-    assert 70 < below < 130
 
 
 _CONFIG = "config: a.yaml\n"
@@ -235,12 +253,7 @@ def test_points_of_other_references_change_nothing_of_the_others() -> None:
     assert rows[2]["difference"] == 0.0
 
 
-def test_what_follows_from_another_key_is_not_told() -> None:
-    found = judge(*(result(k, some(k, "q", 0.5), beta=f"{k % 2}", cost=f"{k % 2}", tolerance="1") for k in range(1, 5)))
-    assert [one.scored_by for one in found.rankings] == ["beta: 1", "beta: 0"]
-
-
-def test_an_oracle_ranks_beside_none_but_oracles() -> None:
+def test_an_oracle_ranks_beside_none_but_oracles_and_what_follows_from_another_key_is_not_told() -> None:
     found = judge(
         result(1, some(1, "q", 0.1), beta="1"),
         result(2, some(2, "q", 0.9), oracle=True, beta="1"),
@@ -248,6 +261,8 @@ def test_an_oracle_ranks_beside_none_but_oracles() -> None:
     )
     assert [one.best for one in found.rankings] == [(1,), (3,)]
     assert [row["rank"] for row in found.table.to_pylist()] == [1, None, 1]
+    found = judge(*(result(k, some(k, "q", 0.5), beta=f"{k % 2}", cost=f"{k % 2}", tolerance="1") for k in range(1, 5)))
+    assert [one.scored_by for one in found.rankings] == ["beta: 1", "beta: 0"]
 
 
 @pytest.mark.parametrize("values", [{}, {"q1": 0.5}])
@@ -267,3 +282,239 @@ def test_what_normalises_queries_is_nothing_that_is_scored_by() -> None:
         first, second = (config_from_dict({"corpus": corpus, "run": "run"}, ".", each) for each in sets)
         assert first.corpus != second.corpus
         assert (scored_by(first) == scored_by(second)) is same, key
+
+
+NS = "{http://www.w3.org/2000/svg}"
+
+
+def data(rows: list[dict[str, Any]], keys: tuple[str, ...], **values: Any) -> SweepData:
+    every = [
+        {"point": k + 1, "fit": "crossfit", "oracle": False, "failed": None, "scored_by": None, "rank": None, **row}
+        for k, row in enumerate(rows)
+    ]
+    rated = sorted((row for row in every if row["auc"] is not None), key=lambda row: -row["auc"])
+    ways = list(dict.fromkeys(row["scored_by"] for row in every))
+    best = [(way, tuple(row["point"] for row in rated if row["scored_by"] == way)) for way in ways]
+    given = {
+        "lowest": False,
+        "rankings": tuple(Ranking(way or "", numbers, False) for way, numbers in best),
+        "level": 0.95,
+        **values,
+    }
+    return SweepData("<b>mine</b>", pa.Table.from_pylist(every), keys, ("auc",), "auc", **given)
+
+
+def grid() -> list[dict[str, Any]]:
+    return [{"a": a, "b": b, "auc": a / 10 + (b == "y") / 100} for a in (1.0, 2.0, 3.0) for b in ("x", "y")]
+
+
+def test_a_grid_has_curves_and_a_map() -> None:
+    found = plots(data(grid(), ("a", "b")))
+    assert list(found) == ["curve-a", "map-a-b"]
+    curve = ElementTree.fromstring(found["curve-a"][1])
+    lines = [path for path in curve.iter(f"{NS}path") if (path.get("class") or "").startswith("line line")]
+    assert len([path for path in lines if "M0 0H22" not in (path.get("d") or "")]) == 2  # one of x, one of y
+    assert len(list(curve.iter(f"{NS}circle"))) == 1
+    cells = [box for box in ElementTree.fromstring(found["map-a-b"][1]).iter(f"{NS}rect") if box.get("class") == "cell"]
+    assert len(cells) == 6
+    shades = [float(box.get("fill-opacity") or 0) for box in cells]
+    assert max(shades) == pytest.approx(0.66)
+    assert min(shades) == pytest.approx(0.06)
+
+
+def test_the_page_stands_alone_and_escapes() -> None:
+    rows = [*grid(), {"a": 4.0, "b": "<script>", "auc": None, "failed": "no <file> there"}]
+    given = data(rows, ("a", "b"), notices=("odd & told",))
+    page = render_sweep(given)
+    assert "<script>" not in page
+    wanted = ("&lt;b&gt;mine&lt;/b&gt;", "no &lt;file&gt; there", "odd &amp; told", "no intervals and no tests")
+    assert [one for one in wanted if one not in page] == []
+    assert not re.findall(r"(?:src|href)=", page)
+    assert "Oracle." not in page
+    assert "<strong>Oracle.</strong>" in render_sweep(data([{**row, "oracle": True} for row in grid()], ("a", "b")))
+    assert len(list(best_rows(given))) == 6
+    assert any(line.startswith("6 ") for line in text_lines(given))
+    many = [{"search.band": k, "auc": k / 100} for k in range(15)]
+    assert text_lines(data(many, ("search.band",)))[-1] == "10 best of 15 points; all are in points.csv."
+    assert "best of" not in "".join(text_lines(data(many[:10], ("search.band",))))
+
+
+def ways() -> list[dict[str, Any]]:
+    return [{**row, "scored_by": f"score.beta: {beta}", "rank": 1} for row in grid() for beta in (1, 9)]
+
+
+def test_what_is_scored_differently_is_not_ranked_together() -> None:
+    given = data(ways(), ("a", "b"))
+    assert given.winner is None
+    shown = list(best_rows(given))
+    assert [row[3] for row in shown] == ["score.beta: 1"] * 5 + ["score.beta: 9"] * 5
+    page, lines = render_sweep(given), text_lines(given)
+    assert "among points with the same scoring setup" in page
+    assert any(re.search(r"scored by +rank", line) for line in lines)
+    drawn = plots(given)
+    # A cell of one map would have the best of values that are not comparable.
+    assert list(drawn) == ["curve-a", "map-a-b-1", "map-a-b-2"]
+    assert drawn["map-a-b-2"][0].endswith("scored by score.beta: 9.")
+    assert "the dot is the best" not in drawn["curve-a"][0]
+    rows = [{"a": float(k), "auc": 0.1 * k, "scored_by": f"score.beta: {k}"} for k in range(5)]
+    alone = data(rows, ("a",))
+    assert list(best_rows(alone)) == []
+    assert "so there is no ranking" in text_lines(alone)[-1]
+
+
+@given(st.text(max_size=30), st.text(max_size=30))
+def test_any_name_is_one_cell(one: str, other: str) -> None:
+    """Whatever a name holds, LaTeX and Markdown see one row of two cells, and no command of the name's own."""
+    table = Table("t", ("a", "b"), [(one, other)])
+    text = latex([table])
+    row = text.split("\\midrule\n")[1].split("\n\\bottomrule")[0]
+    assert "\n" not in row
+    # Without what stands for a letter, nothing that LaTeX obeys is left but the end of the cell and of the row.
+    bare = re.sub(
+        r"\\(text[a-z]+|dots)\{\}|\{\\char34\}|\$(\\[a-z]+|-)\$|\\[&%$#_{}]|-\{\}", "", row.removesuffix(r" \\")
+    )
+    bare = re.sub(r"^\{([\[*])\}", r"\1", bare)
+    assert bare.count("&") == 1
+    assert not set(bare) & set('\\{}$%#_~^<>|`"')
+    lines = markdown([table]).splitlines()
+    assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", lines[4])) == 3
+
+
+PFA = np.geomspace(1e-6, 0.1, 400)
+CURVE = Line("mfcc", PFA, 1 - PFA**0.2, (Mark("MTWV 0.107", 1e-3, 0.75), Mark("ATWV 0.095", 2e-3, 0.7)))
+HOSTILE = "<script>&\"'\x00\x1b\ud800]]>"
+
+
+def texts(svg: str) -> list[str]:
+    return [element.text or "" for element in ElementTree.fromstring(svg).iter(NS + "text")]
+
+
+def ticks(svg: str, axis: str) -> dict[float, float]:
+    """Percent to pixel of the labelled ticks of the x or the y axis."""
+    found = {}
+    for element in ElementTree.fromstring(svg).iter(NS + "text"):
+        is_x = element.get("text-anchor") == "middle"
+        if re.fullmatch(r"[\d.]+", element.text or "") and is_x == (axis == "x"):
+            found[float(element.text or "")] = float(element.get(axis) or "nan")
+    return found
+
+
+def test_axes_of_det_are_probits_and_any_text_is_valid() -> None:
+    svg = det_svg([CURVE], beta=66.66)
+    assert {"mfcc", "MTWV 0.107", "ATWV 0.095", "miss probability (%)", "TWV 0.2"} <= set(texts(svg))
+    found = ticks(svg, "x")
+    assert {0.001, 0.01, 0.1, 1.0, 10.0} <= found.keys()
+    percent = np.array(sorted(found))
+    pixels = np.array([found[p] for p in percent])
+    # Pixels are a straight line over probits.
+    slope, offset = np.polyfit(ndtri(percent / 100), pixels, 1)
+    np.testing.assert_allclose(pixels, slope * ndtri(percent / 100) + offset, atol=0.2)
+    assert slope > 0
+    assert svg == det_svg([CURVE], beta=66.66)
+    histogram = ScoreHistogram(np.array([0.0, 1.0]), np.array([1]), np.array([5]))
+    for svg in (
+        det_svg([Line(HOSTILE, [0.1], [0.1], (Mark(HOSTILE, 0.1, 0.1),))], title=HOSTILE),
+        histogram_svg(histogram, [(HOSTILE, 0.5)], title=HOSTILE),
+    ):
+        root = ElementTree.fromstring(svg.encode("utf-8"))
+        assert root.get("aria-label", "").startswith("<script>&\"'")
+        assert "<script" not in svg
+
+
+TRIALS_N, BETA = 3600, 66.66
+
+
+def aligned(seed: int, queries: int = 30) -> pa.Table:
+    """Probabilities of terms of all frequencies, right as often as they say, and a missed occurrence each."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for k in range(queries):
+        base = {"query_id": f"kw{k:02d}", "doc_id": "d", "channel": 1}
+        rows.append({**base, "ref_start": 0.0})
+        for p in rng.beta(0.2, 0.8, int(rng.integers(1, 60))).tolist():
+            rows.append({**base, "start": 1.0, "score": p, "ref_start": 1.0 if rng.random() < p else None})
+    return pa.Table.from_pylist(rows, TRIALS)
+
+
+def entry(name: str, seed: int) -> StudyEntry:
+    scored = Rescoring.of_list(aligned(seed), tolerance=None, conventions="stdeval")
+    return StudyEntry(name, "task", scored, TRIALS_N, BETA)
+
+
+@pytest.fixture(scope="module")
+def three() -> Study:
+    return study([entry(f"system {k}", k) for k in range(3)])
+
+
+def test_the_best_alpha_is_that_of_the_mean_and_breakdowns_add_up(three: Study) -> None:
+    for method in ("kst", "sto"):
+        mean = np.mean([one.curves[method] for one in three.systems], axis=0)
+        assert three.mean[method] == pytest.approx(mean, abs=1e-15)
+        assert three.best[method] == three.alphas[np.flatnonzero(mean >= mean.max() - 1e-12)[0]]
+        assert three.atwv[method] == pytest.approx(mean.max(), abs=1e-12)
+    pairs = [[one.atwv[method] for one in three.systems] for method in ("kst", "sto")]
+    assert three.over_systems.t == paired_t(*pairs)
+    assert three.over_systems.wilcoxon == wilcoxon(*pairs)
+    by_sum, by_ntrue, single = three.by_sum, three.by_ntrue, three.systems[0]
+    assert math.fsum(by_sum.total) == pytest.approx(three.atwv["kst"] - three.atwv["sto"], abs=1e-12)
+    assert by_sum.terms.sum() == pytest.approx(30)
+    assert math.fsum(by_ntrue.total) == pytest.approx(single.atwv["kst"] - single.atwv["oracle-kst"], abs=1e-12)
+    assert by_ntrue.terms.tolist() == [float((single.entry.sweep.ntrue == n).sum()) for n in by_ntrue.edges[:-1]]
+    for found in (by_sum, by_ntrue):
+        assert (found.per_term * found.terms).tolist() == pytest.approx(found.total.tolist(), abs=1e-15)
+        assert np.diff(found.edges).tolist() == [1.0] * len(found.total)
+
+
+def test_one_system_has_no_test_over_systems_and_a_given_alpha_is_taken() -> None:
+    found = study([entry("one", 0)], alphas=[1.0, 2.0], alpha=1.5)
+    assert (found.best, found.chosen) == ({"kst": 1.5, "sto": 1.5}, True)
+    assert not any(found.over_systems)
+    assert json.loads(study_json(found))["over_systems"] == dict.fromkeys(found.over_systems._fields)
+    assert not [line for line in lines_of_study(found) if "end of what was tried" in line]
+    assert any(
+        "end of what was tried" in line for line in lines_of_study(study([entry("one", 0)], alphas=[40.0, 50.0]))
+    )
+    with raises(families.EMPTY_INPUT):
+        study([])
+    with raises(calibrate_codes.DUPLICATE_SYSTEM_NAME, name="one"):
+        study([entry("one", 0), entry("one", 1)])
+    with raises(score_codes.VALUE_NOT_POSITIVE, name="alpha"):
+        study([entry("one", 0)], alphas=[0.0, 1.0])
+    with raises(calibrate_codes.DUPLICATE_SYSTEM_NAME, name="list"):
+        named_paths(("a/list.xml", "b/list.xml"))
+    assert ALPHAS.tolist() == [round(1 + k / 10, 1) for k in range(21)]  # those of the source
+
+
+def test_the_page_of_the_sweep_shows_it_and_escapes(three: Study) -> None:
+    single = three.systems[0]
+    hostile = replace(single, entry=replace(single.entry, name="<script>&\"'"))
+    shown = replace(three, systems=(hostile, *three.systems[1:]))
+    points = pa.table({"point": [1], "atwv": [0.5], "failed": [None], "oracle": [False]})
+    given = ("a sweep", points, (), ("atwv",), "atwv", False, (Ranking("", (1,), False),), 0.95)
+    page = render_sweep(SweepData(*given, more=tuple(captioned_figures(shown)), tables=tuple(study_tables(shown))))
+    assert "<script>&" not in page
+    assert "&lt;script&gt;&amp;" in page
+    assert not re.findall(r"(?:src|href)=", page)
+    assert re.findall(r"<figcaption>Figure (\d)\.", page) == list("2345678")
+    assert all(f'<td class="n">{row[3]}</td>' in page for row in study_tables(shown)[0].rows)
+
+
+def test_plots_of_nothing_and_of_one_value_are_drawn() -> None:
+    axes = Axes("x", "y")
+    for svg in (
+        lines_svg([], axes, title="t"),
+        lines_svg([Series("a", [1.0], [2.0])], axes, marks=[(1.0, 2.0, 1)], title="t"),
+        lines_svg([Series("a", [1.0, 2.0, 3.0], [2.0, math.nan, 2.0])], axes, title="<&>"),
+        dots_svg([], [], axes, diagonal=True, title="t"),
+        dots_svg([0.0, 0.0], [0.0, 0.0], axes, title="t"),
+        bars_svg([0.0, 1.0], [0.0], axes, title="t"),
+    ):
+        assert ElementTree.fromstring(svg).tag == NS + "svg"
+        assert "nan" not in svg
+        assert ElementTree.fromstring(side_by_side([svg, svg], title="two")).get("width") == "920"
+    # Bars reach what they say: two of one sign, the second twice the first, and one of the other.
+    boxes = list(ElementTree.fromstring(bars_svg([0, 1, 2, 3], [1.0, 2.0, -1.0], axes, title="t")).iter(NS + "rect"))
+    assert [float(box.get("height") or 0) / float(boxes[0].get("height") or 0) for box in boxes] == pytest.approx(
+        [1, 2, 1], abs=0.01
+    )
+    assert [box.get("class") for box in boxes] == ["area line0", "area line0", "area line1"]

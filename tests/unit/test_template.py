@@ -22,13 +22,10 @@ from swsdist.features.mfcc import Mfcc
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.kernels.alignment import align
-from swsdist.kernels.distances.interface import Distance, Part, Side, create, weighted_sum
-from swsdist.kernels.distances.interface import create as distance_named
+from swsdist.kernels.distances.interface import Distance, Part, create, weighted_sum
 from swsdist.kernels.lookup import CHUNK, GROUP, INFINITE, ROWS, mark_gaps, scanner
 from swsdist.kernels.lookup import DISTANCES as lookup_DISTANCES
 from swsdist.kernels.recurrences import interface as recurrences
-from swsdist.methods.dtw.shard import distance_of
-from swsdist.methods.first_pass.codebook import CODES, Landmarks, fit, tables
 from swsdist.methods.query import extraction as queries
 from swsdist.methods.query.extraction import GROUP_LEAST, GROUP_MOST, example_frames, extract, groups, prepared
 from swsdist.methods.query.template import ROUNDS, template
@@ -387,69 +384,5 @@ def test_both_forms_are_the_recurrence_of_the_definition(one: Case) -> None:
     assert np.array_equal(one.minima(plain=False), expected)
 
 
-def prepared_lookup(distance: Distance, values: np.ndarray, side: Side) -> np.ndarray:
-    return distance.prepare(values, np.zeros(values.shape[1]), np.ones(values.shape[1]), side).frames
-
-
-def scene(distance: Distance, seed: int, posteriors: bool = False) -> tuple[Landmarks, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    centres = rng.normal(0, 1, (40, distance.dimension))
-    values = (centres[rng.integers(0, 40, 3000)] + rng.normal(0, 0.3, (3000, distance.dimension))).astype(np.float32)
-    if posteriors:
-        exponents = np.exp(3 * values.astype(np.float64))
-        values = (exponents / exponents.sum(axis=1, keepdims=True)).astype(np.float32)
-    sides = (prepared_lookup(distance, values[:2000], side) for side in ("query", "document"))
-    return Landmarks(*sides), values[2000:]
-
-
 DISTANCES_MEASURED = [(name, False) for name in ("cosine", "cosine-squared", "euclidean-squared")]
 DISTANCES_MEASURED += [(name, True) for name in ("bhattacharyya", "kl", "log-posterior-cosine-squared")]
-
-
-@pytest.mark.parametrize(("name", "posteriors"), DISTANCES_MEASURED)
-def test_looked_up_distances_follow_the_distances(name: str, posteriors: bool) -> None:
-    distance = distance_named(name, 12)
-    landmarks, values = scene(distance, 3, posteriors)
-    book = fit(landmarks, distance, 4)
-    query, document = (
-        prepared_lookup(distance, values[:20], "query"),
-        prepared_lookup(distance, values[500:], "document"),
-    )
-    table = tables(query, distance, book, 4)
-    codes = book.codes(document)
-    entries = table.entries.reshape(20, 4, 2, 32)[..., :16].reshape(20, 8, 16)
-    sums = np.stack([entries[i][np.arange(8), codes].astype(int).sum(axis=1) for i in range(20)])
-    looked = np.maximum(0, np.minimum(255, sums) - table.less[:, None])
-    (stream,) = distance.streams
-    exact = np.array([[stream.distance(int(dot)) for dot in row] for row in query @ document.T])
-    near = exact < np.median(exact)
-    found = np.corrcoef(looked[near].astype(float) ** int(table.streams[0, 1]), exact[near])[0, 1]
-    assert found > 0.85, found
-    assert table.streams.tolist() == [[4, 2 if name.endswith("squared") and name != "euclidean-squared" else 1]]
-
-
-def test_streams_have_the_shares_of_their_weights() -> None:
-    streams = [{"columns": [0, 6], "weight": 2}, {"columns": [6, 12]}]
-    distance = distance_of(Search(distance="cosine-squared", streams=streams), 12)
-    landmarks, values = scene(distance, 4)
-    table = tables(prepared_lookup(distance, values[:30], "query"), distance, fit(landmarks, distance, 3), 3)
-    assert table.streams.tolist() == [[3, 2], [3, 2]]
-    assert 1.8 < int(table.factors[0]) / int(table.factors[1]) < 2.2
-
-
-def test_centroids_are_means_of_their_frames_and_codes_the_nearest() -> None:
-    distance = distance_named("cosine", 5)
-    landmarks, _ = scene(distance, 5)
-    book = fit(landmarks, distance, 10)
-    assert len(book.columns) == 6  # five columns, and an empty part for a complete byte
-    assert sorted(book.columns[book.columns >= 0].tolist()) == [0, 1, 2, 3, 4]
-    codes = book.codes(landmarks.document)
-    for p in range(5):
-        (column,) = book.columns[p][book.columns[p] >= 0]
-        values = landmarks.document[:, column].astype(np.int64)
-        scaled = (values * book.weights[p, 0]) >> book.shifts[p]
-        far = np.abs(scaled[:, None] - book.nearest[p, 0].astype(np.int64))
-        assert np.array_equal(codes[:, p], far.argmin(axis=1))
-        for code in range(CODES):
-            if (codes[:, p] == code).any():
-                assert abs(values[codes[:, p] == code].mean() - book.centroids[p, code, 0]) <= 0.5

@@ -18,7 +18,7 @@ from tests.support.coded import raises
 from tests.support.transcripts import detected, error_in, read_as, words_in, words_of_lattice
 
 
-def test_names_of_recordings() -> None:
+def test_names_of_recordings_and_columns_of_tables() -> None:
     keys = {
         "s3://b/talks/interview.wav.json": "interview",
         "interview.json": "interview",
@@ -26,6 +26,14 @@ def test_names_of_recordings() -> None:
     }
     keys |= {"talk.MP3.srt": "talk", "talk.flac": "talk", "talk": "talk", ".json": ".json", "": ""}
     assert {path: key_of(path) for path in keys} == keys
+    for name, head, form in (
+        ("talk.csv", b"\xef\xbb\xbfspeaker;start;end;text\r\n", "table"),
+        ("talk.tsv.gz", b'sep=\t\n"start"\t"end"\t"text"\n', "table"),
+        ("talk.txt", b"start,end,text\n", None),
+        ("talk.csv", b"query_id,doc_id,start,end,text\n", None),
+        ("talk.csv", b"start,end,word\n", None),
+    ):
+        assert detected(name, head) == form, (name, head)
 
 
 #: NIST SCTK, ctm; `NA`, type and speaker as NVIDIA/NeMo's forced aligner writes them (make_ctm_files.py).
@@ -38,7 +46,7 @@ talk2 1 0.00 0.08 yes NA lex NA
 """
 
 
-def test_ctm_a_recording_and_channel_a_lattice(tmp_path: Path) -> None:
+def test_ctm_a_recording_and_channel_a_lattice_that_breaks_alone(tmp_path: Path) -> None:
     path = tmp_path / "words.ctm"
     path.write_text(CTM)
     lattices = read_as("ctm", path)
@@ -49,6 +57,17 @@ def test_ctm_a_recording_and_channel_a_lattice(tmp_path: Path) -> None:
         ("talk2", 1, [("yes", 0.0, 0.08, 1.0)]),
     ]
     assert detected("words", path.read_bytes()) == "ctm"
+    path = tmp_path / "words.ctm"
+    for content, key, code, whole in (
+        (CTM.replace("talk1 A 0.75 0.50 world", "talk1 A * * <ALT_BEGIN>"), "talk1", io_codes.CTM_ALTERNATION, 2),
+        ("a 1 0 1 x\nb 1 0 1 x\na A 2 1 x\n", "a", codes.SCATTERED_CTM, 2),
+        (b"a 1 0 1 x\nb 1 0 1 \xff\n", "words", io_codes.NOT_UTF8, 0),
+    ):
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        items = read_as("ctm", path)
+        broken = [item for item in items if isinstance(item, Broken)]
+        assert [(item.key, item.error.code) for item in broken] == [(key, code.name)]
+        assert len(items) == 1 + whole
 
 
 def test_a_wrong_line_of_a_ctm_is_left_out_of_its_recording(tmp_path: Path) -> None:
@@ -74,50 +93,16 @@ def test_a_wrong_line_of_a_ctm_is_left_out_of_its_recording(tmp_path: Path) -> N
             assert detected("words", path.read_bytes()) == "ctm"
 
 
-def test_what_breaks_a_recording_of_a_ctm_breaks_it_alone(tmp_path: Path) -> None:
-    path = tmp_path / "words.ctm"
-    for content, key, code, whole in (
-        (CTM.replace("talk1 A 0.75 0.50 world", "talk1 A * * <ALT_BEGIN>"), "talk1", io_codes.CTM_ALTERNATION, 2),
-        ("a 1 0 1 x\nb 1 0 1 x\na A 2 1 x\n", "a", codes.SCATTERED_CTM, 2),
-        (b"a 1 0 1 x\nb 1 0 1 \xff\n", "words", io_codes.NOT_UTF8, 0),
-    ):
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        items = read_as("ctm", path)
-        broken = [item for item in items if isinstance(item, Broken)]
-        assert [(item.key, item.error.code) for item in broken] == [(key, code.name)]
-        assert len(items) == 1 + whole
+WEBVTT = (
+    "WEBVTT - title\nKind: captions\n\nSTYLE\n::cue { color: red }\n\nNOTE what follows\nis not shown\n\n"
+    "1\n00:01.000 --> 00:02.500 align:start\n<v Ann>Hello, <i>big</i> &amp; wide\nworld.\n\n"
+    "1:00:00.000 --> 1:00:01.000\nagain\n"
+)
 
-
-#: openai/whisper, WriteVTT; W3C WebVTT for identifiers, settings, asides, tags and references.
-WEBVTT = """\
-WEBVTT - title
-Kind: captions
-
-STYLE
-::cue { color: red }
-
-NOTE what follows
-is not shown
-
-1
-00:01.000 --> 00:02.500 align:start
-<v Ann>Hello, <i>big</i> &amp; wide
-world.
-
-1:00:00.000 --> 1:00:01.000
-again
-"""
-
-SRT = """\
-1
-00:00:01,000 --> 00:00:02,500
-Hello, <i>big</i> {\\an8}& wide
-world.
-
-2
-01:00:00,000 --> 01:00:01,000
-again
-"""
+SRT = (
+    "1\n00:00:01,000 --> 00:00:02,500\nHello, <i>big</i> {\\an8}& wide\nworld.\n\n"
+    "2\n01:00:00,000 --> 01:00:01,000\nagain\n"
+)
 
 
 @pytest.mark.parametrize(("form", "text"), [("webvtt", WEBVTT), ("srt", SRT)])
@@ -133,7 +118,7 @@ def test_a_cues_words_last_as_long_as_the_cue(tmp_path: Path, form: str, text: s
         assert detected("talk", content) == form
 
 
-def test_times_inside_of_a_cue(tmp_path: Path) -> None:
+def test_times_and_lines_of_cues_and_what_is_wrong_with_them(tmp_path: Path) -> None:
     """As YouTube writes them: lines roll up, and each cue repeats the line before."""
     path = tmp_path / "talk.vtt"
     path.write_text(
@@ -143,19 +128,10 @@ def test_times_inside_of_a_cue(tmp_path: Path) -> None:
         "00:00:03.010 --> 00:00:05.000 align:start position:0%\nso what now\nand<00:00:04.000><c> then</c>\n\n"
         "00:00:07.000 --> 00:00:08.000\nand then\n"
     )
-    assert words_in("webvtt", path) == [
-        ("so", 1.0, 1.5, 1.0),
-        ("what", 1.5, 2.0, 1.0),
-        ("now", 2.0, 3.0, 1.0),
-        ("and", 3.01, 4.0, 1.0),
-        ("then", 4.0, 5.0, 1.0),
-        ("and", 7.0, 8.0, 1.0),
-        ("then", 7.0, 8.0, 1.0),
-    ]
-
-
-def test_a_line_shown_on_is_read_once_and_what_is_no_tag_is_text(tmp_path: Path) -> None:
-    """As openai/whisper writes it with --highlight_words True."""
+    said = [("so", 1.0, 1.5), ("what", 1.5, 2.0), ("now", 2.0, 3.0), ("and", 3.01, 4.0), ("then", 4.0, 5.0)]
+    again = [("and", 7.0, 8.0), ("then", 7.0, 8.0)]
+    assert words_in("webvtt", path) == [(*word, 1.0) for word in said + again]
+    # As openai/whisper writes it with --highlight_words True.
     path = tmp_path / "talk.srt"
     path.write_text(
         "1\n00:00:00,000 --> 00:00:00,500\n<u>no</u> way\n\n2\n00:00:00,500 --> 00:00:01,000\nno <u>way</u>\n\n"
@@ -163,6 +139,19 @@ def test_a_line_shown_on_is_read_once_and_what_is_no_tag_is_text(tmp_path: Path)
     )
     said = {0.0: ["no", "way"], 2.0: ["no", "way"], 4.0: ["I", "<3", ">", "so", "{x}"]}
     assert words_in("srt", path) == [(word, at, at + 1, 1.0) for at, words in said.items() for word in words]
+    path = tmp_path / "talk.srt"
+    wrong = families.MALFORMED_LINE
+    for cues, code, line in (
+        ("1\n00:00:01,000 --> 00:00:02\na\n", wrong, 2),
+        ("1\n00:00:01,000 --> 00:70:02,000\na\n", wrong, 2),
+        ("1\n-00:00:01,000 --> 00:00:02,000\na\n", wrong, 2),
+        ("1\n00:00:01,000 --> 00:00:02,000\na\n2\n00:00:03,000 --> 00:00:4\nb\n", wrong, 5),
+        ("1\n00:00:01,000 --> 00:00:02,000\na\n\nb\n", wrong, 5),
+        ("1\n00:00:02,000 --> 00:00:01,000\na\n", codes.WORD_ENDS_BEFORE_START, 2),
+    ):
+        path.write_text(cues)
+        error = error_in("srt", path).error
+        assert (error.code, error.where) == (code.name, f"{path}, line {line}")
 
 
 CUES: list[tuple[list[tuple[int, int, str]], list[tuple[int, int]]]] = [
@@ -187,22 +176,6 @@ def test_cues_of_the_same_text(tmp_path: Path) -> None:
         path.write_text("\n".join(rows))
         found = [word[1:3] for word in words_in("srt", path) if word.text in ("thank", "yes", "ok")]
         assert found == spans, cues
-
-
-def test_wrong_subtitles(tmp_path: Path) -> None:
-    path = tmp_path / "talk.srt"
-    wrong = families.MALFORMED_LINE
-    for cues, code, line in (
-        ("1\n00:00:01,000 --> 00:00:02\na\n", wrong, 2),
-        ("1\n00:00:01,000 --> 00:70:02,000\na\n", wrong, 2),
-        ("1\n-00:00:01,000 --> 00:00:02,000\na\n", wrong, 2),
-        ("1\n00:00:01,000 --> 00:00:02,000\na\n2\n00:00:03,000 --> 00:00:4\nb\n", wrong, 5),
-        ("1\n00:00:01,000 --> 00:00:02,000\na\n\nb\n", wrong, 5),
-        ("1\n00:00:02,000 --> 00:00:01,000\na\n", codes.WORD_ENDS_BEFORE_START, 2),
-    ):
-        path.write_text(cues)
-        error = error_in("srt", path).error
-        assert (error.code, error.where) == (code.name, f"{path}, line {line}")
 
 
 def eaf(slots: str, tiers: str) -> str:
@@ -245,7 +218,7 @@ TIERS = (
 )
 
 
-def test_elan_tier_after_tier(tmp_path: Path) -> None:
+def test_elan_tier_after_tier_and_what_is_wrong(tmp_path: Path) -> None:
     path = tmp_path / "talk.eaf"
     path.write_text(eaf(SLOTS, TIERS))
     ann = [("hello", 0.0, 1.5, 1.0), ("wide", 0.0, 1.5, 1.0), ("later", 1.5, 2.0, 1.0)]
@@ -256,9 +229,23 @@ def test_elan_tier_after_tier(tmp_path: Path) -> None:
     assert words_in("elan", path, ("gloss",)) == [("WIDE", 0.0, 1.5, 1.0), ("HELLO", 0.0, 1.5, 1.0)]
     assert error_in("elan", path, ("Ann", "Eve")).error.values["tier"] == "Eve"
     assert detected("talk", path.read_bytes()) == "elan"
+    one = tier("a", "a1 ts1 ts2 x")
+    times = [(eaf("ts1=0", tier("a", "a1 ts1 ts9 x")), families.MISSING_TIMES)]
+    times += [(eaf("ts1=0 ts2=", one), families.MISSING_TIMES), (eaf("ts1=9 ts2=5", one), codes.WORD_ENDS_BEFORE_START)]
+    times += [(eaf("ts1=-9 ts2=5", one), io_codes.BAD_TIME), (eaf("ts1=9 ts2=x", one), io_codes.BAD_TIME)]
+    others = [
+        (eaf("ts1=0 ts1=9", ""), codes.UNREADABLE_ANNOTATIONS),
+        (eaf("ts1= ts2=", tier("a", "a1 ts1 ts2 x", "a2 ts2 ts1 x")), families.MISSING_TIMES),
+        (eaf("", tier("a", "a1 a2 - x", "a2 a1 - x", parent="a")), families.MISSING_TIMES),
+        (eaf("ts1=9", tier("a", "a1 ts1 ts1 x")).replace("TIME_SLOT_ID", "ID"), families.MISSING_TIMES),
+        (eaf("", "")[:230], families.MALFORMED_XML),
+        ("<html/>", io_codes.WRONG_ROOT_ELEMENT),
+        ('<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', families.MALFORMED_XML),
+    ]
+    demand_broken("elan", tmp_path / "talk.eaf", times + others)
 
 
-def test_elan_times_are_those_of_the_recording(tmp_path: Path) -> None:
+def test_elan_times_are_those_of_the_recording_in_its_units(tmp_path: Path) -> None:
     """The linked file of the transcript's name, else the first, says where ELAN's zero is."""
     path = tmp_path / "talk.eaf"
     text = eaf("ts1=1000 ts2=2000", tier("a", "a1 ts1 ts2 river"))
@@ -279,9 +266,6 @@ def test_elan_times_are_those_of_the_recording(tmp_path: Path) -> None:
         assert words_in("elan", path)[0].start == start
     (tmp_path / "talk.wav").unlink()
     assert words_in("elan", path)[0].start == 1.5
-
-
-def test_elan_units_of_times(tmp_path: Path) -> None:
     path = tmp_path / "talk.eaf"
     media = '<MEDIA_DESCRIPTOR MEDIA_URL="talk.wav" TIME_ORIGIN="1000"/>'  # always ms
     text = eaf("ts1=0 ts2=30", tier("a", "a1 ts1 ts2 x")).replace("/>\n<TIME_ORDER", f">{media}</HEADER>\n<TIME_ORDER")
@@ -303,28 +287,6 @@ def demand_broken(form: str, path: Path, cases: list[tuple[str, Code[Any]]]) -> 
         if (broken.key, broken.error.code) != ("talk", code.name) or str(path) not in str(broken.error.where):
             wrong.append((content, code.name, broken.error))
     assert wrong == []
-
-
-def test_wrong_elan_files(tmp_path: Path) -> None:
-    one = tier("a", "a1 ts1 ts2 x")
-    demand_broken(
-        "elan",
-        tmp_path / "talk.eaf",
-        [
-            (eaf("ts1=0 ts1=9", ""), codes.UNREADABLE_ANNOTATIONS),
-            (eaf("ts1=0", tier("a", "a1 ts1 ts9 x")), families.MISSING_TIMES),
-            (eaf("ts1=0 ts2=", one), families.MISSING_TIMES),
-            (eaf("ts1= ts2=", tier("a", "a1 ts1 ts2 x", "a2 ts2 ts1 x")), families.MISSING_TIMES),
-            (eaf("", tier("a", "a1 a2 - x", "a2 a1 - x", parent="a")), families.MISSING_TIMES),
-            (eaf("ts1=9 ts2=5", one), codes.WORD_ENDS_BEFORE_START),
-            (eaf("ts1=-9 ts2=5", one), io_codes.BAD_TIME),
-            (eaf("ts1=9 ts2=x", one), io_codes.BAD_TIME),
-            (eaf("ts1=9", tier("a", "a1 ts1 ts1 x")).replace("TIME_SLOT_ID", "ID"), families.MISSING_TIMES),
-            (eaf("", "")[:230], families.MALFORMED_XML),
-            ("<html/>", io_codes.WRONG_ROOT_ELEMENT),
-            ('<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', families.MALFORMED_XML),
-        ],
-    )
 
 
 def intervals(*spans: tuple[str, str, str]) -> str:
@@ -353,7 +315,7 @@ SHORT = _HEAD + "\n".join(_LINES)
 ANN = [*((word, 0.0, 1.25, 1.0) for word in ("say", '"hello"', "1e-3")), ("später", 2.0, 2.5, 1.0)]
 
 
-def test_praat_tier_after_tier(tmp_path: Path) -> None:
+def test_praat_tier_after_tier_and_what_is_wrong(tmp_path: Path) -> None:
     path = tmp_path / "talk.TextGrid"
     for encoding in ("utf-8", "utf-8-sig", "utf-16"):
         path.write_bytes(TEXTGRID.encode(encoding))
@@ -361,6 +323,15 @@ def test_praat_tier_after_tier(tmp_path: Path) -> None:
         assert words_in("textgrid", path, ("events",)) == [("bang", 1.5, 1.5, 1.0)]
         assert detected("talk", path.read_bytes()) == "textgrid"
     assert error_in("textgrid", path, ("Eve",)).error.code == codes.NO_SUCH_TIER.name
+    ends = TEXTGRID.replace("xmin = 1.25", "xmin = 9").replace('text = ""', 'text = "x"')
+    unreadable = (TEXTGRID.replace('"yes"', '"yes'), "", "ooBinaryFile\x08TextGrid\x00\x00")
+    cases = [(content, codes.UNREADABLE_ANNOTATIONS) for content in unreadable]
+    cases += [
+        (TEXTGRID.replace("xmax = 1.25", "xmax = -1.25"), io_codes.BAD_TIME),
+        (ends, codes.WORD_ENDS_BEFORE_START),
+    ]
+    cases += [(TEXTGRID.replace("size = 3", "size = 9"), codes.OTHER_COUNT), (TEXTGRID[:400], codes.INCOMPLETE_ITEM)]
+    demand_broken("textgrid", tmp_path / "talk.TextGrid", cases)
 
 
 def test_the_short_and_the_binary_form_say_the_same(tmp_path: Path) -> None:
@@ -380,23 +351,6 @@ def test_the_short_and_the_binary_form_say_the_same(tmp_path: Path) -> None:
     TextGrid(str(path)).to_file(str(tmp_path / "binary.TextGrid"), mode="binary")
     assert words_in("textgrid", tmp_path / "binary.TextGrid") == ANN
     assert detected("binary", (tmp_path / "binary.TextGrid").read_bytes()) == "textgrid"
-
-
-def test_wrong_textgrids(tmp_path: Path) -> None:
-    ends = TEXTGRID.replace("xmin = 1.25", "xmin = 9").replace('text = ""', 'text = "x"')
-    demand_broken(
-        "textgrid",
-        tmp_path / "talk.TextGrid",
-        [
-            (TEXTGRID.replace("xmax = 1.25", "xmax = -1.25"), io_codes.BAD_TIME),
-            (ends, codes.WORD_ENDS_BEFORE_START),
-            (TEXTGRID.replace("size = 3", "size = 9"), codes.OTHER_COUNT),
-            (TEXTGRID.replace('"yes"', '"yes'), codes.UNREADABLE_ANNOTATIONS),
-            (TEXTGRID[:400], codes.INCOMPLETE_ITEM),
-            ("", codes.UNREADABLE_ANNOTATIONS),
-            ("ooBinaryFile\x08TextGrid\x00\x00", codes.UNREADABLE_ANNOTATIONS),
-        ],
-    )
 
 
 GOOD = {
@@ -448,17 +402,6 @@ def test_damage_gives_errors_with_codes_alone(tmp_path: Path, form: str) -> None
             else:
                 words_of_lattice(item)
     assert broken > 20
-
-
-def test_tables_are_known_by_their_columns() -> None:
-    for name, head, form in (
-        ("talk.csv", b"\xef\xbb\xbfspeaker;start;end;text\r\n", "table"),
-        ("talk.tsv.gz", b'sep=\t\n"start"\t"end"\t"text"\n', "table"),
-        ("talk.txt", b"start,end,text\n", None),
-        ("talk.csv", b"query_id,doc_id,start,end,text\n", None),
-        ("talk.csv", b"start,end,word\n", None),
-    ):
-        assert detected(name, head) == form, (name, head)
 
 
 WORDS = [("Hello,", 0.0, 0.5, 0.75), ("world.", 0.5, 1.25, 0.5)]
@@ -517,7 +460,7 @@ def test_words_as_they_are_written(tmp_path: Path) -> None:
         assert (lattice.key, lattice.channel, lattice.length) == ("talk", 1, 1250)  # type: ignore[union-attr]
 
 
-def test_numbers_that_whisperx_does_not_align_last_from_word_to_word(tmp_path: Path) -> None:
+def test_words_without_times_of_their_own_last_from_word_to_word_or_as_what_they_are_in(tmp_path: Path) -> None:
     expected = [WORDS[0], ("22", 0.5, 1.0, 1.0), ("23", 0.5, 1.0, 1.0), ("world.", 1.0, 1.25, 0.5)]
     assert words_in("json", written(tmp_path, WHISPERX)) == expected
     assert words_in("json", written(tmp_path, {"word_segments": WHISPERX_WORDS})) == expected
@@ -527,19 +470,13 @@ def test_numbers_that_whisperx_does_not_align_last_from_word_to_word(tmp_path: P
         "segments": [{"start": 0.0, "end": 3.0, "text": "", "words": [{"word": "1"}, of("a", 1, 2), {"word": "2"}]}]
     }
     assert words_in("json", written(tmp_path, ends)) == [("1", 0, 1, 1), ("a", 1, 2, 1), ("2", 2, 3, 1)]
-
-
-def test_words_without_times_of_their_own_last_as_what_they_are_in(tmp_path: Path) -> None:
-    """A segment that whisperX does not align, and a word whose end transformers does not know."""
+    # A segment that whisperX does not align, and a word whose end transformers does not know.
     unaligned = {"segments": [{"text": " A river", "start": 2.0, "end": 4.0, "words": []}], "word_segments": []}
     assert words_in("json", written(tmp_path, unaligned)) == [("A", 2, 4, 1), ("river", 2, 4, 1)]
     chunks = [{"text": " A", "timestamp": [1.0, 2.0]}, {"text": " river", "timestamp": [2.0, None]}]
     found = words_in("json", written(tmp_path, {"text": " A river", "chunks": chunks}))
     assert [(word[0], word[1]) for word in found] == [("A", 1), ("river", 2)]
     assert found[1][2] >= 2
-
-
-def test_of_vosks_alternatives_the_first(tmp_path: Path) -> None:
     first, second = ({"confidence": 174.6, "result": [of(word, 3.93, 4.11)], "text": word} for word in ("nah", "nine"))
     assert words_in("json", written(tmp_path, {"alternatives": [first, second]})) == [("nah", 3.93, 4.11, 1.0)]
     assert words_in("json", written(tmp_path, {"alternatives": [{"text": "", "confidence": 1.0}]})) == []

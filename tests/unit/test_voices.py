@@ -55,7 +55,9 @@ def test_documents_of_a_voice_have_its_number(rows: list[dict[str, Any]], tmp_pa
     assert len(set.union(*of_voice)) == 3
 
 
-def test_the_order_of_documents_changes_nothing(rows: list[dict[str, Any]]) -> None:
+def test_the_order_of_documents_changes_nothing_and_named_ones_have_no_voice(
+    rows: list[dict[str, Any]], tmp_path: Path
+) -> None:
     shuffled = np.random.default_rng(0).permutation(len(rows)).tolist()
     one, other = (fit_voices(SpooledDocuments([table(some)]), TICK) for some in (rows, [rows[k] for k in shuffled]))
     assert len(one) == len(other) == 3
@@ -63,9 +65,6 @@ def test_the_order_of_documents_changes_nothing(rows: list[dict[str, Any]]) -> N
         assert a.frames == b.frames
         assert a.mean.tobytes() == b.mean.tobytes()
         assert a.variance.tobytes() == b.variance.tobytes()
-
-
-def test_named_documents_have_no_voice(rows: list[dict[str, Any]], tmp_path: Path) -> None:
     named = [{**row, "speaker": "eva"} for row in rows]
     assert pinned(Folder(str(tmp_path)), SpooledDocuments([table(named)]), TICK, None)[1] is None
     found, file = pinned(Folder(str(tmp_path)), SpooledDocuments([table([*named[:50], *rows[50:]])]), TICK, None)
@@ -92,14 +91,7 @@ def test_stretches_of_a_long_document(rows: list[dict[str, Any]], tmp_path: Path
     assert voices[100] == [voices[0][0], voices[0][0], voices[1][0]]
 
 
-def test_channels_of_a_recording_come_in_any_order_and_hours_decide_how_many(rows: list[dict[str, Any]]) -> None:
-    channels = [row | {"doc_id": "d", "channel": k + 1, "sha256": "s"} for k, row in enumerate(rows)]
-    one, other = (fit_voices(SpooledDocuments([table(some)]), TICK) for some in (channels, channels[::-1]))
-    assert [group.mean.tobytes() for group in one] == [group.mean.tobytes() for group in other]
-    assert [len(fit_voices(SpooledDocuments([table(rows)]), tick)) for tick in (0.01, 0.3, 0.6)] == [1, 1, 2]
-
-
-def test_equal_documents_are_one_voice_and_empty_ones_have_none(tmp_path: Path) -> None:
+def test_equal_documents_are_one_voice_and_hours_decide_how_many(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
     one = document(0, np.ones((30, 4), np.float32))
     assert len(grouped(stretches_of(table([one, one]))[0], 8)) == 1
     empty = document(1, np.empty((0, 4), np.float32))
@@ -107,6 +99,10 @@ def test_equal_documents_are_one_voice_and_empty_ones_have_none(tmp_path: Path) 
     assert found.to_pylist() == [[0], None]
     nothing, file = pinned(Folder(str(tmp_path)), SpooledDocuments([table([empty])]), TICK, None)
     assert (nothing, file) == (None, None)
+    channels = [row | {"doc_id": "d", "channel": k + 1, "sha256": "s"} for k, row in enumerate(rows)]
+    one, other = (fit_voices(SpooledDocuments([table(some)]), TICK) for some in (channels, channels[::-1]))
+    assert [group.mean.tobytes() for group in one] == [group.mean.tobytes() for group in other]
+    assert [len(fit_voices(SpooledDocuments([table(rows)]), tick)) for tick in (0.01, 0.3, 0.6)] == [1, 1, 2]
 
 
 SCALE = 1 << 20
@@ -143,7 +139,7 @@ def test_moments_are_the_speaker_s_and_a_part_of_the_whole(relevance: float) -> 
         assert found[speakers == speaker] == pytest.approx(expected, abs=1e-5)
 
 
-def test_who_speaks() -> None:
+def test_who_speaks_by_names_voices_and_the_document_that_begins_last() -> None:
     named = [("a", 1, "eva"), ("a", 2, "ada"), ("b", 1, None), ("c", 1, "eva")]
     who = Speakers(
         documents(*((doc_id, channel, None, None, 60.0, name, None) for doc_id, channel, name in named)), 0.01
@@ -152,10 +148,7 @@ def test_who_speaks() -> None:
     assert who.of_detections(table, recordings=False)["speaker"].to_pylist() == [2, 1, 0, 2]
     empty = who.of_detections(table.slice(0, 0), recordings=False)
     assert empty.column_names == ["doc_id", "channel", "start", "end", "speaker"]
-
-
-def test_voices_of_a_long_document_follow_the_names() -> None:
-    """By the middle of what was found, in seconds and in frames."""
+    # By the middle of what was found, in seconds and in frames.
     who = Speakers(documents(("a", 1, None, None, 60.0, "eva", None), ("b", 1, None, None, 200.0, None, [2, 0])), 0.01)
     turn = STRETCH * 0.01
     table = places(
@@ -165,10 +158,7 @@ def test_voices_of_a_long_document_follow_the_names() -> None:
     frames = {"first": [0, STRETCH - 2, STRETCH - 1], "last": [9, STRETCH, STRETCH + 3]}
     found = pa.table({"doc_id": ["b"] * 3, "channel": [1] * 3, **frames})
     assert who.of_candidates(found)["speaker"].to_pylist() == [4, 4, 2]
-
-
-def test_in_recordings_the_document_that_begins_last_counts() -> None:
-    """While it lasts: then one that began before counts again."""
+    # While it lasts: then one that began before counts again.
     rows = [("a1", 0.0, 60.0, "eva"), ("a2", 12.0, 6.0, "ada"), ("a3", 14.0, 2.0, "eva"), ("a4", 70.0, 9.0, "ada")]
     who = Speakers(documents(*((doc_id, 1, "r", *span, name, None) for doc_id, *span, name in rows)), 0.01)
     middles = {1.0: 1, 12.5: 0, 15.0: 1, 17.0: 0, 18.5: 1, 59.0: 1, 70.5: 0}
