@@ -371,7 +371,7 @@ def test_durations_references_and_queries_that_do_not_fit(scene: Any) -> None:
         assert warning.startswith(many), warning
     done = scene.here("strict=true", run="strict")
     assert done.code == 4
-    assert says(done.err, stages_codes.CONTRADICTED_DURATION)
+    assert says(done.err, stages_codes.QUERY_FINDS_ITSELF), "the first that a run comes upon"
 
 
 def test_references_outside_of_a_recording_whose_table_does_not_tell_its_length(scene: Any) -> None:
