@@ -176,7 +176,8 @@ def test_all_prints_every_figure(swsdist, place: Path, tmp_path: Path) -> None:
     assert (len(short), len(whole) > 35) == (8, True)
     report = json.loads((run / "report.json").read_text())
     assert short[-1] == f"result digest {report['digest'][:16]}, report {run}/report.html"
-    again = swsdist("score", "config.yaml", "--run", run, "--set", "report.exports=[csv]", "--all", cwd=place).out
+    sets = ("--set", f"run={run}", "--set", "report.exports=[csv]")
+    again = swsdist("score", "config.yaml", *sets, "--all", cwd=place).out
     assert [line.split()[0] for line in again.splitlines()] == [line.split()[0] for line in whole]
 
 
