@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import soundfile
@@ -250,7 +250,7 @@ def time_encoder() -> Iterator[str]:
         folder = MODEL
         if not folder.is_dir():
             folder = Path(scratch) / "model"
-            shape = {"layers": 6, "width": 512, "encoder_attention_heads": 8, "encoder_ffn_dim": 2048}
+            shape: dict[str, Any] = {"layers": 6, "width": 512, "encoder_attention_heads": 8, "encoder_ffn_dim": 2048}
             try:
                 make_encoder(str(folder), "whisper", **shape)
             except ImportError as error:
