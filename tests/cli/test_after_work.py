@@ -176,7 +176,8 @@ def test_all_prints_every_figure(swsdist, place: Path, tmp_path: Path) -> None:
     assert (len(short), len(whole) > 35) == (8, True)
     report = json.loads((run / "report.json").read_text())
     assert short[-1] == f"result digest {report['digest'][:16]}, report {run}/report.html"
-    again = swsdist("score", "config.yaml", "--run", run, "--set", "report.exports=[csv]", "--all", cwd=place).out
+    sets = ("--set", f"run={run}", "--set", "report.exports=[csv]")
+    again = swsdist("score", "config.yaml", *sets, "--all", cwd=place).out
     assert [line.split()[0] for line in again.splitlines()] == [line.split()[0] for line in whole]
 
 
@@ -195,13 +196,10 @@ def test_what_has_no_line_is_counted(swsdist, archive: Path, corpus: Path) -> No
         assert [line.split(":")[0] for line in odd[:3]] == ["rejected"] * 3
         more = re.fullmatch(r"\.\.\. and (\d) more: .*", odd[3])
         assert more is not None
-        assert where in odd[3]
-        assert len(odd) == 4
+        assert (len(odd), where in odd[3]) == (4, True)
         every = swsdist(command, "config.yaml", *sets, "--all", cwd=archive).err
-        said = [line for line in every.splitlines() if line.startswith(("rejected: ", "warning: "))]
-        assert len(said) == 3 + int(more[1])
+        assert len(re.findall("^(?:rejected|warning): ", every, re.MULTILINE)) == 3 + int(more[1])
         assert every.count("\n  remedy: ") >= 3
-    assert len(swsdist("report", "r", "--all", cwd=archive).err.splitlines()) >= 5
 
 
 def test_a_report_is_written_where_the_run_lies(swsdist, place: Path, tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def test_commands_of_stages(swsdist, place: Path) -> None:
 def test_stage_by_stage_is_the_same_as_at_once(swsdist, place: Path, tmp_path: Path) -> None:
     """And one alone leaves what comes after it."""
     folder = tmp_path / "steps"
-    setting = ("config.yaml", "--run", folder)
+    setting = ("config.yaml", "--set", f"run={folder}")
     for command, made in {
         "index": "store/manifest.json",
         "search": "tables/candidates",

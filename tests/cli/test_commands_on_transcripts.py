@@ -111,8 +111,8 @@ def test_a_moved_folder_finds_its_index(swsdist: Command, talks: Path, tmp_path:
     assert swsdist("search", tmp_path / "moved" / "json", *asked, cwd=tmp_path).out == found
     assert "up to date" in swsdist("index", "json", *SERIAL, cwd=tmp_path / "moved").out
     shutil.copytree(talks / "json", tmp_path / "json")
-    (tmp_path / "moved" / "json-text").rename(tmp_path / "json-text")
-    told = swsdist("index", "json", *SERIAL, cwd=tmp_path, code=5).err
+    shutil.copytree(tmp_path / "moved" / "json-text", tmp_path / "other" / "json-text")
+    told = swsdist("index", tmp_path / "json", *SERIAL, cwd=tmp_path / "other", code=5).err
     assert says(told, cli_codes.ANOTHER_INDEX)
 
 

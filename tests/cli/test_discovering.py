@@ -1,4 +1,4 @@
-"""`swsdist discover`: of a config, a folder, a table; its page and exports; classes as queries."""
+"""`swsdist discover`: of a config, a folder, a table; its page and exports; classes as queries. And `score-discovery`."""
 
 from __future__ import annotations
 
@@ -133,3 +133,48 @@ def test_places_in_recordings_have_the_times_of_these(corpus: Path, tmp_path: Pa
     assert "exported" not in ended.err
     exports = {path.name for path in (tmp_path / "docs-classes/exports").iterdir()}
     assert exports == {"classes.csv", "parse.csv", "words.csv", "queries.csv", "classes.txt", "classes-names.csv"}
+
+
+@pytest.fixture
+def evaluation(tmp_path: Path) -> Path:
+    """A folder with an evaluation."""
+    texts = {
+        "classes": "Class 1\nd 0 0.3\nd 0.4 0.7\n\n",
+        "phones": "d 0 0.1 a\nd 0.1 0.2 b\nd 0.2 0.3 c\nd 0.4 0.5 a\nd 0.5 0.6 b\nd 0.6 0.7 c\n",
+        "words": "d 0 0.3 abc\nd 0.4 0.7 abc\n",
+        "elsewhere": "Class 1\nnowhere 0 0.3\n",
+        "parse": "d 0.1 0.2\n",
+        "one": "Class 1\nd 0 0.3\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_json_is_what_python_returns(evaluation: Path, swsdist: Command) -> None:
+    """With oddities: here a fragment of a document without phones."""
+    options = ("--phones", "phones", "--words", "words", "--folds", "1", "--json")
+    printed = json.loads(swsdist("score-discovery", "classes", *options, cwd=evaluation).out)
+    paths = {name: str(evaluation / name) for name in ("phones", "words")}
+    scores = package.score_discovery(evaluation / "classes", **paths, folds=1)
+    assert printed == scores
+    assert (scores["mode"], scores["warnings"]) == ("seed", [])
+    (warning,) = package.score_discovery(evaluation / "elsewhere", phones=paths["phones"])["warnings"]
+    assert "elsewhere" in warning
+
+
+def test_the_table_names_the_mode(evaluation: Path, swsdist: Command) -> None:
+    """What is undefined is no number; a mode wants its files."""
+
+    def rows(typed: str) -> list[list[str]]:
+        out = swsdist("score-discovery", *typed.split(), "--phones", "phones", cwd=evaluation).out
+        return [line.split() for line in out.splitlines()]
+
+    for mode in ("seed", "tdev2"):
+        first, *others = rows(f"classes --words words --mode {mode}")
+        assert first[:2] == ["mode", f"{mode},"]
+        assert [row[2:] for row in others if "token" in row] == [["1.0000"] * 3]
+    assert not [row for row in rows("parse --words words --parse") if "ned" in row]
+    assert [row for row in rows("one") if "ned" in row] == [["all", "ned", "-"]]
+    cases = {"score-discovery classes --phones phones --mode tdev2": "[missing-input]"}
+    assert untold(swsdist, cases, evaluation) == {}

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
-import numpy as np
 import pytest
-import scipy.signal
 import soundfile
 from commands import Command, hits
-
-from swsdist.audio.formats import ffmpeg
 
 pytestmark = pytest.mark.xdist_group("index-of-a-folder")
 
@@ -42,41 +37,6 @@ def test_it_is_asked_at_once_and_after_a_move(swsdist: Command, tapes: Path, tmp
         assert moved.out == answer.out.replace(f"{tapes}/", f"{tmp_path}/b/tapes/")
         best = hits(answer)[0]
         assert (best["doc_id"], round(float(best["start"]), 1)) == (file.stem, 0.5)
-
-
-@pytest.mark.slow
-def test_hits_in_videos_are_where_a_player_has_them(swsdist: Command, corpus: Path, tmp_path: Path) -> None:
-    """So are their clips and annotations, though the sound starts late and has a gap."""
-    program, late, gap = ffmpeg.program(), 1.5, 2.0
-    if program is None:
-        pytest.skip("there is no ffmpeg")
-    (tmp_path / "tapes").mkdir()
-    recordings = sorted((corpus / "corpus" / "audio").iterdir())[:4]
-    for file in recordings[1:]:
-        shutil.copy(file, tmp_path / "tapes")
-    length = soundfile.info(recordings[0]).duration
-    at = round(length / 2, 2)
-    before = f"-f lavfi -i color=s=64x64:r=25:d={length + 5} -itsoffset {late} -i".split()
-    after = f"-map 0:v -map 1:a -c:v mpeg2video -af asetpts=PTS+gt(T\\,{late + at / 2})*{gap}/TB -c:a".split()
-    for name, coding in (("a.mkv", "flac"), ("b.mp4", "aac"), ("c.ts", "aac")):
-        command = [program, "-v", "error", *before, recordings[0], *after, coding, tmp_path / "tapes" / name]
-        subprocess.run(command, check=True)
-    swsdist("index", "tapes", cwd=tmp_path)
-    query = f"{recordings[0]}:{at}-{at + 0.6}"
-    asked = ("search", "tapes-swsdist", "--no-trim", "--query", query, "--clips", "clips", "--annotations", "seen")
-    rows = hits(swsdist(*asked, "--top", "1", "--csv", cwd=tmp_path))
-    assert {row["doc_id"] for row in rows} == {"a", "b", "c"}  # of the same sound
-    sound, rate = soundfile.read(recordings[0])
-    said = sound[round(at * rate) :][: round(0.6 * rate)]
-    for row in rows:
-        assert float(row["start"]) == pytest.approx(late + gap + at, abs=0.011)
-        for file in (tmp_path / "seen").rglob(f"{row['doc_id']}.eaf"):
-            assert f'TIME_VALUE="{round(float(row["start"]) * 1000)}"' in file.read_text()
-    clips = list((tmp_path / "clips").glob("*.wav"))
-    assert len(clips) == 1
-    for clip in clips:
-        found = np.argmax(scipy.signal.correlate(soundfile.read(clip)[0], said, "valid")) / rate
-        assert found == pytest.approx(0.2, abs=0.011)  # the context
 
 
 def test_another_folder_of_that_name(swsdist: Command, tapes: Path, tmp_path: Path) -> None:

@@ -86,6 +86,8 @@ def test_files_that_inputs_name(swsdist: Command, place: Path, tmp_path: Path) -
     """Of a corpus file, of a config, of a run's folder and of its config."""
     for name in ("corpus", "run"):
         shutil.copytree(place / name, tmp_path / name)
+    for _ in range(2):  # a file of its own may be written again, there too
+        swsdist("report", "run", "--det", "run/det.svg", cwd=tmp_path)
     (tmp_path / "mine.yaml").write_text("documents: corpus/docs.csv\nqueries: corpus/queries.csv\n")
     plan = tmp_path / "run" / "plan.json"
     plan.write_text(plan.read_text().replace(f"{place}/corpus", f"{tmp_path}/corpus"))
@@ -106,8 +108,6 @@ def test_files_that_inputs_name(swsdist: Command, place: Path, tmp_path: Path) -
     (tmp_path / "frames").mkdir()
     assert untold(swsdist, cases, tmp_path) == {}
     assert {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == before
-    for _ in range(2):  # a file of its own may be written again, there too
-        swsdist("report", "run", "--det", "run/det.svg", cwd=tmp_path)
 
 
 def test_a_config_is_not_written_over(swsdist: Command, place: Path, tmp_path: Path) -> None:

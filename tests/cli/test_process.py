@@ -1,4 +1,4 @@
-"""What only a real process shows: how it begins and ends, and where its output goes.
+"""What only a real process shows: how it begins and ends, where its output goes; commands of others, terminals, shells.
 
 Ends by a signal (exit codes 130 and 143) are in tests/integration/test_resume.py, what is imported at the start in
 tests/arch/test_light_start.py.
@@ -6,6 +6,11 @@ tests/arch/test_light_start.py.
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,13 +19,14 @@ import pytest
 from commands import Command
 
 import swsdist as package
+from swsdist.core.codes import families
+from swsdist.registry.registries import COMMANDS
+from tests.support.coded import says
 
 PYTHON = sys.executable
 
 
 def test_help_and_version(process: Command) -> None:
-    from swsdist.registry.registries import COMMANDS
-
     shown = process("--help").out
     assert process("-h").out == shown
     for name, entry in COMMANDS.available.items():
@@ -65,3 +71,109 @@ def test_a_reader_that_has_enough(place: Path) -> None:
     done = subprocess.run(["bash", "-c", command], cwd=place, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     assert done.stdout.startswith("0.0\t")
+
+
+ENTRIES = """
+from swsdist.registry.registry import CommandEntry
+
+GREET = CommandEntry("strange_command:greet", says="Greet somebody.")
+"""
+
+COMMAND = """
+import click
+
+from swsdist.core.errors import DataError
+
+print("loaded")
+
+@click.command()
+@click.argument("name")
+def greet(name):
+    \"\"\"Greet NAME.\"\"\"
+    if name == "nobody":
+        raise DataError("there is nobody")
+    print(f"hello {name}")
+    return 4
+"""
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> dict[str, str]:
+    """The environment of processes that have the package."""
+    for name, text in (("strange_entries", ENTRIES), ("strange_command", COMMAND)):
+        (tmp_path / f"{name}.py").write_text(text)
+    info = tmp_path / "strange-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: strange\nVersion: 1.0\n")
+    entries = "[swsdist.commands]\ngreet = strange_entries:GREET\ntorn = strange_entries:TORN\n"
+    (info / "entry_points.txt").write_text(entries)
+    return {"PYTHONPATH": f"{tmp_path}:{Path(__file__).parents[2]}"}
+
+
+def test_a_command(installed: dict[str, str], process: Command) -> None:
+    shown = process("--help", **installed).out
+    assert "Commands of other packages:\n  greet  Greet somebody.\n  torn   the command torn cannot be loaded" in shown
+    assert not shown.startswith("loaded")
+    assert "greet [OPTIONS] NAME" in process("greet", "--help", **installed).out
+    assert process("greet", "you", code=4, **installed).out == "loaded\nhello you\n"
+    assert process("greet", "nobody", code=3, **installed).err == "error: there is nobody\n"
+    assert "Missing argument 'NAME'" in process("greet", code=2, **installed).err
+    assert says(process("torn", code=2, **installed).err, families.EXTENSION)
+    assert "did you mean greet?" in process("gret", code=2, **installed).err
+
+
+CONFIG = "run: run\ncorpus: {documents: audio, queries: queries}\nexecutor: {kind: serial}\n"
+
+
+@pytest.fixture
+def umlauts(corpus: Path, tmp_path: Path) -> Path:
+    """A folder with a recording and a query whose names are not ASCII."""
+    for kind, source, name in (
+        ("audio", "audio/d001.flac", "Bücher – eins.flac"),
+        ("queries", "queries/q001_1.wav", "Wört.wav"),
+    ):
+        (tmp_path / kind).mkdir()
+        shutil.copy(corpus / "corpus" / source, tmp_path / kind / name)
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_a_terminal_of_ascii(process, umlauts: Path) -> None:
+    """Characters that it lacks are written plainly or by number; tables for programs are UTF-8 all the same."""
+
+    def said(*words: str) -> str:
+        return str(process(*words, cwd=umlauts, PYTHONIOENCODING="ascii").out)
+
+    assert "detections" in said("run", "config.yaml", "--set", "report.clips=1")
+    ask = ("search", "run", "--query", "queries/Wört.wav", "--top", "1")
+    assert "queries/W\\xf6rt.wav: 1 hits shown" in said(*ask)
+    assert "B\\xfccher - eins" in said(*ask)
+    assert "B\\xfccher - eins\t1\t" in said("store", "info", "run/store", "--documents")
+    (by_csv,), (by_json,) = csv.DictReader(io.StringIO(said(*ask, "--csv"))), json.loads(said(*ask, "--json"))
+    for row in (by_csv, by_json):
+        assert (row["query_id"], row["doc_id"]) == ("queries/Wört.wav", "Bücher – eins")
+
+
+def test_a_name_that_is_no_text_is_shown_byte_for_byte(place: Path) -> None:
+    """As other programs show it, so that it can be found again."""
+    argv = [PYTHON, "-m", "swsdist.cli.main", "search", "run", "--query", b"gone\xe9.wav"]
+    ended = subprocess.run(argv, cwd=place, capture_output=True, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith(
+        b"error: gone\xe9.wav: the name of the query is not UTF-8 [invalid-value]\n  remedy: "
+    )
+
+
+def test_a_shell_completes() -> None:
+    """As docs/reference/commands.md says."""
+    script = "import sys; sys.argv[0] = 'swsdist'; from swsdist.cli.main import main; main()"
+    for words, offered in {
+        "swsdist sea": "plain,search",
+        "swsdist store rej": "plain,rejected",
+        "swsdist search --ht": "plain,--html",
+    }.items():
+        told = {"_SWSDIST_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+        command = [PYTHON, "-c", script]
+        ended = subprocess.run(command, env={**os.environ, **told}, capture_output=True, text=True, check=True)
+        assert ended.stdout.split() == [offered]

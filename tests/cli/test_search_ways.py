@@ -34,15 +34,15 @@ def run(place: Path, tmp_path: Path) -> Path:
 
 def test_after_a_compaction(swsdist: Command, place: Path, run: Path) -> None:
     """The state that the run searched is gone, and is told so where it is wanted; hits are as likely as before."""
-    before = swsdist("search", run, "--query", WORD, "--top", "3", cwd=place)
+    search = ("search", run, "--query", WORD, "--top", "3")
+    before = swsdist(*search, cwd=place).out
     store = Folder(str(run / "store"))
     compact(store, 1e6)
     (plan,) = load_plans(Folder(str(run))).values()
     store.remove(state_name(plan.state["manifest"]))
     with pytest.raises(StoreError, match="this state of the store is gone: the store was compacted"):
         load_chain_run(Folder(str(run)))
-    after = swsdist("search", run, "--query", WORD, "--top", "3", cwd=place)
-    assert after.out == before.out
+    assert swsdist(*search, cwd=place).out == before
     with pytest.raises(StoreError, match="there is no feature store here"):
         require(Folder(str(run)), state_name("x"))
 
@@ -86,14 +86,13 @@ def test_as_the_run_searched(swsdist: Command, place: Path, run: Path) -> None:
     quiet = np.random.default_rng(1).normal(scale=1e-3, size=rate // 2)
     soundfile.write(run.parent / "q.wav", np.concatenate([quiet, samples, quiet]), rate)
     ask = ("search", run, "--query", run.parent / "q.wav", "--top", "3")
-    trimmed, whole = swsdist(*ask, cwd=place), swsdist(*ask, "--no-trim", cwd=place)
-    assert trimmed.out != whole.out
-    folder = Folder(str(run))
-    ((name, plan),) = load_plans(folder).items()
+    trimmed, whole = (swsdist(*ask, *more, cwd=place).out for more in ((), ("--no-trim",)))
+    assert trimmed != whole
+    ((name, plan),) = load_plans(Folder(str(run))).items()
     plan.config |= {"queries": {**plan.config["queries"], "trim": "none"}}
-    save_plans(folder, {name: plan})
+    save_plans(Folder(str(run)), {name: plan})
     again = swsdist(*ask, cwd=place)
-    assert again.out == whole.out
+    assert again.out == whole
     assert "(--no-trim: keep)" not in again.err
 
 

@@ -91,9 +91,9 @@ def test_nothing_of_another_is_overwritten(talks: Path, swsdist: Command) -> Non
 
 
 def test_a_ctm_has_words_alone(talks: Path, swsdist: Command) -> None:
-    (talks / "talks/a/talk.json").write_text(
-        TRANSCRIPTS["a/talk.json"].replace("Hello,", "--").replace("world", "mo\ufeffon")
-    )
+    text = TRANSCRIPTS["a/talk.json"].replace("Hello,", "--").replace("world", "mo\ufeffon")
+    (talks / "talks/a/talk.json").write_text(text)
+    swsdist("index", "talks", "--text", "--set", "executor.kind=serial", cwd=talks)  # else Ray is started for it
     swsdist("transcribe", "talks", "--format", "ctm,txt", cwd=talks)
     folder = talks / "talks-transcripts"
     words = "a/talk 1 1.0 0.4 mo 1\na/talk 1 1.0 0.4 on 1\na/talk 1 1.4 0.0 So 1\nb/"

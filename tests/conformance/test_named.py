@@ -1,4 +1,4 @@
-"""Every registered distance, recurrence, first pass and export passes the suite of its kind; what is wrong is caught."""
+"""Every registered distance, recurrence, first pass, export and discovery measure passes its suite; what is wrong is caught."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from examples import chord, rigid
+from swsdist.discovery.measures import WithoutPairs
 from swsdist.exports.interface import Material
 from swsdist.kernels.distances import cosine
 from swsdist.kernels.distances.interface import Distance, Prepared, single
@@ -21,9 +22,31 @@ from swsdist.methods.dtw.backends.cpu import Cpu
 from swsdist.methods.dtw.backends.interface import Work
 from swsdist.methods.first_pass.coarse import Coarse
 from swsdist.methods.first_pass.interface import Budget, Proposals
-from swsdist.registry.entries import BackendEntry, DistanceEntry, ExportEntry, FirstPassEntry, RecurrenceEntry
-from swsdist.registry.registries import BACKENDS, DISTANCES, EXPORTS, FEATURES, FIRST_PASSES, RECURRENCES
-from swsdist.testing.conformance import check_backend, check_distance, check_export, check_first_pass, check_recurrence
+from swsdist.registry.entries import (
+    BackendEntry,
+    DiscoveryMeasureEntry,
+    DistanceEntry,
+    ExportEntry,
+    FirstPassEntry,
+    RecurrenceEntry,
+)
+from swsdist.registry.registries import (
+    BACKENDS,
+    DISCOVERY_MEASURES,
+    DISTANCES,
+    EXPORTS,
+    FEATURES,
+    FIRST_PASSES,
+    RECURRENCES,
+)
+from swsdist.testing.conformance import (
+    check_backend,
+    check_discovery_measure,
+    check_distance,
+    check_export,
+    check_first_pass,
+    check_recurrence,
+)
 from tests.oracles import distances as oracle
 
 #: Options at which the definitions are compared, and how far values may be apart: see docs/concepts/exact-numbers.md.
@@ -75,9 +98,6 @@ def test_export(name: str) -> None:
 @pytest.mark.parametrize("name", list(FEATURES))
 def test_an_extractors_version_is_its_entrys(name: str) -> None:
     assert FEATURES[name].load().version == FEATURES[name].version
-
-
-# -- what is wrong ----------------------------------------------------------------------------------------------------
 
 
 def narrow(name: str, unit: int, dimension: int) -> Distance:
@@ -222,3 +242,24 @@ def test_a_wrong_export_is_caught(added: Any, maker: str, complaint: str) -> Non
     name = added(EXPORTS, maker, ExportEntry(f"{__name__}:{maker}", 1))
     with pytest.raises(AssertionError, match=complaint):
         check_export(name)
+
+
+@pytest.mark.parametrize("name", list(DISCOVERY_MEASURES))
+def test_discovery_measure(name: str) -> None:
+    check_discovery_measure(name)
+
+
+class Blocks:
+    """Counts blocks, so it depends on them."""
+
+    def count(self, block):
+        return WithoutPairs({"blocks": 1})
+
+    def values(self, parts):
+        return {"blocks": parts["blocks"]}
+
+
+def test_what_depends_on_blocks_is_refused(added) -> None:
+    name = added(DISCOVERY_MEASURES, "blocks", DiscoveryMeasureEntry(f"{__name__}:Blocks", 1, ("blocks",)))
+    with pytest.raises(AssertionError, match="blocks of documents give"):
+        check_discovery_measure(name)

@@ -1,11 +1,18 @@
-"""Links lead somewhere, pages can be found, and what the code says of the docs is there."""
+"""Links lead somewhere, pages can be found, what the code says of the docs is there; and the docs as a site."""
 
 from __future__ import annotations
 
+import importlib.util
 import re
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pytest
 from markdown_pages import DOCS, ROOT, anchors, links, pages
+from ruamel.yaml import YAML
 
 
 def _broken(page: Path, target: str) -> bool:
@@ -40,3 +47,33 @@ def test_pictures_are_small() -> None:
     """Plots are SVG; a picture of a page is a PNG."""
     for picture in (DOCS / "images").iterdir():
         assert picture.stat().st_size < {".svg": 100_000, ".png": 150_000}[picture.suffix]
+
+
+def _paths(entry: Any) -> Iterator[str]:
+    """Pages below an entry of the navigation."""
+    if isinstance(entry, str):
+        yield entry
+    elif isinstance(entry, dict):
+        for below in entry.values():
+            yield from _paths(below)
+    else:
+        for below in entry:
+            yield from _paths(below)
+
+
+def test_the_navigation_has_every_page_once() -> None:
+    nav = YAML(typ="safe").load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
+    assert sorted(_paths(nav)) == sorted(page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md"))
+
+
+@pytest.mark.docs
+def test_the_site_builds(tmp_path: Path) -> None:
+    if importlib.util.find_spec("mkdocs") is None:
+        pytest.skip("needs mkdocs: pip install 'swsdist[site]'")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    sources = (tmp_path / "site/sources.html").read_text(encoding="utf-8")
+    assert "swsdist/score/measures/twv.py" in sources
+    assert "../swsdist" not in sources
+    assert (tmp_path / "site/search/search_index.json").stat().st_size > 100_000
