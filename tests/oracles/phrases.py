@@ -74,12 +74,13 @@ def _lattice(key: str, rows: list[list[str]], words: Mapping[int, str], tick: fl
         final[:, state] = costs[:2]
     ends = [known[state] + frames for state, (*_, frames) in finals.items() if state in known]
     times = np.array([known.get(state, 0) for state in range(states)], np.int64)
-    source, target = (np.array([arc[k] for arc in arcs], np.int64) for k in (0, 1))
-    label = np.array([place[arc[2]] for arc in arcs], np.int64)
-    graph, acoustic = (np.array([arc[k] for arc in arcs], np.float64) for k in (3, 4))
+    sources, targets = (np.array([arc[k] for arc in arcs], np.int64) for k in (0, 1))
+    labels = np.array([place[arc[2]] for arc in arcs], np.int64)
+    graphs, acoustics = (np.array([arc[k] for arc in arcs], np.float64) for k in (3, 4))
     texts = ("", *(words.get(number, str(number)) for number in numbers))
     length = max([*known.values(), *ends])
-    return Lattice(key, tick, times, source, target, label, graph, acoustic, final[0], final[1], texts, start, length)
+    arrays = sources, targets, labels, graphs, acoustics, final[0], final[1]
+    return Lattice(key, tick, times, *arrays, texts, start, length)
 
 
 def costs(lattice: Lattice, acoustic_scale: float, lm_scale: float) -> tuple[list[float], list[float]]:

@@ -145,7 +145,7 @@ def phrases(case: Case, name: str, lattice: Lattice, expected: dict[str, Any]) -
         ours = places_of([packed], terms, gap) if terms else {}
         for row in expected["phrases"]:
             key = number[tuple(row[0])], 0, 10 * row[1], 10 * row[2]
-            posterior: float = row[column]  # type: ignore[assignment]
+            posterior: float = row[column]
             case.close("phrases", ours.pop(key, 0.0), posterior, tolerance, what=f"{name}: {' '.join(row[0])} {row[1]}")
         case.close("other places", max(ours.values(), default=0.0), 0.0, tolerance, what=f"{name}: other places")
 

@@ -113,7 +113,7 @@ def cases_below(folder: Path) -> Iterator[Found]:
 def run_case(found: Found) -> Case:
     """Run a case. Whatever it raises is a difference of it, and so is that nothing was compared."""
     try:
-        case = found.group.run(found.folder)
+        case: Case = found.group.run(found.folder)
     except Exception as error:
         case = Case.of(found.folder)
         case.differences.append(Difference("it raised", f"{type(error).__name__}: {error}", "an answer"))
@@ -161,6 +161,6 @@ def _walk(folder: Path, known: list[Any]) -> Iterator[Found]:
 
 def _handles(group: Any, folder: Path) -> bool:
     try:
-        return group.handles(folder)
+        return bool(group.handles(folder))
     except (SwsdistError, ValueError):
         return True  # a broken case is a case: running it will say what is wrong
