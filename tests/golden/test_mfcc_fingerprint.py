@@ -44,19 +44,15 @@ def test_its_own_mfcc_has_a_window_of_20_ms_and_39_coefficients() -> None:
 def test_the_distance_is_the_euclidean_one() -> None:
     """With the cap of configs/systems/mfcc-fingerprint.yaml no frame is cut off, and a bit is always the same integer."""
     distance = create_distance("euclidean", 38, {"cap": 6.25})
-    rng = np.random.default_rng(2)
     query = np.tril(np.ones((39, 38)), -1).astype(np.float32)  # 0, 1, ... 38 ones
-    document = np.concatenate([query, rng.integers(0, 2, (200, 38)).astype(np.float32)])
-    zeros, ones = np.zeros(38), np.ones(38)
-    prepared = {side: distance.prepare(query, zeros, ones, side) for side in ("query", "document")}
-    assert [one.saturated for one in prepared.values()] == [0, 0]
-    assert set(prepared["query"].frames[:, :38].ravel().tolist()) == {0.0, 463.0}
-    found = local_distances(
-        scenes.prepared(distance, query, "query"), scenes.prepared(distance, document, "document"), distance
-    )
+    document = np.concatenate([query, np.random.default_rng(2).integers(0, 2, (200, 38)).astype(np.float32)])
+    made = distance.prepare(query, np.zeros(38), np.ones(38), "query")
+    assert made.saturated == 0
+    assert set(made.frames[:, :38].ravel().tolist()) == {0.0, 463.0}
+    left, right = scenes.prepared(distance, query, "query"), scenes.prepared(distance, document, "document")
+    found = local_distances(left, right, distance)
     bits = (query[:, None] != document[None]).sum(axis=2)
     # 463 x sqrt(bits) / sqrt(2), of which half a step is lost where a norm is odd, then rounded.
-    exact = 463 * np.sqrt(bits / 2)
-    assert np.abs(found - exact).max() <= 1.0
+    assert np.abs(found - 463 * np.sqrt(bits / 2)).max() <= 1.0
     # So what is nearer in bits is nearer, and as many bits are the same distance within a step.
     assert all(found[bits == k].max() < found[bits == k + 1].min() for k in range(37))

@@ -34,16 +34,9 @@ def test_of_mel_bands_is_htk_s() -> None:
 def by_the_paper(samples: np.ndarray, rate: int = 16000) -> list[float]:
     """One frame, number by number, in the order of Hermansky's section I; samples in the range of 16 bits."""
     count = len(samples)
-    spectrum = [
-        abs(
-            sum(
-                (0.54 - 0.46 * math.cos(2 * math.pi * n / (count - 1))) * x * np.exp(-2j * math.pi * k * n / 512)
-                for n, x in enumerate(samples)
-            )
-        )
-        ** 2
-        for k in range(257)
-    ]
+    window = [0.54 - 0.46 * math.cos(2 * math.pi * n / (count - 1)) for n in range(count)]
+    waves = [[np.exp(-2j * math.pi * k * n / 512) for n in range(count)] for k in range(257)]
+    spectrum = [abs(sum(w * x * e for w, x, e in zip(window, samples, wave, strict=True))) ** 2 for wave in waves]
 
     def bark(frequency: float) -> float:
         omega = 2 * math.pi * frequency / (1200 * math.pi)

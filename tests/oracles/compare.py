@@ -3,8 +3,6 @@
 `swsdist.score.compare.paired` and `swsdist.score.compare.bootstrap` are held against these. Sums are exact, as fractions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import product

@@ -4,8 +4,6 @@ Times are integers of 1 us. A phone is (document, onset, offset, symbol); a span
 the document's phones.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from fractions import Fraction
 from itertools import combinations, pairwise
@@ -162,55 +160,40 @@ def scores(
         return {frozenset(pair) for pair in combinations(spans, 2) if counts(pair[0][0], pair[1][0])}
 
     def apart(pairs: Iterable[Pair], *, alike: bool = False) -> set[Pair]:
-        return {
-            pair
-            for pair in pairs
-            if not overlap(*pair) and (not alike or len({speech.string(span) for span in pair}) == 1)
-        }
+        some = {pair for pair in pairs if not overlap(*pair)}
+        return {pair for pair in some if len({speech.string(span) for span in pair}) == 1} if alike else some
 
     clus: set[Pair] = set().union(*(pairs_of(spans) for spans in groups))
     disc = apart(clus)
     everything = apart(pairs_of(speech.spans()), alike=True)
     gold = apart(pairs_of(fragments), alike=True)
     star, of_two = (set[Pair]().union(*(completed(speech, pair, least) for pair in disc)) for least in (3, 2))
-    neds = [
-        Fraction(edits(*strings), max(map(len, strings)))
-        for strings in ([speech.string(span) for span in pair] for pair in disc)
-    ]
+    strings = [[speech.string(span) for span in pair] for pair in disc]
+    neds = [Fraction(edits(*pair), max(map(len, pair))) for pair in strings]
 
     def cover(pairs: Iterable[Pair]) -> set[tuple[int, int]]:
         return {(document, k) for document, first, last in flat(pairs) for k in range(first, last)}
 
     covered, there = cover(disc), cover(everything)
+    part = len(covered) / len(there) if there else None
     matching = ratios(flat(star & everything), flat(star), flat(everything))
+    from_two = ratios(flat(of_two & everything), flat(of_two), flat(everything))
     grouping = ratios(flat(clus & gold), flat(clus), flat(gold))
     for values, pair_sets in ((matching, (star, everything)), (grouping, (clus, gold))):
         for key, (left, right) in (("precision", pair_sets), ("recall", pair_sets[::-1])):
             by_type = weighted(left, right, speech.string)
             assert (None if by_type is None else float(by_type)) == values[key]
     types = [{speech.string(span) for span in spans} for spans in (fragments, lexicon)]
-    edges = [
-        boundaries(speech, stretches)
-        for stretches in (
-            [stretch for members in given for stretch, span in members if span],
-            [word for word in words if speech.span(word)],
-        )
-    ]
+    found = [stretch for members in given for stretch, span in members if span]
+    edges = [boundaries(speech, some) for some in (found, [word for word in words if speech.span(word)])]
     hits = {item for item in edges[0] & edges[1] if item[0] != "wrong"}
     letter = [{item if item[0] != "wrong" else side for item in items} for side, items in enumerate(edges)]
     return Scores(
         {
             "ned": {"ned": float(sum(neds, Fraction()) / len(neds)) if neds else None, "n_pairs": len(disc)},
-            "coverage": {
-                "coverage": len(covered) / len(there) if there else None,
-                "n_all": len(there),
-                "n_disc": len(covered),
-            },
+            "coverage": {"coverage": part, "n_all": len(there), "n_disc": len(covered)},
             "matching": {**matching, "n_pairs_completed": len(star)},
-            "matching_from_two": {
-                **ratios(flat(of_two & everything), flat(of_two), flat(everything)),
-                "n_pairs_completed": len(of_two),
-            },
+            "matching_from_two": {**from_two, "n_pairs_completed": len(of_two)},
             "grouping": {**grouping, "n_pairs_clus": len(clus), "n_pairs_goldclus": len(gold)},
             "type": ratios(types[0] & types[1], types[0], types[1]),
             "token": ratios(fragments & lexicon, fragments, lexicon),

@@ -3,8 +3,6 @@
 Python integers and lists only; nothing is sorted, packed or skipped.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations, pairwise
 
@@ -60,12 +58,9 @@ def alike(places: Sequence[tuple[int, int, bytes]], pair: Pair, hop: int, half: 
     """How many pairs of a diagonal, up to `half` hops before and after a pair, differ in at most so many bits."""
     signs = {(document, first): int.from_bytes(bits, "big") for document, first, bits in places}
     (document, first, _), (another, start, _) = places[pair[0]], places[pair[1]]
-    count = 0
-    for k in range(-half, half + 1):
-        one, other = (document, first + k * hop), (another, start + k * hop)
-        if one in signs and other in signs and (signs[one] ^ signs[other]).bit_count() <= most:
-            count += 1
-    return count
+    places_of = (((document, first + k * hop), (another, start + k * hop)) for k in range(-half, half + 1))
+    both = [pair for pair in places_of if set(pair) <= signs.keys()]
+    return sum((signs[one] ^ signs[other]).bit_count() <= most for one, other in both)
 
 
 def lines(

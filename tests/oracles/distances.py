@@ -5,8 +5,6 @@ integers that its frames become (`frame`), and the integer that a product of two
 of decimals, so that they are right to the last bit.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from decimal import Decimal, localcontext

@@ -1,7 +1,5 @@
 """Edit distance by its recursive definition."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 

@@ -3,8 +3,6 @@
 Python numbers, lists and dicts only. A list of distances is a row a frame of the first sequence.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 

@@ -9,8 +9,6 @@ pynini takes and gives weights with 9 digits, so posteriors agree to about 1e-7.
 Source: Can and Saraclar 2011, "Lattice indexing for spoken term detection".
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
@@ -24,12 +22,10 @@ _ARCS, _SILENCE = "log64", 1  # label k is the symbol k + 1: 0 is epsilon
 _DELTA = 1e-15  # sums smaller than it are left out
 
 
-def phrase_counts(
-    lattice: Lattice, phrase: Sequence[str], *, acoustic_scale: float = 1.0, lm_scale: float = 1.0
-) -> dict[Place, float]:
+def phrase_counts(lattice: Lattice, phrase: Sequence[str], **scales: float) -> dict[Place, float]:
     """Expected count of a phrase at each place where it occurs."""
     words = _labels(lattice, phrase)
-    pushed = _pushed(lattice, [label + 1 for label in lattice.label.tolist()], acoustic_scale, lm_scale)
+    pushed = _pushed(lattice, [label + 1 for label in lattice.label.tolist()], **scales)
     if words is None or pushed.start() < 0:
         return {}
     forward, backward = (
@@ -69,19 +65,17 @@ def phrase_counts(
     }
 
 
-def phrase_posteriors(
-    lattice: Lattice, phrase: Sequence[str], *, acoustic_scale: float = 1.0, lm_scale: float = 1.0
-) -> dict[Place, float]:
+def phrase_posteriors(lattice: Lattice, phrase: Sequence[str], **scales: float) -> dict[Place, float]:
     """Posterior of the paths that have a phrase at each place where it occurs."""
-    pushed = _pushed(lattice, range(1, len(lattice.label) + 1), acoustic_scale, lm_scale)
+    pushed = _pushed(lattice, range(1, len(lattice.label) + 1), **scales)
     result = {}
-    for place in phrase_counts(lattice, phrase, acoustic_scale=acoustic_scale, lm_scale=lm_scale):
+    for place in phrase_counts(lattice, phrase, **scales):
         through = pynini.compose(pushed, _through(lattice, phrase, place))
         result[place] = math.exp(-_cost(pynini.shortestdistance(through, reverse=True, delta=_DELTA)[through.start()]))
     return result
 
 
-def _pushed(lattice: Lattice, symbols: Sequence[int], acoustic_scale: float, lm_scale: float) -> pynini.Fst:
+def _pushed(lattice: Lattice, symbols: Sequence[int], acoustic_scale: float = 1.0, lm_scale: float = 1.0) -> pynini.Fst:
     """The lattice as an acceptor, its states the same, pushed to the start: of total weight one."""
     fst = pynini.Fst(arc_type=_ARCS)
     fst.add_states(lattice.states)

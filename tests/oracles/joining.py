@@ -1,7 +1,5 @@
 """What joining the lists of several systems means, written slowly and plainly."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Kaldi's keyword search by enumeration of every path; see `swsdist.methods.lattice.kaldi`."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Sequence
@@ -24,10 +22,10 @@ class Sequences(NamedTuple):
 
 
 def cluster_sequences(
-    lattice: Lattice, words: Sequence[str], *, longest_silence: int, acoustic_scale: float = 1.0, lm_scale: float = 1.0
+    lattice: Lattice, words: Sequence[str], *, longest_silence: int, **scales: float
 ) -> list[Sequences]:
     """Every sequence of clusters of some words, in the order of the clusters."""
-    every = paths(lattice, acoustic_scale=acoustic_scale, lm_scale=lm_scale)
+    every = paths(lattice, **scales)
     cluster = _clusters(lattice, {arc for path in every for arc in path.arcs})
     chains: dict[tuple[int, ...], list[tuple[float, int, int]]] = defaultdict(list)  # posterior, start, last state
     for path in every:

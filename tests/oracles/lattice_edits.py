@@ -1,7 +1,5 @@
 """Alignment of two lattices by listing every path of the one and every stretch of a path of the other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Sums over the paths of a lattice, by listing every path."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """What a local alignment is, by trying every path: exponential, for tiny tables."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@
 sources are theirs. What can be exact is a fraction.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """What the parts of a query mean, written slowly and plainly: the fast versions are held against these."""
 
-from __future__ import annotations
-
 import math
 
 from tests.oracles import reduce as oracles_reduce

@@ -4,8 +4,6 @@ Each takes a table of local distances, query frames x document frames, and gives
 frames) of the path that ends there. A path is a list of cells (query frame, document frame).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Paths of a loop of phones by listing them all: segments of frames, with alignments of states inside, and weights of pairs."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterator

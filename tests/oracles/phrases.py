@@ -6,8 +6,6 @@ silence (label 0) aside: from the start of the arc of its first word to the end 
 Source: the definitions of `swsdist.lattices.lattice`; Kaldi's documentation of its lattices (compact lattices as text).
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import defaultdict
@@ -75,21 +73,14 @@ def _lattice(key: str, rows: list[list[str]], words: Mapping[int, str], tick: fl
     for state, costs in finals.items():
         final[:, state] = costs[:2]
     ends = [known[state] + frames for state, (*_, frames) in finals.items() if state in known]
-    return Lattice(
-        key,
-        tick,
-        np.array([known.get(state, 0) for state in range(states)], np.int64),
-        np.array([arc[0] for arc in arcs], np.int64),
-        np.array([arc[1] for arc in arcs], np.int64),
-        np.array([place[arc[2]] for arc in arcs], np.int64),
-        np.array([arc[3] for arc in arcs], np.float64),
-        np.array([arc[4] for arc in arcs], np.float64),
-        final[0],
-        final[1],
-        ("", *(words.get(number, str(number)) for number in numbers)),
-        start,
-        max([*known.values(), *ends]),
-    )
+    times = np.array([known.get(state, 0) for state in range(states)], np.int64)
+    sources, targets = (np.array([arc[k] for arc in arcs], np.int64) for k in (0, 1))
+    labels = np.array([place[arc[2]] for arc in arcs], np.int64)
+    graphs, acoustics = (np.array([arc[k] for arc in arcs], np.float64) for k in (3, 4))
+    texts = ("", *(words.get(number, str(number)) for number in numbers))
+    length = max([*known.values(), *ends])
+    arrays = sources, targets, labels, graphs, acoustics, final[0], final[1]
+    return Lattice(key, tick, times, *arrays, texts, start, length)
 
 
 def costs(lattice: Lattice, acoustic_scale: float, lm_scale: float) -> tuple[list[float], list[float]]:

@@ -3,8 +3,6 @@
 Rows are dicts with the columns of `swsdist.core.types`; nothing is sorted by codes, cut into files or kept in columns.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from fractions import Fraction
@@ -121,14 +119,13 @@ def crossfit_decisions(trials: list[Trial], folds: int, *, number_of_trials: flo
     The lowest threshold wins among equal maxima (1e-12); None for what is no detection. A fold is decided NO where the others
     hold nothing to learn from.
     """
-    thresholds = []
-    for fold in range(folds):
-        others = [row for row in trials if stable_hash(f"fold {row['query_id']}") % folds != fold]
-        thresholds.append(_best_threshold(others, number_of_trials, beta))
-    return [
-        None if row["score"] is None else row["score"] >= thresholds[stable_hash(f"fold {row['query_id']}") % folds]
-        for row in trials
-    ]
+
+    def fold_of(row: Trial) -> int:
+        return stable_hash(f"fold {row['query_id']}") % folds
+
+    others = ([row for row in trials if fold_of(row) != fold] for fold in range(folds))
+    thresholds = [_best_threshold(rows, number_of_trials, beta) for rows in others]
+    return [None if row["score"] is None else row["score"] >= thresholds[fold_of(row)] for row in trials]
 
 
 def _best_threshold(trials: list[Trial], number_of_trials: float, beta: float) -> float:
@@ -137,11 +134,8 @@ def _best_threshold(trials: list[Trial], number_of_trials: float, beta: float) -
     for row in trials:
         true[row["query_id"]] = true.get(row["query_id"], 0) + (row["ref_start"] is not None)
     terms = sorted(query_id for query_id, count in true.items() if count > 0)
-    found = [
-        (row["query_id"], row["score"], row["ref_start"])
-        for row in trials
-        if row["score"] is not None and row["query_id"] in terms
-    ]
+    rows = [row for row in trials if row["score"] is not None and row["query_id"] in terms]
+    found = [(row["query_id"], row["score"], row["ref_start"]) for row in rows]
     scores = sorted({score for _, score, _ in found})
     if not scores:
         return math.inf

@@ -4,8 +4,6 @@
 Conventions and sources are those of `swsdist.score.align.align` and `swsdist.score.measures.twv`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
@@ -152,17 +150,15 @@ def kwseval_occurrences(term: Sequence[str], chain: Sequence[Word], gap: float) 
     for begin, word in enumerate(chain):
         if word.text.lower() != term[0].lower() or word.kind.lower() in ("fp", "frag"):
             continue
-        at, fits = begin, True
+        at = begin
         for wanted in term[1:]:
             if at + 1 >= len(chain):
-                fits = False
                 break
             after = by_time[at + 1]
             late = float(f"{chain[after].start - chain[at].end:.4f}") > gap
             if chain[after].text.lower() != wanted.lower() or late:
-                fits = False
                 break
             at = after
-        if fits:
+        else:
             found.append((begin, at))
     return found

@@ -3,8 +3,6 @@
 Python integers and lists only; nothing is blocked, packed or skipped.
 """
 
-from __future__ import annotations
-
 from swsdist.kernels.recurrences.bounded_slope import cell
 from swsdist.testing.conformance.distance import candidates
 

@@ -1,7 +1,5 @@
 """The threshold of best TWV of a list in memory, which `swsdist.calibrate.procedure` finds in parts of one."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -4,8 +4,6 @@ Tejedor et al. 2016, section "MFCC fingerprint-based QbE STD system", eq. 3; wha
 `swsdist.methods.windows.method`.
 """
 
-from __future__ import annotations
-
 #: Begin and end of a window: frames begin <= t < end.
 Window = tuple[int, int]
 

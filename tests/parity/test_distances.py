@@ -18,19 +18,11 @@ from swsdist.core.errors import ConfigError
 from swsdist.core.types import EXAMPLES
 from swsdist.features.statistics import Statistics
 from swsdist.kernels.arithmetic import weighted
+from swsdist.kernels.distances import interface
 from swsdist.kernels.distances.cosine import NORM
 from swsdist.kernels.distances.euclidean import default_cap
 from swsdist.kernels.distances.inner_product import OF_ONE
-from swsdist.kernels.distances.interface import (
-    LARGEST_COORDINATE,
-    LARGEST_SUM,
-    Distance,
-    Part,
-    compiled_ln,
-    create,
-    ln,
-    weighted_sum,
-)
+from swsdist.kernels.distances.interface import LARGEST_COORDINATE, LARGEST_SUM, Distance, Part, create, weighted_sum
 from swsdist.kernels.products import LARGEST
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
@@ -42,6 +34,7 @@ from swsdist.registry.registries import DISTANCES
 from tests.oracles import distances as oracle
 from tests.oracles import search as oracles_search
 from tests.support.coded import raises
+from tests.support.engine import as_rows
 
 NAMES = sorted(DISTANCES)
 NAME = st.sampled_from(NAMES)
@@ -229,9 +222,8 @@ def test_polynomial_of_every_product(name: str, fine: bool) -> None:
     for dot, found in of_every_product(name, 0 if name == "inner-product" else -LARGEST_SUM, fine):
         exact = np.minimum(definition(dot) * unit * (8 if fine else 1), most)
         assert np.abs(found - exact).max() <= errors[fine]
-        assert (
-            np.diff(found, prepend=last) <= fine
-        ).all()  # a fine one rises by a step, where octaves of a logarithm meet
+        # A fine one rises by a step, where octaves of a logarithm meet.
+        assert (np.diff(found, prepend=last) <= fine).all()
         last = found[-1]
 
 
@@ -245,10 +237,8 @@ def test_every_map_is_one_of_these() -> None:
     assert {create(name, 5).streams[0].from_dot for name in NAMES} == known
 
 
-WORST = [(name, dimension) for name in NAMES for dimension in (1, 2, 39, 138, 1000)]
-
-
-@pytest.mark.parametrize(("name", "dimension"), WORST)
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("dimension", [1, 2, 39, 138, 1000])
 def test_bounds_of_the_worst_frames(name: str, dimension: int) -> None:
     """One class alone, all alike, all at the edge of rounding up, opposite, and beyond every range."""
     floor = {"floor": 1e-10 if name != "inner-product" else 1e-4} if "floor" in DISTANCES[name].takes() else {}
@@ -271,71 +261,6 @@ def test_bounds_of_the_worst_frames(name: str, dimension: int) -> None:
     assert largest_partial_sums(query, document) <= distance.streams[0].bound <= LARGEST_SUM
 
 
-@pytest.mark.parametrize(("name", "dimension"), [("kl", 5000), ("kl-symmetric", 5000), ("inner-product", 300_000)])
-def test_too_many_dimensions(name: str, dimension: int) -> None:
-    with raises(families.TOO_LARGE, dimension=dimension, name=name):
-        create(name, dimension, {"floor": 1e-10} if name != "inner-product" else {})
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_zero_vectors(name: str) -> None:
-    dimension = 4
-    distance = create(name, dimension, {"cap": 4.0} if name.startswith("euclidean") else {})
-    one_hot, zero = np.eye(dimension, dtype=np.float32)[:1], np.zeros((1, dimension), np.float32)
-
-    def between(left: np.ndarray, right: np.ndarray) -> int:
-        dots = prepared(distance, left, "query") @ prepared(distance, right, "document").T
-        return distance.streams[0].distance(int(dots[0, 0]))
-
-    found = [between(zero, zero), between(zero, one_hot), between(one_hot, zero)]
-    if name.startswith("kl"):  # a frame that is all zero is the uniform distribution
-        uniform = np.full((1, dimension), 1 / dimension, np.float32)
-        assert found[0] == 0
-        assert found == [between(uniform, uniform), between(uniform, one_hot), between(one_hot, uniform)]
-    elif name == "inner-product":
-        assert found == [round(-256 * np.log(1e-4))] * 3
-    elif name.startswith("euclidean"):  # a point like any other
-        of_norm = {"euclidean": 512, "euclidean-squared": 64}[name]
-        assert found == [0, of_norm, of_norm]
-    elif name in ("cosine-exp", "cosine-neg-log"):  # their cosine is 0
-        assert found == [{"cosine-exp": 880, "cosine-neg-log": 4006}[name]] * 3
-    else:
-        assert found == [distance.unit] * 3
-
-
-def test_equal_frames_are_nearest() -> None:
-    for name in NAMES:
-        values = features(name, "random", 6, 20, 3)[1:]
-        distance = create(name, 20)
-        dots = prepared(distance, values, "query") @ prepared(distance, values, "document").T
-        table = np.array([[distance.streams[0].distance(int(dot)) for dot in row] for row in dots])
-        assert (table.argmin(axis=1) == np.arange(5)).all()
-        if name != "inner-product":
-            assert table.diagonal().max() <= 1  # a cosine's norm is rounded
-
-
-def test_asymmetric_and_symmetric_divergence() -> None:
-    q, x = np.array([[0.9, 0.1]], np.float32), np.array([[0.5, 0.5]], np.float32)
-
-    def between(name: str, left: np.ndarray, right: np.ndarray) -> float:
-        distance = create(name, 2)
-        dots = prepared(distance, left, "query") @ prepared(distance, right, "document").T
-        return distance.streams[0].distance(int(dots[0, 0])) / distance.unit
-
-    assert between("kl", q, x) == pytest.approx(0.368, abs=0.012)  # 0.9 ln 1.8 + 0.1 ln 0.2
-    assert between("kl", x, q) == pytest.approx(0.511, abs=0.012)
-    assert between("kl-symmetric", q, x) == between("kl-symmetric", x, q) == pytest.approx(0.4394, abs=0.012)
-
-
-def test_saturated_frames_are_counted_and_shortened() -> None:
-    distance = create("euclidean", 2, {"cap": 1.0})
-    values = np.array([[0.5, 0], [0.99, 0], [3, 0], [0, -1000]], np.float32)
-    made = distance.prepare(values, np.zeros(2), np.ones(2), "query")
-    assert made.saturated == 2
-    assert made.frames[:, 0].tolist() == [1448, 2867, 2896, 0]
-    assert made.frames[3, 1] == -2896
-
-
 @given(
     **CASE, lengths=st.lists(st.integers(1, 11), min_size=1, max_size=5), side=st.sampled_from(["query", "document"])
 )
@@ -355,13 +280,6 @@ def test_blocks_prepared_together_are_those_prepared_alone(name, kind, dimension
         assert together[k].saturated == alone.saturated
 
 
-def test_the_block_without_posteriors_is_named() -> None:
-    good, bad = np.array([[0.5, 0.5]], np.float32), np.array([[0.5, 0.5], [0.5, 0.7]], np.float32)
-    distance, offset, scale = create("kl", 2), np.zeros((3, 2)), np.ones((3, 2))
-    with raises(kernels_codes.NEEDS_POSTERIORS, where="block 1", frame=1):
-        distance.prepare_blocks([good, bad, good], offset, scale, "document", "block {}".format)
-
-
 def test_prepare_takes_offset_and_scale() -> None:
     distance = create("euclidean", 2, {"cap": 1.0})
     values = np.array([[7.0, 5.0]], np.float32)
@@ -370,44 +288,18 @@ def test_prepare_takes_offset_and_scale() -> None:
     assert made.frames[0, :2].tolist() == [1448, 0]
 
 
-@pytest.mark.parametrize("name", sorted(ON_POSTERIORS))
-@pytest.mark.parametrize(
-    ("values", "problem"),
-    [
-        ([0.5, -0.25, 0.75], "it contains -0.25"),
-        ([0.5, 0.5, 0.5], "its sum is 1.5"),
-        ([0.1, 0.1, 0.1], "its sum is 0.3"),
-        ([float("nan"), 0, 1], "its sum is nan"),
-    ],
-)
-def test_what_is_no_posterior_is_refused(name: str, values: list[float], problem: str) -> None:
-    frames = np.array([[0.25, 0.25, 0.5], values], np.float32)
-    with raises(kernels_codes.NEEDS_POSTERIORS, where="document d7", name=name, frame=1, problem=problem):
-        create(name, 3).prepare(frames, np.zeros(3), np.ones(3), "document", "document d7")
-
-
 @settings(max_examples=500)
 @given(st.floats(1e-11, 4.0))
 def test_logarithm(x: float) -> None:
     right = oracle.ln(x)
-    assert abs(ln(x) - right) <= 2**-50 * max(1.0, abs(right))
-    assert compiled_ln(x) == ln(x)
+    assert abs(interface.ln(x) - right) <= 2**-50 * max(1.0, abs(right))
+    assert interface.compiled_ln(x) == interface.ln(x)
 
 
 def test_equal_options_are_the_same_distance() -> None:
     for name in DISTANCES:
         assert create(name, 3) is create(name, 3)
     assert create("kl", 3, {"floor": 1e-4}) is create("kl", 3)
-
-
-def test_wrong_names_and_options() -> None:
-    for name, options, complaint in (
-        ("hamming", {}, "unknown distance 'hamming'"),
-        ("cosine", {"cap": 1.0}, "the distance cosine has no option cap"),
-        ("inner-product", {"floor": 1e-5}, "options of inner-product: floor must be 0.0001 or more"),
-    ):
-        with pytest.raises(ConfigError, match=complaint):
-            create(name, 3, options)
 
 
 @given(
@@ -454,11 +346,6 @@ def test_weights_of_a_sum() -> None:
         weighted([("kl", 1000), ("cosine", 1)])
 
 
-def test_columns_that_are_not_there() -> None:
-    with raises(kernels_codes.STREAM_COLUMNS_OUTSIDE, where="streams[1].columns", first=3, stop=6, dimension=5):
-        weighted_sum([Part(create("cosine", 3), 0, 3, 1), Part(create("cosine", 3), 3, 6, 1)], 5)
-
-
 def test_streams_in_a_config(tmp_path) -> None:
     values = {"run": "run", "corpus": {"documents": "docs"}}
     values["search"] = {
@@ -478,57 +365,26 @@ def test_streams_in_a_config(tmp_path) -> None:
     assert Search().terms() == ((0, None, "cosine", 1, "mean-variance", {}, None),)
 
 
-@pytest.mark.parametrize(
-    ("search", "complaint"),
-    [
-        ({"distance": "kl"}, "search: kl compares posteriors, and normalise is mean-variance"),
-        ({"cap": 2.0}, "search: the distance cosine takes no cap"),
-        ({"distance": "euclidean", "floor": 0.01}, "search: the distance euclidean takes no floor"),
-        (
-            {"distance": "inner-product", "normalise": "none", "floor": 1e-5},
-            "options of inner-product: floor must be 0.0001 or more",
-        ),
-        ({"distance": "kl", "normalise": "none", "floor": 0.5}, "search.floor"),
-        ({"distance": "euclidean", "cap": 0.0}, "search.cap"),
-        ({"streams": [{"columns": [3, 3]}]}, "no columns from 3 to 3"),
-        ({"streams": [{"columns": [0, 3]}, {"columns": [3, 5], "distance": "kl"}]}, r"streams\[1\]: kl compares"),
-        ({"streams": [{"columns": [0, 3]}, {"columns": [2, 5], "normalise": "mean"}]}, "columns 2 to 3 are in two"),
-        ({"streams": [{"columns": [0, 3], "cap": 1.0}]}, r"streams\[0\]: the distance cosine has no option cap"),
-        ({"streams": [{"columns": [0, 3], "weight": 0}]}, r"search.streams\[0\]"),
-        ({"streams": [{"columns": [-1, 3]}]}, r"search.streams\[0\]"),
-        ({"streams": [{"columns": [0, 3]}] * 9}, "search.streams"),
-        ({"streams": [{"columns": [0, 3], "distance": "hamming"}]}, r"search.streams\[0\]"),
-    ],
-)
-def test_wrong_configs(search, complaint, tmp_path) -> None:
-    with pytest.raises(ConfigError, match=complaint):
-        config_from_dict({"run": "run", "corpus": {"documents": "docs"}, "search": search}, tmp_path)
+def found_by_oracle(query: np.ndarray, document: np.ndarray, local: Callable[..., int], most: int) -> list:
+    """Last frame, frames and cost of the candidates of distances between lists of integers."""
+    frames = document.astype(int).tolist()
+    table = [[local(q, x) for x in frames] for q in query.astype(int).tolist()]
+    return oracles_search.keep_best(oracles_search.candidates(oracles_search.bounded_slope(table), 2), most)
 
 
 @settings(max_examples=60)
 @given(name=NAME, seed=st.integers(0, 2**20), lengths=st.lists(st.integers(1, 30), min_size=1, max_size=4))
 def test_the_engine_finds_what_the_oracle_finds(name, seed, lengths) -> None:
-    dimension = 5
-    distance, options = create(name, dimension), given_options(name, 3, dimension)[1]
-    values = [features(name, "random", n, dimension, seed + n) for n in (4, *lengths)]
+    distance, options = create(name, 5), given_options(name, 3, 5)[1]
+    values = [features(name, "random", n, 5, seed + n) for n in (4, *lengths)]
     query = prepared(distance, values[0], "query")
-    documents = [prepared(distance, own, "document") for own in values[1:]]
+    documents = [(k, [prepared(distance, own, "document")]) for k, own in enumerate(values[1:])]
     expected = []
-    for k, document in enumerate(documents):
-        table = [
-            [oracle.distance(name, q, x, options) for x in document.astype(int).tolist()]
-            for q in query.astype(int).tolist()
-        ]
-        found = oracles_search.candidates(oracles_search.bounded_slope(table), 2)
-        expected += [(0, k, end, frames, cost) for end, frames, cost in oracles_search.keep_best(found, 3)]
-    found = search(
-        [Example("q", 1, query)],
-        ((k, [document]) for k, document in enumerate(documents)),
-        np.full(len(documents), 3),
-        Settings(distance, 2, 16, 1),
-    )
-    rows = zip(found.query, found.document, found.end_frame, found.frames, found.cost, strict=True)
-    assert [tuple(int(value) for value in row) for row in rows] == expected
+    for k, (document,) in documents:
+        several = found_by_oracle(query, document, lambda q, x: oracle.distance(name, q, x, options), 3)
+        expected += [(0, k, *one) for one in several]
+    found = search([Example("q", 1, query)], documents, np.full(len(documents), 3), Settings(distance, 2, 16, 1))
+    assert as_rows(found) == expected
 
 
 def test_the_engine_searches_sums() -> None:
@@ -556,30 +412,72 @@ def test_the_engine_searches_sums() -> None:
         distance.prepare(own, offset, scale, side).frames
         for own, side in zip(values, ("query", "document"), strict=True)
     )
-    table = [
-        [
-            oracle.weighted(
-                [
-                    (oracle.distance("cosine", q[:3], x[:3], {}), DISTANCES["cosine"].unit, 2),
-                    (oracle.distance("kl", q[3:], x[3:], {}), DISTANCES["kl"].unit, 1),
-                ],
-                distance.unit,
-            )
-            for x in document.astype(int).tolist()
-        ]
-        for q in query.astype(int).tolist()
-    ]
-    expected = oracles_search.candidates(oracles_search.bounded_slope(table), 2)
+
+    def local(q: list[int], x: list[int]) -> int:
+        terms = ("cosine", slice(3), 2), ("kl", slice(3, None), 1)
+        parts = [(oracle.distance(n, q[own], x[own], {}), DISTANCES[n].unit, weight) for n, own, weight in terms]
+        return oracle.weighted(parts, distance.unit)
+
+    expected = found_by_oracle(query, document, local, 99)
     found = search([Example("q", 1, query)], [(0, [document])], np.array([99]), Settings(distance, 2, 16, 1))
     assert len(expected) > 3
-    assert list(zip(found.end_frame, found.frames, found.cost, strict=True)) == expected
+    assert [row[2:] for row in as_rows(found)] == expected
 
 
-def test_an_example_that_is_no_posterior_is_named() -> None:
+def test_what_is_no_posterior_is_refused() -> None:
+    for values, problem in (
+        ([0.5, -0.25, 0.75], "it contains -0.25"),
+        ([0.5, 0.5, 0.5], "its sum is 1.5"),
+        ([0.1, 0.1, 0.1], "its sum is 0.3"),
+        ([float("nan"), 0, 1], "its sum is nan"),
+    ):
+        frames = np.array([[0.25, 0.25, 0.5], values], np.float32)
+        for name in ON_POSTERIORS:
+            with raises(kernels_codes.NEEDS_POSTERIORS, where="document d7", name=name, frame=1, problem=problem):
+                create(name, 3).prepare(frames, np.zeros(3), np.ones(3), "document", "document d7")
+    good, bad = np.array([[0.5, 0.5]], np.float32), np.array([[0.5, 0.5], [0.5, 0.7]], np.float32)
+    with raises(kernels_codes.NEEDS_POSTERIORS, where="block 1", frame=1):
+        sides = np.zeros((3, 2)), np.ones((3, 2)), "document", "block {}".format
+        create("kl", 2).prepare_blocks([good, bad, good], *sides)
     row = {"query_id": "q7", "example": 2, "duration": 0.1, "frames": 2, "speaker": None}
     row["features"] = np.array([[0.5, 0.5], [-3.0, 1.0]], "<f4").tobytes()
-    table = pa.Table.from_pylist([row], EXAMPLES)
-    statistics = {("collection", ""): Statistics.zero(2)}
-    config = Search(distance="kl", normalise="none")
     with raises(kernels_codes.NEEDS_POSTERIORS, where="query q7, example 2", frame=1):
-        prepared_examples(table, statistics, config, 2)
+        statistics, config = {("collection", ""): Statistics.zero(2)}, Search(distance="kl", normalise="none")
+        prepared_examples(pa.Table.from_pylist([row], EXAMPLES), statistics, config, 2)
+
+
+#: Settings of search, and what the mistake is about.
+WRONG = [
+    ({"distance": "kl"}, "search: kl compares posteriors, and normalise is mean-variance"),
+    ({"cap": 2.0}, "search: the distance cosine takes no cap"),
+    ({"distance": "euclidean", "floor": 0.01}, "search: the distance euclidean takes no floor"),
+    ({"distance": "inner-product", "normalise": "none", "floor": 1e-5}, "floor must be 0.0001 or more"),
+    ({"distance": "kl", "normalise": "none", "floor": 0.5}, "search.floor"),
+    ({"distance": "euclidean", "cap": 0.0}, "search.cap"),
+    ({"streams": [{"columns": [3, 3]}]}, "no columns from 3 to 3"),
+    ({"streams": [{"columns": [0, 3]}, {"columns": [3, 5], "distance": "kl"}]}, r"streams\[1\]: kl compares"),
+    ({"streams": [{"columns": [0, 3]}, {"columns": [2, 5], "normalise": "mean"}]}, "columns 2 to 3 are in two"),
+    ({"streams": [{"columns": [0, 3], "cap": 1.0}]}, r"streams\[0\]: the distance cosine has no option cap"),
+    ({"streams": [{"columns": [0, 3], "weight": 0}]}, r"search.streams\[0\]"),
+    ({"streams": [{"columns": [-1, 3]}]}, r"search.streams\[0\]"),
+    ({"streams": [{"columns": [0, 3]}] * 9}, "search.streams"),
+    ({"streams": [{"columns": [0, 3], "distance": "hamming"}]}, r"search.streams\[0\]"),
+]
+
+
+def test_what_is_refused(tmp_path) -> None:
+    for given_search, complaint in WRONG:
+        with pytest.raises(ConfigError, match=complaint):
+            config_from_dict({"run": "run", "corpus": {"documents": "docs"}, "search": given_search}, tmp_path)
+    for name, options, complaint in (
+        ("hamming", {}, "unknown distance 'hamming'"),
+        ("cosine", {"cap": 1.0}, "the distance cosine has no option cap"),
+        ("inner-product", {"floor": 1e-5}, "options of inner-product: floor must be 0.0001 or more"),
+    ):
+        with pytest.raises(ConfigError, match=complaint):
+            create(name, 3, options)
+    for name, dimension in (("kl", 5000), ("kl-symmetric", 5000), ("inner-product", 300_000)):
+        with raises(families.TOO_LARGE, dimension=dimension, name=name):
+            create(name, dimension, {"floor": 1e-10} if name != "inner-product" else {})
+    with raises(kernels_codes.STREAM_COLUMNS_OUTSIDE, where="streams[1].columns", first=3, stop=6, dimension=5):
+        weighted_sum([Part(create("cosine", 3), 0, 3, 1), Part(create("cosine", 3), 3, 6, 1)], 5)

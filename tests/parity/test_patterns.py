@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.kernels.arithmetic import MAX_DISTANCE, packing
-from swsdist.kernels.recurrences import asymmetric, averages, interface, nonsegmental, segmental
+from swsdist.kernels.recurrences import averages, interface, nonsegmental, segmental
 from swsdist.kernels.recurrences.interface import create
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, store
+from swsdist.registry.registries import RECURRENCES
 from tests.oracles import patterns as oracle
+from tests.oracles import search
 
 KINDS = st.sampled_from(["random", "constant", "few-values", "largest", "zeros"])
 TABLE = {"kind": KINDS, "n": st.integers(1, 5), "frames": st.integers(1, 7), "seed": st.integers(0, 2**20)}
@@ -28,15 +30,13 @@ def table_of(kind: str, n: int, frames: int, seed: int) -> np.ndarray:
     return np.full((n, frames), {"largest": MAX_DISTANCE, "zeros": 0, "constant": 7}[kind])
 
 
-# -- oracles ----------------------------------------------------------------------------------------------------------
-
-
 @settings(max_examples=60)
 @given(**TABLE, band=st.integers(1, 4))
 def test_optimal_recurrences_find_the_best_of_all_paths(kind, n, frames, seed, band) -> None:
     table = table_of(kind, n, frames, seed).tolist()
     assert oracle.asymmetric(table) == oracle.best_asymmetric(table)
     assert oracle.segmental(table, band) == oracle.best_segmental(table, band)
+    assert search.bounded_slope(table) == search.best_path(table)
 
 
 def lengths_of(name: str, path: oracle.Path) -> int:
@@ -64,9 +64,6 @@ def test_greedy_recurrences_keep_one_of_all_paths(kind, n, frames, seed, name) -
             assert cost == min(every)[0]
 
 
-# -- kernels ----------------------------------------------------------------------------------------------------------
-
-
 def runner(advance, restart):
     numba.extending.register_jitable(advance)
     numba.extending.register_jitable(restart)
@@ -82,12 +79,7 @@ def runner(advance, restart):
     return run
 
 
-RUN = {
-    "asymmetric": runner(asymmetric.advance, asymmetric.restart),
-    "averages": runner(averages.advance, averages.restart),
-    "non-segmental": runner(nonsegmental.advance, nonsegmental.restart),
-    "segmental": runner(segmental.advance, segmental.restart),
-}
+RUN = {name: runner(create(name, {}).advance, create(name, {}).restart) for name in RECURRENCES}
 
 
 def curves(name: str, tables: list[np.ndarray], block: int, band: int = 3, wide: bool = False) -> list:
@@ -118,13 +110,14 @@ def by_oracle(name: str, table: np.ndarray, band: int) -> list:
     if name == "segmental":
         return oracle.segmental(table.tolist(), band)
     known = {"asymmetric": oracle.asymmetric, "averages": oracle.averages, "non-segmental": oracle.non_segmental}
-    return list(known[name](table.tolist()))
+    return list({**known, "bounded-slope": search.bounded_slope}[name](table.tolist()))
 
 
-@pytest.mark.slow
-@settings(max_examples=150)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name == "bounded-slope" else pytest.mark.slow) for name in RUN]
+)
+@settings(max_examples=50)
 @given(
-    name=st.sampled_from(sorted(RUN)),
     kind=KINDS,
     n=st.integers(1, 12),
     lengths=st.lists(st.integers(1, 40), min_size=1, max_size=9),
@@ -149,15 +142,20 @@ def test_nothing_overflows_at_the_largest_distances(name: str, n: int) -> None:
     assert curves(name, [table], 64, 10) == [by_oracle(name, table, 10)]
 
 
+@pytest.mark.parametrize("n", [1, 2, 3, 255, 256, 361, 362, 511, 512, 700, 2000])
+def test_bounded_slope_does_not_overflow(n: int) -> None:
+    (found,) = curves("bounded-slope", [np.full((n, 4 * n + 5), MAX_DISTANCE)], 64)
+    # The shortest of equal paths: half the query's frames, rounded up.
+    assert found[4 * n] == (n * MAX_DISTANCE, (n + 1) // 2)
+    assert all(pair is None or pair[0] >= 0 for pair in found)
+
+
 def test_types_turn_where_the_packing_says() -> None:
     assert packing(255).dtype is np.int32
     assert nonsegmental.packing(255).dtype is np.int32
     assert MAX_DISTANCE * 255 * (2 * 255) < 2**31  # a product of a sum and a length
     assert MAX_DISTANCE * (averages.INT32_FRAMES + averages.LONGEST_QUERY) < 2**31
     assert segmental.packing(64, 10).dtype is np.int32
-
-
-# -- averages of paths ------------------------------------------------------------------------------------------------
 
 
 @numba.njit

@@ -8,27 +8,11 @@ from hypothesis import strategies as st
 
 from swsdist.core.errors import UserError
 from swsdist.kernels import arithmetic, products
-from swsdist.kernels.arithmetic import MAX_DISTANCE, packing
 from swsdist.kernels.distances.interface import create
-from swsdist.kernels.recurrences import bounded_slope
 from swsdist.kernels.scan import COLUMNS, bound, pick
 from swsdist.kernels.vectors import WIDTH, below, load, load_unsigned, spread, store
 from swsdist.methods.dtw.backends.cpu import Multiply, by_numpy, probe
 from tests.oracles import search as oracle
-
-KINDS = st.sampled_from(["random", "constant", "few-values", "largest"])
-
-
-def distance_table(kind: str, n: int, frames: int, seed: int) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    if kind == "random":
-        return rng.integers(0, MAX_DISTANCE + 1, (n, frames))
-    if kind == "few-values":
-        return rng.integers(0, 3, (n, frames))
-    return np.full((n, frames), MAX_DISTANCE if kind == "largest" else 7)
-
-
-# -- vectors ----------------------------------------------------------------------------------------------------------
 
 LANES = st.lists(st.integers(-(2**31), 2**31 - 1), min_size=WIDTH, max_size=WIDTH)
 
@@ -105,9 +89,6 @@ def test_narrow_integers_become_wide_ones() -> None:
     assert wide.tolist() == [value << 20 for value in range(4080, 4096)]
 
 
-# -- products ---------------------------------------------------------------------------------------------------------
-
-
 def filled(name: str, query: np.ndarray, documents: list[np.ndarray], source: products.Source) -> np.ndarray:
     """Distances (frames, query frames, documents) as a fill writes them."""
     distance = create(name, query.shape[1])
@@ -141,9 +122,7 @@ def filled(name: str, query: np.ndarray, documents: list[np.ndarray], source: pr
     dimension=st.integers(1, 9),
     seed=st.integers(0, 2**20),
 )
-def test_both_products_are_the_maps_of_exact_sums(
-    name: str, n: int, lengths: list[int], dimension: int, seed: int
-) -> None:
+def test_both_products_are_the_maps_of_exact_sums(name, n, lengths, dimension, seed) -> None:
     rng = np.random.default_rng(seed)
 
     def features(frames: int) -> np.ndarray:
@@ -168,77 +147,6 @@ def test_tiles_hold_a_query_with_little_padding() -> None:
         rows = products.rows_of(*products.tiles(n))
         assert n <= rows <= n + 4
         assert n < 20 or rows == n
-
-
-# -- recurrence -------------------------------------------------------------------------------------------------------
-
-
-@numba.njit
-def _run(distances, n, first, stop, columns, bits, infinity, curve):
-    if first == 0:
-        bounded_slope.restart(columns, 0, n, infinity, 0)
-    for t in range(first, stop):
-        row = (t - first) * n * WIDTH
-        store(curve, t * WIDTH, bounded_slope.advance(distances, row, n, t, columns, 0, bits, 0))
-
-
-numba.extending.register_jitable(bounded_slope.restart)
-numba.extending.register_jitable(bounded_slope.advance)
-
-
-def run_kernel(tables: list[np.ndarray], block: int) -> tuple[np.ndarray, int]:
-    """Curves (frames, lanes), packed; shorter documents are padded."""
-    n, longest = tables[0].shape[0], max(t.shape[1] for t in tables)
-    distances = np.zeros((longest, n, WIDTH), np.int16)
-    for lane, table in enumerate(tables):
-        distances[: table.shape[1], :, lane] = table.T
-    packed = packing(n)
-    columns = np.empty(3 * (n + 2) * WIDTH, packed.dtype)
-    curve = np.empty(longest * WIDTH, packed.dtype)
-    for first in range(0, longest, block):
-        stop = min(first + block, longest)
-        part = np.ascontiguousarray(distances[first:stop]).reshape(-1)
-        _run(part, n, first, stop, columns, packed.frame_bits, packed.infinity, curve)
-    return curve.reshape(longest, WIDTH), packed.frame_bits
-
-
-@settings(max_examples=60)
-@given(
-    kind=KINDS,
-    n=st.integers(1, 12),
-    lengths=st.lists(st.integers(1, 40), min_size=1, max_size=9),
-    block=st.integers(1, 17),
-    seed=st.integers(0, 2**20),
-)
-def test_recurrence_is_the_oracle(kind: str, n: int, lengths: list[int], block: int, seed: int) -> None:
-    tables = [distance_table(kind, n, frames, seed + k) for k, frames in enumerate(lengths)]
-    curve, bits = run_kernel(tables, block)
-    infinity = packing(n).infinity
-    for lane, table in enumerate(tables):
-        expected = oracle.bounded_slope(table.tolist())
-        for t, want in enumerate(expected):
-            got = int(curve[t, lane])
-            assert (None if got >= infinity else (got >> bits, got & ((1 << bits) - 1))) == want
-
-
-@settings(max_examples=40)
-@given(kind=KINDS, n=st.integers(1, 5), frames=st.integers(1, 9), seed=st.integers(0, 2**20))
-def test_oracle_is_the_best_of_all_paths(kind: str, n: int, frames: int, seed: int) -> None:
-    table = distance_table(kind, n, frames, seed).tolist()
-    assert oracle.bounded_slope(table) == oracle.best_path(table)
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 255, 256, 361, 362, 511, 512, 700, 2000])
-def test_no_overflow_at_the_largest_distances(n: int) -> None:
-    table = np.full((n, 4 * n + 5), MAX_DISTANCE)
-    curve, bits = run_kernel([table], 64)
-    assert int(curve[4 * n, 0]) >> bits == n * MAX_DISTANCE
-    # The shortest of equal paths: half the query's frames, rounded up.
-    assert int(curve[4 * n, 0]) & ((1 << bits) - 1) == (n + 1) // 2
-    assert curve.min() >= 0
-
-
-# -- candidates -------------------------------------------------------------------------------------------------------
 
 
 @numba.njit
@@ -278,9 +186,6 @@ def test_candidates_are_the_oracles_wherever_cut(costs: list[list[int]], window:
             within = [one for one in of_lane if first <= one[0] < stop]
             expected += [(7, 50 + lane, 1000 + t, 1, cost) for t, _, cost in oracle.keep_best(within, most)]
         assert part == sorted(expected)
-
-
-# -- who multiplies ---------------------------------------------------------------------------------------------------
 
 
 def test_this_machines_gemm_is_exact() -> None:

@@ -1,7 +1,5 @@
 """One corpus with documents of each kind, which several properties are tried on."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

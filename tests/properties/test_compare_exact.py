@@ -1,9 +1,8 @@
 """Comparisons and breakdowns against their definitions."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -52,8 +51,6 @@ def scored(table: pa.Table) -> pa.Table:
     terms = per_term(table, trials=sum(SECONDS.values()), beta=BETA)
     return terms.filter(pc.greater(terms["ntrue"], 0)).sort_by("query_id")
 
-
-# -- breakdowns -------------------------------------------------------------------------------------------------------
 
 BINS = st.sampled_from([None, "unit", "q1", "q3", "0", "0.5,1,2.5", "-1,40"])
 
@@ -132,9 +129,6 @@ def test_parts_of_a_difference_and_counts_of_document_groups_add_up(rows, flips,
         assert part["twv"] == (None if value is None else pytest.approx(float(value), abs=1e-12))
 
 
-# -- tests ------------------------------------------------------------------------------------------------------------
-
-
 @given(st.lists(st.integers(-60, 60), min_size=1, max_size=9))
 def test_exact_tests_count_all_signs(differences: list[int]) -> None:
     (found,) = sign_flips([([value / 1000 for value in differences], [0.0] * len(differences))])
@@ -154,8 +148,7 @@ VALUES = st.lists(st.sampled_from([1.0, 1.0, 1.0, 0.5, 0.98, -0.7, -9.0]), min_s
 @given(st.lists(VALUES, min_size=3, max_size=3))
 def test_a_star_is_evidence_for_the_greater_mean(rows: list[list[float]]) -> None:
     """p is twice the part of all signs whose mean lies as far on the difference's own side, whatever else is compared."""
-    names = [f"q{k:02}" for k in range(18)]
-    tables = {f"s{k}": pa.table({"query_id": names, "ntrue": [1] * 18, "twv": row}) for k, row in enumerate(rows)}
+    tables = systems(**{f"s{k}": row for k, row in enumerate(rows)})
     for pair in compare(tables, Settings(resamples=1)).pairs:
         values = np.array(rows[int(pair.first[1])]) - rows[int(pair.second[1])]
         sums = np.zeros(1)
@@ -168,14 +161,17 @@ def test_a_star_is_evidence_for_the_greater_mean(rows: list[list[float]]) -> Non
         assert alone.sign_flip == pair.sign_flip
 
 
+def systems(**rows: Any) -> dict[str, pa.Table]:
+    return {
+        name: pa.table({"query_id": [f"q{k:03}" for k in range(len(row))], "ntrue": [1] * len(row), "twv": row})
+        for name, row in rows.items()
+    }
+
+
 def test_ranks_may_favour_the_lesser_mean() -> None:
     """A hundred queries a little better, twenty much worse: Wilcoxon's p is small, for the worse system."""
-    first, second = np.zeros(120), np.r_[np.full(100, -0.01), np.full(20, 0.5)]
-    tables = {
-        name: pa.table({"query_id": [f"q{k:03}" for k in range(120)], "ntrue": [1] * 120, "twv": row})
-        for name, row in (("a", first), ("b", second + np.linspace(0, 1e-4, 120)))
-    }
-    (pair,) = compare(tables, Settings(resamples=1)).pairs
+    second = np.r_[np.full(100, -0.01), np.full(20, 0.5)] + np.linspace(0, 1e-4, 120)
+    (pair,) = compare(systems(a=np.zeros(120), b=second), Settings(resamples=1)).pairs
     assert pair.difference < 0 < pair.rank_biserial
     assert pair.wilcoxon_holm < 0.001
     assert pair.sign_flip_holm == pair.sign_flip.p < 0.001  # in favour of b, as the interval is
@@ -203,9 +199,6 @@ def test_the_order_of_rows_and_systems_does_not_matter(rows: list[tuple[str, str
     assert paired({"one": one, "two": two}).values.mean(axis=1)[0] == pytest.approx(whole(aligned(rows)), abs=1e-12)
 
 
-# -- bootstrap --------------------------------------------------------------------------------------------------------
-
-
 def occurrences(rows: list[tuple[str, str, str]]) -> dict[tuple[str, str], Occurrences]:
     found: dict[tuple[str, str], Occurrences] = {}
     for query, document, kind in rows:
@@ -221,41 +214,33 @@ def draws(units: int, resamples: int, seed: int) -> list[list[int]]:
     return [[math.floor(number * units) for number in row] for row in numbers]
 
 
-@settings(max_examples=60)
-@given(REFERENCED, st.integers(0, 5))
-def test_documents_drawn_are_scored_as_a_collection_of_their_own(rows: list[tuple[str, str, str]], seed: int) -> None:
+@settings(max_examples=80)
+@given(REFERENCED, st.integers(0, 5), st.integers(1, 40))
+def test_documents_drawn_are_scored_as_a_collection_of_their_own(rows, seed: int, cells: int) -> None:
+    """In pieces of any size."""
     counts = DocumentCounts.of(aligned(rows), DOCUMENTS)
     found = bootstrap_documents([counts], beta=BETA, resamples=12, seed=seed)
     names = sorted(SECONDS)
-    expected = [
-        oracle.drawn_twv([names[k] for k in draw], SECONDS, occurrences(rows), beta=BETA)
-        for draw in draws(len(names), 12, seed)
-    ]
-    defined = [float(value) for value in expected if value is not None]
+
+    def value(drawn: list[str]) -> float | None:
+        exact = oracle.drawn_twv(drawn, SECONDS, occurrences(rows), beta=BETA)
+        return None if exact is None else float(exact)
+
+    expected = [value([names[k] for k in draw]) for draw in draws(len(names), 12, seed)]
+    defined = [value for value in expected if value is not None]
     assert found.undefined == len(expected) - len(defined)
     np.testing.assert_allclose(found.replicates[0], defined, atol=1e-12)
-    for name, value in zip(names, found.jackknife[0], strict=True):
-        left = oracle.drawn_twv([other for other in names if other != name], SECONDS, occurrences(rows), beta=BETA)
-        assert math.isnan(value) if left is None else value == pytest.approx(float(left), abs=1e-12)
+    left = [value([other for other in names if other != name]) for name in names]
+    np.testing.assert_allclose(found.jackknife[0], [math.nan if one is None else one for one in left], atol=1e-12)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bootstrap, "_CELLS", cells)
+        other = bootstrap_documents([counts], beta=BETA, resamples=12, seed=seed)
+    np.testing.assert_array_equal(found.replicates, other.replicates)
+    np.testing.assert_array_equal(found.jackknife, other.jackknife)
 
 
 @given(st.lists(st.integers(-4000, 1000), min_size=1, max_size=8), st.integers(0, 9))
 def test_terms_drawn_are_averaged(thousandths: list[int], seed: int) -> None:
-    values = np.array([thousandths], dtype=np.float64) / 1000
-    found = bootstrap_terms(values, resamples=9, seed=seed)
-    expected = [
-        float(Fraction(sum(thousandths[k] for k in draw), 1000 * len(draw)))
-        for draw in draws(len(thousandths), 9, seed)
-    ]
-    np.testing.assert_allclose(found.replicates[0], expected, atol=1e-12)
-
-
-@given(REFERENCED, st.integers(1, 40))
-def test_pieces_do_not_matter(rows: list[tuple[str, str, str]], cells: int) -> None:
-    counts = DocumentCounts.of(aligned(rows), DOCUMENTS)
-    one = bootstrap_documents([counts], beta=BETA, resamples=15)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bootstrap, "_CELLS", cells)
-        two = bootstrap_documents([counts], beta=BETA, resamples=15)
-    np.testing.assert_array_equal(one.replicates, two.replicates)
-    np.testing.assert_array_equal(one.jackknife, two.jackknife)
+    found = bootstrap_terms(np.array([thousandths], dtype=np.float64) / 1000, resamples=9, seed=seed)
+    sums = [sum(thousandths[k] for k in draw) for draw in draws(len(thousandths), 9, seed)]
+    np.testing.assert_allclose(found.replicates[0], [one / len(thousandths) / 1000 for one in sums], atol=1e-12)

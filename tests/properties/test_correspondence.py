@@ -1,7 +1,5 @@
 """What `correspondence` learns: frames of the same words come close, whoever says them; and it depends on nothing else."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray

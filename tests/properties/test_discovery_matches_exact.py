@@ -98,17 +98,6 @@ def test_a_document_does_not_overlap_itself(seed: int, apart: int) -> None:
     assert made is None or made.left[1] <= made.right[0] or made.right[1] <= made.left[0]
 
 
-def test_silence_parts_matches() -> None:
-    values = np.random.default_rng(1).normal(size=(70, 2))
-    spoken = [not 28 <= k < 42 for k in range(70)]
-    left, right = (document("cosine", values, spoken, side) for side in ("query", "document"))
-    options = Matching(frames=5, level=0.3, gap=2.0, band=0)
-    for first, place in ((5, (0, 28)), (50, (42, 70))):
-        made = match(left, right, None, (first, first), 10, DISTANCES["cosine"], DISTANCES["cosine"].unit, options)
-        assert made is not None
-        assert made.left == made.right == place
-
-
 @pytest.mark.parametrize("name", sorted(DISTANCE_NAMES))
 @given(seed=st.integers(0, 2**32 - 1), level=st.floats(0.01, 1), silent=st.integers(1, 8))
 @settings(max_examples=30)

@@ -1,7 +1,5 @@
 """Mode seed gives the numbers of the definitions, whatever the cells, the blocks, and the order of classes and documents."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

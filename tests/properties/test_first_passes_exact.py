@@ -41,9 +41,7 @@ def inside(row: tuple[int, ...], windows: list[tuple[int, ...]]) -> bool:
     distance=st.sampled_from(DISTANCES),
     window=st.integers(1, 5),
     most=st.integers(1, 6),
-    wanted=st.lists(
-        st.tuples(st.integers(0, 2), st.integers(0, 4), st.integers(-5, 150), st.integers(1, 70)), max_size=8
-    ),
+    wanted=st.lists(st.tuples(*map(st.integers, (0, 0, -5, 1), (2, 4, 150, 70))), max_size=8),
     seed=st.integers(0, 2**20),
     small=st.booleans(),
 )
@@ -59,15 +57,10 @@ def test_a_visit_finds_what_the_oracle_finds_there(
             patch.setattr(rescoring, "_PART", 7)
             patch.setattr(buffering, "_BUFFER_FRAMES", 30)
             patch.setattr(rescoring, "_COLUMNS", 50)
-        visited = rescoring.visit(
-            examples,
-            ((k, np.array_split(d, 1 + len(d) // 7)) for k, d in enumerate(data)),
-            np.array([len(d) for d in data]),
-            as_windows(rows),
-            np.full(len(data), most),
-            create(distance, DIMENSION),
-            window,
-        )
+        stream = ((k, np.array_split(d, 1 + len(d) // 7)) for k, d in enumerate(data))
+        lengths, kept = np.array([len(d) for d in data]), np.full(len(data), most)
+        made = create(distance, DIMENSION)
+        visited = rescoring.visit(examples, stream, lengths, as_windows(rows), kept, made, window)
     expected = []
     for q, query in enumerate(examples):
         for k, document in enumerate(data):
@@ -159,6 +152,17 @@ def test_order_and_shards_change_nothing(name: str, options: dict, over: str, se
         assert parts == expected
 
 
+def sound(rng: np.random.Generator, count: int) -> np.ndarray:
+    return np.repeat(rng.normal(size=(count // 6 + 1, DIMENSION)), 6, axis=0)[:count].astype(np.float32)
+
+
+def recurring(rng: np.random.Generator, word: int, gaps: list[int], noise: float) -> tuple[np.ndarray, np.ndarray]:
+    """A word, and a document in which it recurs with gaps after it."""
+    said = sound(rng, word)
+    again = [np.concatenate([said + rng.normal(size=said.shape) * noise, sound(rng, gap)]) for gap in gaps]
+    return said, np.concatenate(again).astype(np.float32)
+
+
 @pytest.mark.parametrize("name", list(REGISTERED))
 @pytest.mark.parametrize("over", ["collection", "document"])
 @settings(max_examples=25)
@@ -175,14 +179,9 @@ def test_with_a_budget_for_everything_each_candidate_is_found(
 ) -> None:
     """A word that recurs, documents about half as long, and what resembles nothing."""
     rng = np.random.default_rng(seed)
-
-    def sound(count: int) -> np.ndarray:
-        return np.repeat(rng.normal(size=(count // 6 + 1, DIMENSION)), 6, axis=0)[:count].astype(np.float32)
-
-    said = sound(word)
-    again = [np.concatenate([said + rng.normal(size=said.shape) * 0.3, sound(apart)]) for apart in distances]
-    features = [np.concatenate(again).astype(np.float32), *(sound(max(1, word // 2 + more)) for more in others)]
-    scene = material(features, [said, sound(7)])
+    said, again = recurring(rng, word, distances, 0.3)
+    features = [again, *(sound(rng, max(1, word // 2 + more)) for more in others)]
+    scene = material(features, [said, sound(rng, 7)])
     if kind != "random":
         odd = frames(rng, kind, 41, "cosine", "query")
         scene = scene._replace(examples=lambda factor: [Example("odd", 1, odd[::factor])])
@@ -197,13 +196,8 @@ def test_with_a_budget_for_everything_each_candidate_is_found(
 @pytest.mark.parametrize(("word", "apart"), [(30, 48), (30, 60), (42, 60), (30, 72), (60, 90), (30, 150)])
 def test_a_budget_of_as_many_windows_as_a_word_is_said_finds_it_each_time(name: str, word: int, apart: int) -> None:
     rng = np.random.default_rng(0)
-
-    def sound(frames: int) -> np.ndarray:
-        return np.repeat(rng.normal(size=(frames // 6, DIMENSION)), 6, axis=0).astype(np.float32)
-
-    said = sound(word)
-    again = [np.concatenate([said + rng.normal(size=said.shape) * 0.1, sound(apart - word)]) for _ in range(20)]
-    features = [np.concatenate(again).astype(np.float32), *(sound(600) for _ in range(5))]
+    said, again = recurring(rng, word, [apart - word] * 20, 0.1)
+    features = [again, *(sound(rng, 600) for _ in range(5))]
     scene = material(features, [said])._replace(most=np.full(6, 200))
     enough = 2 if name == "coarse" else 1  # its windows overlap by half
     found, *_ = run(create_first_pass(name), scene, Budget(20 * enough, 0, "collection"))

@@ -1,7 +1,5 @@
 """A damaged file of lattices gives lattices, broken ones and errors with codes; never a traceback, and never a silence."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Callable
 from pathlib import Path
@@ -15,28 +13,20 @@ from swsdist.core.errors import DataError, SwsdistError
 from swsdist.lattices.formats import confusion, htk, kaldi
 from swsdist.lattices.lattice import Broken, Lattices, Origin
 from swsdist.lattices.packed import connect, forward_backward
-from tests.support.lattices import (
-    COMPACT_STATES,
-    COMPACT_TEXT,
-    CONFUSION_TEXT,
-    CONFUSION_TIMES,
-    HTK_TEXT,
-    SPHINX_SLF,
-    SPHINX_TEXT,
-    compact_fst,
-)
+from tests.support import lattices as samples
+from tests.support.lattices import COMPACT_STATES, CONFUSION_TIMES, compact_fst
 
 BINARY = b"u1 " + compact_fst(COMPACT_STATES) + b"u2 " + compact_fst(COMPACT_STATES, double=True)
-TEXT = f"u1 \n{COMPACT_TEXT}\nu2 \n0 1 7 3 1,2\n1 2 7 0\n2 3,4\n\n".encode()
+TEXT = f"u1 \n{samples.COMPACT_TEXT}\nu2 \n0 1 7 3 1,2\n1 2 7 0\n2 3,4\n\n".encode()
 
 FORMATS: dict[str, tuple[Callable[[Origin], Lattices], bytes]] = {
     "binary": (kaldi.read, BINARY),
     "text": (kaldi.read, TEXT),
     "packed": (kaldi.read, gzip.compress(BINARY, mtime=0)),
-    "htk": (htk.read, HTK_TEXT.encode()),
-    "pocketsphinx": (htk.read_pocketsphinx, SPHINX_TEXT.encode()),
-    "pocketsphinx slf": (htk.read_pocketsphinx, SPHINX_SLF.encode()),
-    "confusion": (confusion.read, CONFUSION_TEXT.encode()),
+    "htk": (htk.read, samples.HTK_TEXT.encode()),
+    "pocketsphinx": (htk.read_pocketsphinx, samples.SPHINX_TEXT.encode()),
+    "pocketsphinx slf": (htk.read_pocketsphinx, samples.SPHINX_SLF.encode()),
+    "confusion": (confusion.read, samples.CONFUSION_TEXT.encode()),
 }
 
 

@@ -1,7 +1,5 @@
 """The local alignment against its definition, on tables of few values, so that many paths are equal."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Cross entropies, retrieval measures, and bands against their definitions; parts against the whole, byte for byte."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -19,7 +17,7 @@ from swsdist.score.measures.retrieval import equal_error_of, per_query
 from swsdist.score.measures.twv import twv_curve
 from swsdist.score.trials import document_trials
 from tests.oracles import measures as oracle
-from tests.support.aligned import aligned_list
+from tests.support.aligned import aligned_list, parts_of_queries
 
 priors = st.sampled_from([0.0001, 0.0148, 0.3, 0.5, 0.9])
 llrs = st.lists(st.one_of(st.integers(-3, 3).map(float), st.floats(-20, 20)), min_size=1, max_size=12)
@@ -119,40 +117,28 @@ def test_rank_measures_are_means_over_the_orders_of_ties(lists: dict[str, Any], 
 
 
 @given(queries, TRIALS_OF_A_QUERY, st.sampled_from([0.5, 66.66]))
-def test_bands_are_the_spread_over_queries(lists: dict[str, Any], trials: int, beta: float) -> None:
+def test_bands_are_the_spread_over_queries_and_the_equal_error_rate_is_where_lines_cross(lists, trials, beta) -> None:
     expected = list(ranked(lists).values())
-    assume(len(expected) > 1)
+    assume(expected)
     aligned = aligned_list(lists)
-    found = bands(Counts.of(aligned), Squares.of(aligned), trials=trials, beta=beta)
-    thresholds = [*found.curve.threshold[:-1].tolist(), None]
-    for k, threshold in enumerate(thresholds):
-        errors = oracle.squared_errors(expected, threshold, trials=trials)
-        assert found.pmiss_error[k] == pytest.approx(math.sqrt(errors.pmiss), abs=1e-7)
-        assert found.pfa_error[k] == pytest.approx(math.sqrt(errors.pfa), abs=1e-7)
+    counts = Counts.of(aligned)
+    together = twv_curve(pooled(counts), trials=int(counts.terms.sum()) * trials, beta=1.0)
+    for curve in (twv_curve(counts, trials=trials, beta=1.0), together):
+        points = [tuple(map(oracle.Fraction, pair)) for pair in zip(curve.pmiss, curve.pfa, strict=True)]
+        assert equal_error_of([curve]) == pytest.approx(float(oracle.crossing(points)), abs=1e-12)
+    if len(expected) > 1:
+        found = bands(counts, Squares.of(aligned), trials=trials, beta=beta)
+        for k, threshold in enumerate([*found.curve.threshold[:-1].tolist(), None]):
+            errors = oracle.squared_errors(expected, threshold, trials=trials)
+            assert found.pmiss_error[k] == pytest.approx(math.sqrt(errors.pmiss), abs=1e-7)
+            assert found.pfa_error[k] == pytest.approx(math.sqrt(errors.pfa), abs=1e-7)
 
 
 @given(queries, TRIALS_OF_A_QUERY, st.randoms(use_true_random=False))
 def test_tables_of_parts_add_up_to_the_same_bytes(lists: dict[str, Any], trials: int, random: Any) -> None:
     whole = aligned_list(lists)
-    bucket = {query: random.randrange(3) for query in lists}
-    shuffled = whole.take(pa.array(random.sample(range(len(whole)), len(whole)), pa.int64()))
-    which = np.array([bucket[query] for query in shuffled["query_id"].to_pylist()], dtype=int)
-    a, b, c = (shuffled.filter(pa.array(which == part)) for part in range(3))
-    by_query = pa.concat_tables([per_query(decided_at(part, 0.0), trials=trials) for part in (b, c, a)])
-    assert by_query.sort_by("query_id").equals(per_query(decided_at(whole, 0.0), trials=trials))
-
-
-@given(queries, TRIALS_OF_A_QUERY)
-def test_equal_error_rate_is_where_the_lines_cross(lists: dict[str, Any], trials: int) -> None:
-    expected = list(ranked(lists).values())
-    assume(expected)
-    counts = Counts.of(aligned_list(lists))
-    together = twv_curve(pooled(counts), trials=int(counts.terms.sum()) * trials, beta=1.0)
-    for curve in (twv_curve(counts, trials=trials, beta=1.0), together):
-        points = [
-            (oracle.Fraction(miss), oracle.Fraction(false)) for miss, false in zip(curve.pmiss, curve.pfa, strict=True)
-        ]
-        assert equal_error_of([curve]) == pytest.approx(float(oracle.crossing(points)), abs=1e-12)
+    by_query = [per_query(decided_at(part, 0.0), trials=trials) for part in parts_of_queries(whole, 3, random)]
+    assert pa.concat_tables(by_query).sort_by("query_id").equals(per_query(decided_at(whole, 0.0), trials=trials))
 
 
 @given(
@@ -162,19 +148,15 @@ def test_equal_error_rate_is_where_the_lines_cross(lists: dict[str, Any], trials
 )
 def test_document_trials_are_the_definition(detections, references, random) -> None:
     def rows(keys: list[Any], **more: Any) -> pa.Table:
-        spans = [(key, random.randrange(9)) for key in keys]
+        starts = [float(random.randrange(9)) for _ in keys]
         values = {
-            "query_id": pa.array([key[0] for key, _ in spans], pa.string()),
-            "doc_id": pa.array([key[1] for key, _ in spans], pa.string()),
-            "channel": pa.array([1] * len(spans), pa.int32()),
-            "start": pa.array([float(start) for _, start in spans]),
-            "end": pa.array([start + 1.0 for _, start in spans]),
+            name: pa.array([key[k] for key in keys], pa.string()) for k, name in enumerate(("query_id", "doc_id"))
         }
-        return pa.table({name: pa.chunked_array([value]) for name, value in (values | more).items()})
+        values |= {"channel": pa.array([1] * len(keys), pa.int32()), "start": pa.array(starts, pa.float64())}
+        return pa.table({**values, "end": pa.array([start + 1.0 for start in starts], pa.float64()), **more})
 
-    found = document_trials(
-        rows(detections, score=pa.array([row[2] for row in detections], pa.float64())), rows(references)
-    )
+    listed = rows(detections, score=pa.array([row[2] for row in detections], pa.float64()))
+    found = document_trials(listed, rows(references))
     expected = oracle.document_trials(detections, references)
     ours = {(row["query_id"], row["doc_id"]): (row["score"], row["ref_start"] is not None) for row in found.to_pylist()}
     assert ours == expected

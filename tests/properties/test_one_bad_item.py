@@ -108,60 +108,63 @@ def segment(word: str, at: int) -> dict[str, Any]:
     return {"start": at, "end": at + 1, "text": f" {word}", "words": [entry(word, at)]}
 
 
-def nemo(word: str, at: int) -> dict[str, Any]:
-    return {"audio_filepath": "a.wav", "offset": at, "pred_text": word, "word": [entry(word, 0)]}
+def nemo(word: str, at: int, /, **wrong: Any) -> str:
+    return JSON({"audio_filepath": "a.wav", "offset": at, "pred_text": word, "word": [entry(word, 0)], **wrong})
+
+
+def chunk(text: str, times: list[Any]) -> dict[str, Any]:
+    return {"text": f" {text}", "timestamp": times}
 
 
 def cpp(text: str, begin: int, end: int) -> dict[str, Any]:
-    return {"offsets": {"from": begin, "to": end}, "text": f" {text}"}
+    return {"offsets": {"from": 1000 * begin, "to": 1000 * end}, "text": f" {text}"}
 
 
+def within(**around: Any) -> Callable[[list[Any]], str]:
+    """JSON of items in one place of something."""
+    return lambda items: JSON({name: items if value is ITEMS else value for name, value in around.items()})
+
+
+LINES, JSON, ITEMS = "\n".join, json.dumps, object()
+BAD_CTM = (
+    *("talk 1 1 -1 bad", "talk 1 -1 1 bad", "talk 1 nan 1 bad", "talk 1 1 inf bad", "talk 1 2e9 1 bad"),
+    *("talk 1 1 1", "talk 1 1 1 bad nan", "talk 1 1 1 bad 1.5", "talk ? 1 1 bad", "talk"),
+    *("talk1 1 1 bad", "talc 1 nan 1 bad", "talc 1 1 1 bad 1.5", "1 1 1 bad 0.5 lex", "\ufffdalk 1 1", "talk1"),
+)
+BAD_ROWS = ("2,1,bad,", "-1,1,bad,", "nan,1,bad,", "1,inf,bad,", ",1,bad,", "x,2,bad,", '1,"2,000",bad,', "1,2e9,bad,")
+BAD_TIMES = ("2000", "1000"), ("-1", "1"), ("nan", "1"), ("1", "inf"), ("1", "2e12"), (None, "1"), (None, None)
 BAD_SEGMENTS = (
     *({"start": 1, "end": 2, "text": text, "words": []} for text in ("\ud800", "a\0")),
     *({"text": "bad", "words": []}, {"text": "bad", "words": [{"word": "bad"}]}, "bad", None, {"bad": 1}),
 )
-BAD_PAIRS = [2, 1], [-1, 1], [NAN, 1], [1, INF], ["x", 1]
 WRONG_NEMO: tuple[dict[str, Any], ...] = (
     *({"offset": -1}, {"word": [{"word": "bad"}]}, {"word": 5}, {"audio_filepath": "\ud800.wav"}),
     *({"word": [entry("\ud800", 0)]}, {"word_confidence": []}),
 )
-LINES = "\n".join
-JSON = json.dumps
+BAD_NEMO = (*(nemo("bad", 1, **wrong) for wrong in WRONG_NEMO), nemo("bad", 1)[:-9], "{}")
+BAD_CHUNKS = (
+    *(chunk("bad", times) for times in ([2, 1], [-1, 1], [NAN, 1], [1, INF], ["x", 1])),
+    chunk("\ud800", [1, 2]),
+)
+BAD_CPP = (cpp("bad", 9, 1), cpp("bad", -9, 1), cpp("\ud800", 1, 9), {})
 LAYOUTS = {
-    "ctm": Layout(
-        "ctm",
-        lambda word, at: f"talk 1 {at} 1 {word} 0.5",
-        LINES,
-        (
-            *("talk 1 1 -1 bad", "talk 1 -1 1 bad", "talk 1 nan 1 bad", "talk 1 1 inf bad", "talk 1 2e9 1 bad"),
-            *("talk 1 1 1", "talk 1 1 1 bad nan", "talk 1 1 1 bad 1.5", "talk ? 1 1 bad", "talk"),
-            *("talk1 1 1 bad", "talc 1 nan 1 bad", "talc 1 1 1 bad 1.5", "1 1 1 bad 0.5 lex", "\ufffdalk 1 1", "talk1"),
-        ),
-    ),
+    "ctm": Layout("ctm", lambda word, at: f"talk 1 {at} 1 {word} 0.5", LINES, BAD_CTM),
     "srt": Layout("srt", cue, "\n\n".join, BAD_CUES),
     "srt with numbers": Layout(
         "srt", cue, lambda items: LINES(f"{k}\n{item}\n" for k, item in enumerate(items, 1)), BAD_CUES[:-2]
     ),
     "webvtt": Layout(
-        "webvtt", lambda word, at: cue(word, at, "."), lambda items: "WEBVTT\n\n" + "\n\n".join(items), BAD_WEB_CUES
+        "webvtt", lambda word, at: cue(word, at, "."), lambda items: "\n\n".join(["WEBVTT", *items]), BAD_WEB_CUES
     ),
     "table": Layout(
         "table",
         lambda word, at: f"{at},{at + 1},{word},",
         lambda items: LINES(["start,end,text,tier", *items]),
-        ("2,1,bad,", "-1,1,bad,", "nan,1,bad,", "1,inf,bad,", ",1,bad,", "x,2,bad,", '1,"2,000",bad,', "1,2e9,bad,"),
+        BAD_ROWS,
     ),
     "textgrid": Layout("textgrid", interval, grid, (*BAD_INTERVALS, "xmin = 1\nxmax = 2")),
     "textgrid, free": Layout("textgrid", interval, free_grid, BAD_INTERVALS),
-    "elan": Layout(
-        "elan",
-        annotation,
-        eaf,
-        (
-            *(("bad", "2000", "1000"), ("bad", "-1", "1"), ("bad", "nan", "1"), ("bad", "1", "inf")),
-            *(("bad", "1", "2e12"), ("bad", None, "1"), ("bad", None, None)),
-        ),
-    ),
+    "elan": Layout("elan", annotation, eaf, tuple(("bad", *times) for times in BAD_TIMES)),
     "whisper": Layout(
         "json",
         lambda word, at: entry(word, at, probability=0.5),
@@ -169,32 +172,20 @@ LAYOUTS = {
         BAD_WORDS,
     ),
     "words": Layout("json", entry, JSON, BAD_WORDS[:-4]),
-    "vosk": Layout("json", entry, lambda words: JSON({"result": words, "text": ""}), BAD_WORDS),
-    "whisperx": Layout("json", segment, lambda segments: JSON({"segments": segments}), BAD_SEGMENTS),
-    "faster-whisper": Layout("json", segment, lambda segments: JSON({"segments": segments}), BAD_SEGMENTS),
+    "vosk": Layout("json", entry, within(result=ITEMS, text=""), BAD_WORDS),
+    "whisperx and faster-whisper": Layout("json", segment, within(segments=ITEMS), BAD_SEGMENTS),
     "lines": Layout(
         "json", lambda word, at: JSON(segment(word, at)), LINES, ('{"text": "bad", "wor', '{"text": "bad"}', "{}")
     ),
-    "nemo": Layout(
-        "json",
-        lambda word, at: JSON(nemo(word, at)),
-        LINES,
-        (*(JSON({**nemo("bad", 1), **wrong}) for wrong in WRONG_NEMO), JSON(nemo("bad", 1))[:-9], "{}"),
-    ),
+    "nemo": Layout("json", nemo, LINES, BAD_NEMO),
     "transformers": Layout(
-        "json",
-        lambda word, at: {"text": f" {word}", "timestamp": [at, at + 1]},
-        lambda chunks: JSON({"text": "", "chunks": chunks}),
-        tuple(
-            {"text": text, "timestamp": pair}
-            for text, pair in (*(("bad", pair) for pair in BAD_PAIRS), ("\ud800", [1, 2]))
-        ),
+        "json", lambda word, at: chunk(word, [at, at + 1]), within(text="", chunks=ITEMS), BAD_CHUNKS
     ),
     "whisper.cpp": Layout(
         "json",
-        lambda word, at: cpp(word, 1000 * at, 1000 * (at + 1)),
-        lambda rows: JSON({"result": {"language": "en"}, "transcription": rows}),
-        (cpp("bad", 9, 1), cpp("bad", -9, 1), cpp("\ud800", 1, 9), {}),
+        lambda word, at: cpp(word, at, at + 1),
+        within(result={"language": "en"}, transcription=ITEMS),
+        BAD_CPP,
     ),
 }
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,16 +11,13 @@ from swsdist.config.search import Search
 from swsdist.core.codes import config as codes
 from swsdist.core.codes import families
 from swsdist.core.codes import methods as methods_codes
-from swsdist.core.fingerprint import slot_of
-from swsdist.core.types import CANDIDATES
 from swsdist.methods.dtw.search import Matches, halves_joined
 from swsdist.methods.method import create
 from swsdist.methods.query.example import FIRST, JOINED, LAST, PARTS, UNCUT, Example, in_parts
-from swsdist.reduce.examples import Reduced, reduce_examples
 from tests.oracles import parts as oracle
 from tests.support.coded import raises
 
-FINENESS, UNIT, DOCUMENTS = 1 << 21, 2048, 3
+DOCUMENTS = 3
 
 
 def example(query_id: str, frames: int, saturated: int = 0) -> Example:
@@ -76,43 +72,6 @@ def test_joins_are_the_oracles(matches: dict[Any, list[oracle.Match]], gap: int,
     first = result.end_frame - result.frames + 1
     assert list(zip(*map(np.ndarray.tolist, (*result[:2], first, *result[2::2][:2])), strict=True)) == expected
     assert result.saturated == 7
-
-
-@st.composite
-def candidates(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """Candidates of parts of several examples; no two of a part end at the same frame of a document."""
-    part = st.sampled_from([4, 5, 6, 7, 12, 14])
-    keys = st.tuples(st.sampled_from(["q1", "ɔ"]), part, st.sampled_from("abc"), st.integers(0, 30))
-    rows = []
-    for query, part, doc, last in draw(st.sets(keys, max_size=60)):
-        first = max(0, last - draw(st.integers(0, 12)))
-        scale = (12 if part % 4 < 2 else 8) * UNIT
-        cost = draw(st.sampled_from([0, 1, 100, 4095, 2**31]))
-        values = (slot_of(query), query, part, doc, 1, first, last, cost, scale)
-        rows.append(dict(zip(CANDIDATES.names, values, strict=True)))
-    return rows
-
-
-def reduced(files: list[list[dict[str, Any]]], overlap: float, nbest: int) -> Reduced:
-    order = ("query_id", "example", "doc_id", "last")
-    tables = [
-        pa.Table.from_pylist(sorted(rows, key=lambda row: [row[key] for key in order]), CANDIDATES) for rows in files
-    ]
-    rules = {"tick": 0.01, "overlap": overlap, "nbest": nbest, "system": "s", "fineness": FINENESS}
-    return reduce_examples("parts", lambda: tables, statistics=["cost-sums"], **rules)
-
-
-@given(rows=candidates(), overlap=st.sampled_from([0.0, 0.5, 1.0]), nbest=st.integers(1, 20), data=st.data())
-def test_scores_are_the_oracles_however_documents_are_split(rows, overlap, nbest, data) -> None:
-    once = reduced([rows], overlap, nbest)
-    rules = {"shift": 0.01, "overlap": overlap, "nbest": nbest, "system": "s", "fineness": FINENESS}
-    detections, statistics = oracle.best_of_parts(rows, **rules)
-    assert once.detections.to_pylist() == detections
-    assert once.statistics.to_pylist() == statistics
-    place = {doc: data.draw(st.integers(0, 2)) for doc in "abc"}
-    cut = reduced([[row for row in rows if place[row["doc_id"]] == k] for k in range(3)], overlap, nbest)
-    assert cut.detections.equals(once.detections)
-    assert cut.statistics.equals(once.statistics)
 
 
 def test_what_parts_do_not_work_with() -> None:

@@ -130,15 +130,11 @@ def test_cuts_segments_and_lanes_change_nothing(
     most = np.full(len(data), 1000)
     chosen = Settings(COSINE, window, 7, 10_000, name, "int16", 1, options(name, band), ranged)
     whole = search(examples, ((k, [d]) for k, d in enumerate(data)), most, chosen)
-    shuffled = rng.permutation(len(data))
+    shuffled = ((k, [data[k]]) for k in rng.permutation(len(data)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cpu, "_SEGMENT", segment)
-        other = search(
-            examples,
-            ((k, [data[k]]) for k in shuffled),
-            most,
-            chosen._replace(lanes=lanes, piece=piece, backend=backend, threads=2),
-        )
+        cut_otherwise = chosen._replace(lanes=lanes, piece=piece, backend=backend, threads=2)
+        other = search(examples, shuffled, most, cut_otherwise)
     assert as_rows(other) == as_rows(whole)
     assert len(whole.cost) > 0
 
@@ -250,12 +246,8 @@ def test_lanes_hold_all_frames() -> None:
 def test_fill_tells_the_padding() -> None:
     rng = np.random.default_rng(0)
     data = [frames(rng, "random", n) for n in (100, 100, 50)]
-    found = search(
-        [Example("q", 1, data[2][:9])],
-        ((k, [d]) for k, d in enumerate(data)),
-        np.ones(3, np.int64),
-        Settings(COSINE, 2, 16, 999),
-    )
+    stream = [(k, [d]) for k, d in enumerate(data)]
+    found = search([Example("q", 1, data[2][:9])], stream, np.ones(3, np.int64), Settings(COSINE, 2, 16, 999))
     assert found.fill == 250 / 1600
 
 

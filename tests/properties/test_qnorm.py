@@ -1,7 +1,5 @@
 """q-norm against numpy and against exact fractions."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from typing import Any
 

@@ -2,11 +2,8 @@
 candidates were cut into files; of one example all ways are one.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
-import random
 from fractions import Fraction
 from typing import Any
 
@@ -30,6 +27,7 @@ from swsdist.reduce.examples import FINENESS, Bucket, Reduced, reduce_examples
 from swsdist.reduce.spans import Best
 from swsdist.store import parquet
 from tests.oracles import examples as several
+from tests.oracles import parts as parts_oracle
 from tests.oracles import reduce as oracle
 from tests.support.coded import raises
 
@@ -52,10 +50,10 @@ def candidate(
 def lists(draw: st.DrawFn, examples: tuple[int, ...] = (1, 2, 7), costs: tuple[int, ...] = COSTS) -> list[Row]:
     """Candidates with many ties and overlaps; no two of one example end at the same frame of a document."""
     lengths = {(query, example): draw(st.integers(1, 6)) for query in ("q1", "q2", "ɔ") for example in examples}
-    documents = st.sampled_from(["a", "b", "é", "aa"])
-    keys = st.tuples(st.sampled_from(sorted(lengths)), documents, st.integers(1, 2), st.integers(0, 30))
+    places = st.sampled_from([("a", 1), ("a", 2), ("b", 1), ("é", 1), ("aa", 2)])
+    keys = st.tuples(st.sampled_from(sorted(lengths)), places, st.integers(0, 30))
     rows = []
-    for (query, example), doc, channel, end in draw(st.sets(keys, max_size=60)):
+    for (query, example), (doc, channel), end in draw(st.sets(keys, max_size=60)):
         frames, cost = draw(st.integers(1, 12)), draw(st.sampled_from(costs))
         rows.append(candidate(query, example, doc, end, frames, cost, lengths[query, example], channel))
     return rows
@@ -114,20 +112,17 @@ def test_any_split_by_document_gives_the_same_bytes(tmp_path_factory, how, rows,
         assert one == other
 
 
-@settings(max_examples=60)
-@given(rows=lists())
-def test_examples_are_best_of(rows: list[Row]) -> None:
-    """With every overlap forbidden, what stays at a place is the best score of any example."""
-    found = reduce([table(rows)], 0.0).detections.to_pylist()
-    for row in oracle.detections(rows, shift=SHIFT, overlap=1.0, nbest=10**6, system="s"):
-        over = [
-            kept
-            for kept in found
-            if [kept[k] for k in ("query_id", "doc_id", "channel")]
-            == [row[k] for k in ("query_id", "doc_id", "channel")]
-            and min(kept["end"], row["end"]) > max(kept["start"], row["start"])
-        ]
-        assert max(kept["score"] for kept in over) >= row["score"]
+@settings(max_examples=80)
+@given(rows=lists((4, 5, 6, 7, 12, 14)), data=st.data(), overlap=OVERLAP, nbest=st.integers(1, 20))
+def test_scores_of_parts_are_the_oracle_however_documents_are_split(rows, data, overlap, nbest) -> None:
+    rows = [{**row, "scale": (12 if row["example"] % 4 < 2 else 8) * UNIT} for row in rows]
+    once, cut = (reduce(files, overlap, nbest, "parts") for files in ([table(rows)], files_of(rows, data)))
+    rules: Any = {"shift": SHIFT, "overlap": overlap, "nbest": nbest, "system": "s", "fineness": FINENESS}
+    detections, statistics = parts_oracle.best_of_parts(rows, **rules)
+    assert once.detections.to_pylist() == detections
+    assert once.statistics.to_pylist() == statistics
+    assert cut.detections.equals(once.detections)
+    assert cut.statistics.equals(once.statistics)
 
 
 @either_way
@@ -147,19 +142,12 @@ def test_exactly_half_is_not_more_than_half() -> None:
 
 
 def test_ties_go_by_document_channel_time_and_example() -> None:
-    places = (
-        (2, "b", 1, 9, 7),
-        (1, "b", 1, 9, 7),
-        (1, "b", 1, 29, 7),
-        (1, "a", 2, 9, 7),
-        (1, "a", 1, 39, 7),
-        (1, "c", 1, 9, 6),
-    )
+    places = [(2, "b", 1, 9, 7), (1, "b", 1, 9, 7), (1, "b", 1, 29, 7)]
+    places += [(1, "a", 2, 9, 7), (1, "a", 1, 39, 7), (1, "c", 1, 9, 6)]
     rows = [candidate("q", example, doc, end, 5, cost, 10, channel) for example, doc, channel, end, cost in places]
     found = reduce([table(rows[k : k + 1]) for k in (5, 3, 4)] + [table(rows[:3])], 0.5).detections.to_pylist()
-    assert [(r["doc_id"], r["channel"], r["end"], r["example"]) for r in found] == [
-        *(("c", 1, 0.1, 1), ("a", 1, 0.4, 1), ("a", 2, 0.1, 1), ("b", 1, 0.1, 1), ("b", 1, 0.3, 1)),
-    ]
+    wanted = [("c", 1, 0.1, 1), ("a", 1, 0.4, 1), ("a", 2, 0.1, 1), ("b", 1, 0.1, 1), ("b", 1, 0.3, 1)]
+    assert [(r["doc_id"], r["channel"], r["end"], r["example"]) for r in found] == wanted
     assert [r["doc_id"] for r in reduce([table(rows)], 0.5, nbest=2).detections.to_pylist()] == ["c", "a"]
 
 
@@ -189,10 +177,10 @@ def test_statistics_add(rows: list[Row], cuts: int, wanted: str) -> None:
     assert statistic.of(table(rows).take(pa.array(range(len(rows))[::-1], pa.int64()))) == whole
     assert from_table(to_table({wanted: whole})).get(wanted, Tally(statistic.quantities)) == whole
     if wanted == "posterior-sums":
-        exact = {
-            q: sum(Fraction(-r["cost"], r["scale"]) for r in rows if r["query_id"] == q) for q, _, _ in whole.values
-        }
-        assert posterior_sums(whole) == {q: float(value) for q, value in exact.items()}
+        exact: dict[str, Fraction] = {}
+        for row in rows:
+            exact[row["query_id"]] = exact.get(row["query_id"], Fraction(0)) + Fraction(-row["cost"], row["scale"])
+        assert posterior_sums(whole) == {query: float(value) for query, value in exact.items()}
 
 
 def test_no_statistics_are_made_that_nobody_wants() -> None:
@@ -200,21 +188,14 @@ def test_no_statistics_are_made_that_nobody_wants() -> None:
     found = Bucket(tick=SHIFT, overlap=0.5, nbest=5, system="s").all_of([table(rows)])
     assert found.detections.num_rows == 1
     assert found.statistics.num_rows == 0
-    with raises(
-        families.UNKNOWN_NAME, kind="statistic of candidates", name="cost-sum", meant="; did you mean cost-sums?"
-    ):
+    with raises(families.UNKNOWN_NAME, kind="statistic of candidates", name="cost-sum"):
         Bucket(tick=SHIFT, overlap=0.5, nbest=5, system="s", statistics=["cost-sum"])
 
 
 def posteriors(rows: list[Row]) -> list[Row]:
     """The same spans with posteriors, some of them of another scale, some 0 and some 1."""
     of = {0: 0, 1: 2**40, 2: 2**39, 3: 1, 100: 2**38 + 7, 4095: 2**40 // 3, 2**31: 2**20, 2**32 - 1: 2**37}
-    scales = {True: (2**40, 1), False: (2**41, 2)}
-    made_rows = []
-    for row in rows:
-        scale, times = scales[row["last"] % 2 == 0]
-        made_rows.append({**row, "cost": -of[row["cost"]] * times, "scale": scale})
-    return made_rows
+    return [{**row, "cost": -of[row["cost"]] * k, "scale": 2**40 * k} for row in rows for k in [1 + row["last"] % 2]]
 
 
 @settings(max_examples=80)
@@ -240,35 +221,16 @@ def test_what_is_no_posterior_is_not_summed() -> None:
             load_statistics(["posterior-sums"])["posterior-sums"].of(table(rows))
 
 
+@either_way
 @settings(max_examples=40)
 @given(rows=lists(), nbest=st.integers(1, 8), least=st.integers(0, 9))
-def test_when_the_best_are_chosen_does_not_matter(rows: list[Row], nbest: int, least: int) -> None:
+def test_when_the_best_are_chosen_does_not_matter(how: str | None, rows: list[Row], nbest: int, least: int) -> None:
     files = [table([row for row in rows if row["doc_id"] == doc]) for doc in ("a", "b", "é", "aa")]
-    whole = reduce(files, 0.5, nbest).detections
+    whole = reduce(files, 0.5, nbest, how)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Best, "LEAST", least)
         patch.setattr(spans, "_PIECE", 3)
-        assert reduce(files, 0.5, nbest).detections.equals(whole)
-
-
-def test_nor_does_it_for_means() -> None:
-    """Where some queries have one example and some several, each file is added in two parts."""
-    drawn = random.Random(1)
-    files = [
-        table(
-            [
-                candidate(query, example, f"d{k}-{d}", drawn.randrange(10, 1000), 10, drawn.randrange(1, 10**6), 5)
-                for query, example in (("a", 1), ("b", 1), ("b", 2))
-                for d in range(6)
-            ]
-        )
-        for k in range(4)
-    ]
-    rules: Any = {"tick": SHIFT, "overlap": 0.5, "nbest": 3, "system": "s", "statistics": ["cost-sums"]}
-    whole = reduce_examples("mean", lambda: files, **rules)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Best, "LEAST", 0)
-        again = reduce_examples("mean", lambda: files, **rules)
+        again = reduce(files, 0.5, nbest, how)
     assert again.detections.equals(whole.detections)
     assert again.statistics.equals(whole.statistics)
 

@@ -1,7 +1,5 @@
 """A list that is scored anew at a point counts what deciding, aligning and counting it at that point would."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,6 +1,4 @@
-"""The fast alignment against every matching, and its indifference to rows and parts."""
-
-from __future__ import annotations
+"""The fast alignment against every matching, and its indifference to rows and parts; the look-up by the programs' rules."""
 
 from fractions import Fraction
 from typing import Any
@@ -10,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdist.core.types import DETECTIONS, REFERENCES
+from swsdist.core.types import DETECTIONS, LEXEMES, REFERENCES, TERMS
 from swsdist.score.align import align, score_limits
-from tests.oracles.score import Detection, Reference, best_gain, kernel, kwseval_kernel, matchings
+from swsdist.score.trials import look_up
+from tests.oracles import score as oracle
+from tests.oracles.score import Detection, Reference, Word, best_gain, kernel, kwseval_kernel, matchings
 
 # A coarse grid of times and few scores: overlaps, borders, duplicates and ties are the rule.
 times = st.integers(0, 24).map(lambda n: n / 4) | st.integers(0, 600).map(lambda n: n / 100)
@@ -93,3 +93,44 @@ def test_order_and_parts_do_not_show(found: list[Any], true: list[Any], toleranc
 
     parts = [part(key) for key in sorted({key for key, _ in [*found, *true]})]
     assert not parts or pa.concat_tables(parts).combine_chunks().equals(whole.combine_chunks())
+
+
+# The look-up of terms, token by token
+
+words = st.tuples(
+    st.integers(0, 40).map(lambda n: n / 4),
+    st.sampled_from([0.1, 0.25, 0.26004, 0.5]),
+    st.sampled_from(["na", "Na", "be", "BE", "um"]),
+    st.sampled_from(["lex", "fp", "frag", "FP"]),
+    st.sampled_from(["ann", "bob"]),
+    st.sampled_from(["d", "e"]),
+)
+terms = st.lists(
+    st.lists(st.sampled_from(["na", "be", "um", "NA", "zz"]), min_size=1, max_size=4), min_size=1, max_size=4
+)
+
+
+@pytest.mark.parametrize("conventions", ["stdeval", "kwseval"])
+@given(
+    spoken=st.lists(words, max_size=25), texts=terms, gap=st.sampled_from([0.0, 0.25, 0.5, 3.0]), ordered=st.booleans()
+)
+@settings(max_examples=250)
+def test_every_occurrence(conventions, spoken, texts, gap, ordered) -> None:
+    spoken = sorted(spoken) if ordered else spoken
+    rows = [(doc, 1, start, length, word, kind, who) for start, length, word, kind, who, doc in spoken]
+    lexemes = pa.Table.from_pylist([dict(zip(LEXEMES.names, row, strict=True)) for row in rows], LEXEMES)
+    listed = pa.table([[f"T{k}" for k in range(len(texts))], [" ".join(text) for text in texts]], schema=TERMS)
+    found = look_up(listed, lexemes, word_gap=gap, conventions=conventions).references.to_pylist()
+
+    chains: dict[tuple[str, str], list[Word]] = {}
+    for start, length, word, kind, who, doc in spoken:
+        chains.setdefault((doc, who), []).append(Word(start, float(f"{start + length:.4f}"), word, kind))
+    find = getattr(oracle, f"{conventions}_occurrences")
+    lowered = [[word.lower() for word in text] for text in texts]
+    expected = []
+    for k, text in enumerate(lowered):
+        # In sorted order of ids, STDEval gives the later ids of a text its occurrences once more each time.
+        times = 1 + lowered[:k].count(text) if conventions == "stdeval" else 1
+        for (doc, _), chain in chains.items():
+            expected += [(f"T{k}", doc, chain[a].start, chain[b].end) for a, b in find(text, chain, gap)] * times
+    assert sorted((row["query_id"], row["doc_id"], row["start"], row["end"]) for row in found) == sorted(expected)

@@ -1,7 +1,5 @@
 """The fast sweep against the definition in fractions, and sums of parts against the whole, byte for byte."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,7 @@ from swsdist.score.measures.curve import Counts, total
 from swsdist.score.measures.twv import atwv, mtwv, per_term, twv_curve
 from tests.oracles.score import Term, curve, maximum, point
 from tests.oracles.thresholds import fit_threshold
-from tests.support.aligned import aligned_list
+from tests.support.aligned import aligned_list, parts_of_queries
 
 scores = st.sampled_from([-2.0, -0.5, 0.0, 0.25, 0.5, 0.75, 7.0])
 found = st.tuples(scores, st.booleans(), st.booleans())  # score, hit, YES
@@ -89,12 +87,7 @@ def test_actual_and_per_term_are_the_definitions(lists: dict[str, Any], trials: 
 @given(queries, trials, betas, st.randoms(use_true_random=False))
 def test_parts_add_up_to_the_same_bytes(lists: dict[str, Any], trials: int, beta: float, random: Any) -> None:
     whole = aligned_list(lists)
-    rows = random.sample(range(len(whole)), len(whole))
-    shuffled = whole.take(pa.array(rows, pa.int64()))
-    bucket = {query: random.randrange(3) for query in lists}
-    which = np.array([bucket[query] for query in shuffled["query_id"].to_pylist()], dtype=int)
-    parts = [shuffled.filter(pa.array(which == part)) for part in range(3)]
-    random.shuffle(parts)
+    parts = parts_of_queries(whole, 3, random)
     a, b, c = map(Counts.of, parts)
     counts = Counts.of(whole)
     assert a + (b + c) == (a + b) + c == total([c, a, b]) == counts

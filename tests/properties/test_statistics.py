@@ -1,7 +1,5 @@
 """Means and variances of frames: they add, agree with numpy, and do not depend on how a store was cut."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

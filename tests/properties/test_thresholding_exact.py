@@ -1,7 +1,5 @@
 """KST and STO: the claims of their source, decisions against exact fractions, and sums in any order."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from typing import Any
@@ -55,9 +53,6 @@ def borderline(lists: dict[str, Any], method: str, trials: int, beta: float, alp
     return False
 
 
-# -- what the source says -------------------------------------------------------------------------------------------
-
-
 @given(st.integers(1, 12), trials, betas, st.fractions(0, 1))
 def test_eq_3_is_where_keeping_begins_to_pay(ntrue: int, trials: int, beta: float, p: Fraction) -> None:
     limit = oracle.kst_threshold(Fraction(ntrue), trials, Fraction(beta))
@@ -100,9 +95,6 @@ def test_the_seeds_numbers() -> None:
     """T = 36,000 and beta = 999.9: the least threshold is about 0.027, and STO's passes 1 at S(w) of about 25."""
     assert float(Thresholding("oracle-kst", 36_000, 999.9).thresholds(0, 1)) == pytest.approx(0.027, abs=2e-4)
     assert float(Thresholding("sto", 36_000, 999.9).thresholds(25.0)) == pytest.approx(1.0, abs=2e-4)
-
-
-# -- decisions ------------------------------------------------------------------------------------------------------
 
 
 @given(methods, probabilities, st.floats(0, 50), st.integers(0, 13), trials, betas, alphas)
@@ -150,9 +142,6 @@ def test_sweep_is_deciding_and_counting(lists: dict[str, Any], method: Any, tria
         if not borderline(lists, method, trials, beta, alpha):
             value = oracle.value(method, exact(lists), trials, beta, alpha)
             assert found.twv[k] == pytest.approx(float(value), abs=1e-9)
-
-
-# -- posterior sums -------------------------------------------------------------------------------------------------
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), probabilities), max_size=30), st.integers(0, 30), st.randoms())

@@ -1,7 +1,5 @@
 """Transcripts that are written are read back: the same words, at the same times to the format's resolution."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Measures are the same whether a document cannot be read, or is searched and yields nothing."""
 
-from __future__ import annotations
-
 import csv
 import shutil
 from collections.abc import Callable
@@ -21,10 +19,8 @@ SHORT = 0.05
 
 
 def add(kind: str, made: Made, folder: Path) -> Callable[[str], None]:
-    """Add documents that are read at first, and a true occurrence in one of them.
-
-    Returns:
-        What lets them become `broken`, or `short`, and then tells how long they are.
+    """Add documents that are read at first, and a true occurrence in one of them; gives what lets them become `broken`, or
+    `short`, and then tells how long they are.
     """
     rate = 16000
     noise = np.random.default_rng(5).normal(0, 0.05, (3 * rate, 2)).astype(np.float32)
@@ -44,14 +40,10 @@ def add(kind: str, made: Made, folder: Path) -> Callable[[str], None]:
     write("whole")
     length = 3.0
     if kind == "places":
-        with (documents / "wav.scp").open("a") as file:
-            file.write(f"{place} audio/{place}.wav\n")
-        with (documents / "segments").open("a") as file:
-            file.write(f"x1 {place} 0 {length}\n")
-        with (documents / "utt2spk").open("a") as file:
-            file.write("x1 x1\n")
-        with (documents / "reco2dur").open("a") as file:
-            file.write(f"{place} {length}\n")
+        more = {"wav.scp": f"{place} audio/{place}.wav", "segments": f"x1 {place} 0 {length}", "utt2spk": "x1 x1"}
+        for name, line in {**more, "reco2dur": f"{place} {length}"}.items():
+            with (documents / name).open("a") as file:
+                file.write(line + "\n")
     else:
         table = folder / "docs-more.csv"
         listed = [{"channel": "1", **row, "path": str(documents.parent / row["path"])} for row in rows(documents)]
@@ -74,11 +66,9 @@ def add(kind: str, made: Made, folder: Path) -> Callable[[str], None]:
         write(how)
         told = SHORT
         if kind == "places":
-            segments = documents / "segments"
-            segments.write_text(segments.read_text().replace(f"x1 {place} 0 {length}\n", f"x1 {place} 0 {told}\n"))
-            (documents / "reco2dur").write_text(
-                (documents / "reco2dur").read_text().replace(f"{place} {length}\n", f"{place} {told}\n")
-            )
+            for name, said in (("segments", f"x1 {place} 0 "), ("reco2dur", f"{place} ")):
+                text = (documents / name).read_text()
+                (documents / name).write_text(text.replace(f"{said}{length}\n", f"{said}{told}\n"))
         else:
             table = Path(made.corpus["documents"])
             listed = rows(table)

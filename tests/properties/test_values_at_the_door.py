@@ -1,7 +1,5 @@
 """Any column of any table from outside, of any type and value: it is taken as it is, or refused with file and column."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator

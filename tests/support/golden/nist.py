@@ -70,13 +70,12 @@ def score(folder: Path, params: Answers, program: Program) -> Evaluation:
         trials="segment" if params["segment"] and program == "kwseval" else "time",
     )
     ecf, terms, system = (needed(folder, name) for name in _FILES[program])
-    given: dict[str, Any] = {"ecf": ecf, "rttm": needed(folder, "ref.rttm"), "terms": terms}
-    notices = Notices()
-    task = read_task(**given, protocol=rules, ecf_filter=params["ecf_filter"], notices=notices)
+    rttm, notices, only = needed(folder, "ref.rttm"), Notices(), params["ecf_filter"]
+    task = read_task(ecf=ecf, rttm=rttm, terms=terms, protocol=rules, ecf_filter=only, notices=notices)
     return evaluate(
         task,
         read_system(system, conventions=program, notices=notices),
-        ecf_filter=params["ecf_filter"],
+        ecf_filter=only,
         include_refless=params["include_no_targ"],
         only_answered=params["just_system_terms"],
     )

@@ -80,6 +80,18 @@ def test_by_hand() -> None:
     assert found.curve.pmiss.tolist() == [0, 0.25, 0.25, 0.25, 0.25, 0.75, 1]
     assert found.curve.pfa.tolist() == [1, 1, 0.75, 0.25, 0, 0, 0]
     assert (found.pooled.max_twv, found.pooled.threshold) == (0.75, 1.0)
+    # Own thresholds: a is parted by any threshold between 1 and 2; b misses d2 or accepts d3.
+    assert found.per_query.act_twv == pytest.approx((1 + 0.5) / 2)
+    assert (found.per_query.max_twv, found.per_query.threshold) == (pytest.approx(0.75), 0)
+    assert found.per_query.act_cnxe <= found.pooled.min_cnxe
+
+    def bits(value: float) -> float:
+        return math.log2(1 + math.exp(-value))
+
+    true, false = (bits(2) + bits(3) + bits(-2)) / 3, (bits(-1) + bits(1) + bits(-0.5)) / 3
+    assert found.pooled.act_cnxe == pytest.approx((true + false) / 2, rel=1e-14)
+    # By score: target, then three non-targets, then two targets; four are pooled at rate 1/4, the last two cost nothing.
+    assert found.pooled.min_cnxe == pytest.approx((math.log2(4) / 3 + 3 * math.log2(4 / 3) / 3) / 2, rel=1e-14)
 
 
 def test_a_query_that_all_documents_are_targets_of_and_two_scores_of_a_trial() -> None:
@@ -120,18 +132,6 @@ def test_the_order_of_terms_without_documents() -> None:
     assert one["quesst_cnxe"] == other["quesst_cnxe"]
 
 
-def test_cross_entropy_by_hand() -> None:
-    found = scored()
-
-    def bits(value: float) -> float:
-        return math.log2(1 + math.exp(-value))
-
-    true, false = (bits(2) + bits(3) + bits(-2)) / 3, (bits(-1) + bits(1) + bits(-0.5)) / 3
-    assert found.pooled.act_cnxe == pytest.approx((true + false) / 2, rel=1e-14)
-    # By score: target, then three non-targets, then two targets; four are pooled at rate 1/4, the last two cost nothing.
-    assert found.pooled.min_cnxe == pytest.approx((math.log2(4) / 3 + 3 * math.log2(4 / 3) / 3) / 2, rel=1e-14)
-
-
 def test_the_order_of_equal_scores_is_the_files_and_of_missing_trials_the_lists() -> None:
     rows = [("a", "d1", 1.0, True), ("a", "d2", 1.0, True), ("a", "d3", 1.0, False)]
     assert scored(rows, references=[("a", "d1")]).pooled.min_cnxe == pytest.approx(1)
@@ -146,15 +146,6 @@ def test_missing_trials_get_the_default_or_the_least_score_and_no(default: float
     found = scored([row for row in TRIALS if row[1] != "d2"], default_score=default)
     assert found.curve.threshold[1] == second
     assert found.pooled.act_twv == pytest.approx(1 - (0 + 0.5) / 2)
-
-
-def test_own_thresholds_and_recalibrations() -> None:
-    found = scored()
-    # a is parted by any threshold between 1 and 2; b misses d2 or accepts d3.
-    assert found.per_query.act_twv == pytest.approx((1 + 0.5) / 2)
-    assert found.per_query.max_twv == pytest.approx(0.75)
-    assert found.per_query.threshold == 0
-    assert found.per_query.act_cnxe <= found.pooled.min_cnxe
 
 
 def test_undefined_values() -> None:
