@@ -3,6 +3,7 @@
 import csv
 import itertools
 import json
+import re
 import runpy
 import sys
 from collections import defaultdict
@@ -110,6 +111,38 @@ def test_auc_counts_ties_half_and_work_is_halved():
     blocks = _blocks(documents[1], 32)
     assert [block.shape for block in blocks] == [(2, 32), (2, 32), (2, 6)]
     np.testing.assert_array_equal(np.concatenate(blocks, axis=1).T, documents[1])
+
+
+def test_the_figures_of_the_readme_are_those_of_the_full_tables() -> None:
+    """MTWV of each system, with the first example of each query and with all."""
+    page = (ROOT / "docs/how-to/run-the-papers-systems.md").read_text().splitlines()
+    readme = (ROOT / "README.md").read_text()
+    rows = re.findall(r"^\| \[([\w-]+)\]\(configs/.*\| ([\d.]+) \| ([\d.]+) \|$", readme, re.M)
+    assert len(rows) >= 3
+    for name, *figures in rows:
+        full = [line for line in page if line.startswith(f"| {name} |")]
+        assert all(any(f"| {figure} (" in line for line in full) for figure in figures), name
+
+
+def test_halves_of_the_documents_have_their_references(tmp_path: Path) -> None:
+    from benchmarks.corpora import Corpus, read
+    from benchmarks.systems import halves
+
+    (tmp_path / "docs.csv").write_text("doc_id,path\n" + "".join(f"d{k},d{k}.wav\n" for k in range(40)))
+    rows = "".join(f"q,d{k},0,1\n" for k in range(0, 40, 2))
+    (tmp_path / "refs.csv").write_text("query_id,doc_id,start,end\n" + rows)
+    corpus = Corpus("made up", tmp_path / "docs.csv", tmp_path / "queries.csv", tmp_path / "refs.csv")
+    seen: list[set[str]] = []
+    for sets in halves(corpus, tmp_path / "runs").values():
+        found = dict(one.removeprefix("corpus.").split("=") for one in sets)
+        documents = {row["doc_id"]: row["path"] for row in read(Path(found["documents"]))}
+        referred = {row["doc_id"] for row in read(Path(found["references"]))}
+        assert 10 <= len(documents) <= 30
+        assert all(path.startswith(str(tmp_path)) for path in documents.values())
+        assert referred == {name for name in documents if int(name[1:]) % 2 == 0}
+        seen.append(set(documents))
+    assert not seen[0] & seen[1]
+    assert len(seen[0] | seen[1]) == 40
 
 
 HOURS = 0.02
