@@ -124,6 +124,27 @@ def test_the_figures_of_the_readme_are_those_of_the_full_tables() -> None:
         assert all(any(f"| {figure} (" in line for line in full) for figure in figures), name
 
 
+def test_halves_of_the_documents_have_their_references(tmp_path: Path) -> None:
+    from benchmarks.corpora import Corpus, read
+    from benchmarks.systems import halves
+
+    (tmp_path / "docs.csv").write_text("doc_id,path\n" + "".join(f"d{k},d{k}.wav\n" for k in range(40)))
+    rows = "".join(f"q,d{k},0,1\n" for k in range(0, 40, 2))
+    (tmp_path / "refs.csv").write_text("query_id,doc_id,start,end\n" + rows)
+    corpus = Corpus("made up", tmp_path / "docs.csv", tmp_path / "queries.csv", tmp_path / "refs.csv")
+    seen: list[set[str]] = []
+    for sets in halves(corpus, tmp_path / "runs").values():
+        found = dict(one.removeprefix("corpus.").split("=") for one in sets)
+        documents = {row["doc_id"]: row["path"] for row in read(Path(found["documents"]))}
+        referred = {row["doc_id"] for row in read(Path(found["references"]))}
+        assert 10 <= len(documents) <= 30
+        assert all(path.startswith(str(tmp_path)) for path in documents.values())
+        assert referred == {name for name in documents if int(name[1:]) % 2 == 0}
+        seen.append(set(documents))
+    assert not seen[0] & seen[1]
+    assert len(seen[0] | seen[1]) == 40
+
+
 HOURS = 0.02
 
 
