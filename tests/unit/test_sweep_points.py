@@ -82,13 +82,13 @@ def test_values_and_draws_of_a_key() -> None:
 
 
 def codes_of(make: Callable[[Any], Any], cases: Iterable[tuple[Any, str, str]]) -> list[object]:
-    """Those of cases (input, code, a part of the place) that are refused otherwise, and how."""
+    """Those of cases (input, code, a part of the place and key) that are refused otherwise, and how."""
     wrong: list[object] = []
     for case, code, place in cases:
         with pytest.raises(ConfigError) as caught:
             make(case)
         error = caught.value
-        if error.code != code or place not in str(error.where) or not error.remedy:
+        if error.code != code or place not in str(error) or not error.remedy:
             wrong.append((case, str(error), error.remedy))
     return wrong
 
@@ -128,14 +128,14 @@ _CONFIG = "config: a.yaml\n"
 _REST = "points:\n  grid:\n    search.distance: [cosine, kl]\n"
 #: Files, their codes and places.
 WRONG_FILES = [
-    ("measure: [atwv]\n" + GRID, "unknown-key", "sweep.yaml:1"),
-    (_CONFIG, "missing-key", "sweep.yaml:1"),
+    ("measure: [atwv]\n" + GRID, "unknown-key", "sweep.yaml:1: measure: "),
+    (_CONFIG, "missing-key", "sweep.yaml:1: points: "),
     (_CONFIG + "points: {}\n", "empty-input", ""),
-    (_CONFIG + "points: {gird: {a: [1]}}\n", "unknown-key", ""),
+    (_CONFIG + "points: {gird: {a: [1]}}\n", "unknown-key", "sweep.yaml:2: points.gird: "),
     ("points: {grid: {a: [1]}}\n", "conflicting-options", "sweep.yaml:1"),
     ("measures: [awtv]\n" + GRID, "unknown-name", ""),
     ("measures: [mtwv]\n" + GRID, "unknown-name", ""),
-    ("objective: {measure: atwv, best: most}\n" + GRID, "invalid-value", ""),
+    ("objective: {measure: atwv, best: most}\n" + GRID, "invalid-value", "sweep.yaml:1: objective."),
     (_CONFIG + "points: {random: {draws: 0, keys: {}}}\n", "invalid-value", ""),
     (_CONFIG + "points: {random: {draws: 3, keys: {}}}\n", "empty-input", ""),
     *((text, "invalid-yaml", "") for text in ("config: [\n", "- a\n", "config: b.yaml\n" + GRID)),
