@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from swsdist.kernels.alignment import align_locally
@@ -18,14 +18,18 @@ def aligned(distances: np.ndarray, diagonal: int, band: int, level: int, gap: in
 
 @st.composite
 def cases(draw: Any, longest: int = 5) -> tuple[np.ndarray, int, int, int, int]:
-    rows, columns = draw(st.integers(1, longest)), draw(st.integers(1, longest))
-    values = draw(st.lists(st.integers(0, 4), min_size=rows * columns, max_size=rows * columns))
-    diagonal = draw(st.integers(-rows - 1, columns + 1))
-    band, level, gap = draw(st.integers(0, longest)), draw(st.integers(1, 4)), draw(st.integers(0, 2))
-    return np.array(values).reshape(rows, columns), diagonal, band, level, gap
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    shape, most = rng.integers(1, longest + 1, 2), int(rng.choice([1, 2, 4]))
+    diagonal, band = rng.integers(-shape[0] - 1, shape[1] + 2), rng.integers(0, 4)
+    level, gap = rng.integers(1, most + 1), rng.integers(0, 3)
+    return rng.integers(0, most + 1, shape), int(diagonal), int(band), int(level), int(gap)
 
 
 @given(cases())
+@example((np.array([[1, 2, 1], [1, 1, 1], [2, 0, 1]]), 0, 2, 2, 0))
+@example(
+    (np.array([[4, 1, 0, 1, 0], [2, 2, 3, 2, 0], [1, 4, 2, 3, 0], [4, 2, 1, 3, 0]]), 1, 0, 2, 0)
+)  # a cell beside the band is no neighbour
 @settings(max_examples=400)
 def test_score_and_places_are_those_of_all_paths(case: tuple[np.ndarray, int, int, int, int]) -> None:
     distances, *rest = case
