@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import json
 import pkgutil
 import re
 import string
@@ -209,3 +210,11 @@ def test_a_shell_reads_the_commands_of_messages() -> None:
     """The first value of a command is a path or a name."""
     command = re.compile(r"swsdist [a-z-]+( [a-z-]+)? {}|swsdist [a-z-]+ [^;`]*--run {}")
     assert [f"{place}: {text}" for place, text in texts_of_messages() if command.search(text)] == []
+
+
+def test_texts_of_the_page_are_of_codes() -> None:
+    """The page translates some codes by name: `reason.CODE`, `failure.CODE`."""
+    texts = json.loads((PACKAGE / "swsdist/server/static/texts/en.json").read_text(encoding="utf-8"))
+    named = {key.split(".")[1] for key in texts if re.match(r"reason\.|failure\.\w+-", key)}
+    assert named > {"no-speech", "too-short"}
+    assert named <= {*every_code()}
