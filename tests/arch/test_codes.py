@@ -214,7 +214,7 @@ def test_a_shell_reads_the_commands_of_messages() -> None:
 
 def test_texts_of_the_page_are_of_codes() -> None:
     """The page translates some codes by name: `reason.CODE`, `failure.CODE`."""
-    texts = json.loads((PACKAGE / "swsdist/server/static/texts/en.json").read_text(encoding="utf-8"))
+    texts = json.loads((PACKAGE / "server/static/texts/en.json").read_text(encoding="utf-8"))
     named = {key.split(".")[1] for key in texts if re.match(r"reason\.|failure\.\w+-", key)}
     assert named > {"no-speech", "too-short"}
     assert named <= {*every_code()}
