@@ -1,0 +1,170 @@
+"""A cluster that begins without workers grows as a run asks: by a node with a GPU for what wants one, by others for the rest.
+
+Ray's autoscaler is its own; the nodes that it starts are processes on this machine, and their GPUs are made up.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import ray
+from ray import cloudpickle
+
+from swsdist.accounts.journal import DriverJournal
+from swsdist.config.model import Executor as Settings
+from swsdist.core.needs import Needs
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain import Context, Inputs, Stage, Table
+from swsdist.pipeline.execution.ray_executor import RayExecutor
+from swsdist.pipeline.task import Receipt, Task, TaskOutput
+
+pytestmark = pytest.mark.ray
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+_OWN = {"memory": 2_000_000_000, "object_store_memory": 80_000_000}
+_COMMANDS = ("initialization", "setup", "head_setup", "worker_setup", "head_start_ray", "worker_start_ray")
+
+
+class Granted(Stage):
+    """Says what a task was granted, and how many GPUs the cluster has."""
+
+    name = "granted"
+    version = 1
+    unit = "s"
+    tables = {"none": Table(None, None)}
+
+    def plan(self, inputs: Inputs) -> Iterator[Task]:
+        """The test makes tasks itself."""
+        yield from ()
+
+    def run(self, task: Task, context: Context) -> TaskOutput:
+        """Leave a file that says so."""
+        place = context.run.local()
+        assert place is not None
+        (place / task.label).write_text(f"{context.granted.gpus:g} of {ray.cluster_resources().get('GPU', 0):g}")
+        return TaskOutput(())
+
+
+#: Ray's provider of nodes that are processes, which takes no memory as a resource.
+_PROVIDER = """
+from ray.autoscaler._private.fake_multi_node.node_provider import FakeMultiNodeProvider
+
+class Provider(FakeMultiNodeProvider):
+    def _create_node_with_resources_and_labels(self, config, tags, count, resources, labels):
+        resources = {name: value for name, value in resources.items() if name != "memory"}
+        super()._create_node_with_resources_and_labels(config, tags, count, resources, labels)
+"""
+
+
+@pytest.fixture
+def cluster() -> Iterator[str]:
+    """A head without CPUs, and Ray's autoscaler, which may add up to two nodes of each of two types.
+
+    `ray.cluster_utils.AutoscalingCluster` does so, too, but ends every Ray of this machine.
+    """
+    place = tempfile.mkdtemp(prefix="t-", dir="/tmp")  # a socket's path is short
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    types: dict[str, dict[str, Any]] = {"cpu": {"CPU": 2, **_OWN}, "gpu": {"CPU": 2, "GPU": 1, **_OWN}}
+    grows: dict[str, Any] = {"node_config": {}, "min_workers": 0, "max_workers": 2}
+    config = {
+        "cluster_name": "grows",
+        "max_workers": 4,
+        "idle_timeout_minutes": 5,
+        "provider": {
+            "type": "external",
+            "module": "provider.Provider",
+            "gcs_address": address,
+            "use_node_id_as_ip": True,  # all nodes have the same
+            "disable_node_updaters": True,
+            "disable_launch_config_check": True,
+        },
+        "available_node_types": {
+            "ray.head.default": {"resources": {}, "node_config": {}, "max_workers": 0},
+            **{name: {"resources": resources, **grows} for name, resources in types.items()},
+        },
+        "head_node_type": "ray.head.default",
+        # What its launcher would fill in, and these nodes have no use for.
+        **{name: {} for name in ("auth", "file_mounts")},
+        **{f"{name}_commands": [] for name in _COMMANDS},
+        **{name: [] for name in ("cluster_synced_files", "rsync_exclude", "rsync_filter")},
+        "file_mounts_sync_continuously": False,
+        "upscaling_speed": 1.0,
+    }
+    (Path(place) / "config.yaml").write_text(json.dumps(config))
+    (Path(place) / "provider.py").write_text(_PROVIDER)
+    command = ["ray", "start", "--head", "--block", f"--port={address.split(':')[1]}", "--num-cpus=0", "--num-gpus=0"]
+    command += ["--node-ip-address=127.0.0.1", "--include-dashboard=false", "--disable-usage-stats"]
+    command += [
+        f"--temp-dir={place}/ray",
+        "--object-store-memory=80000000",
+        f"--autoscaling-config={place}/config.yaml",
+    ]
+    variables = {"AUTOSCALER_UPDATE_INTERVAL_S": "1", "RAY_FAKE_CLUSTER": "1"}
+    paths = {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
+    paths["PYTHONPATH"] = os.pathsep.join([place, os.environ.get("PYTHONPATH", "")])
+    with (Path(place) / "log").open("w") as log:
+        head = subprocess.Popen(
+            command, env=os.environ | variables | paths, stdout=log, stderr=log, start_new_session=True
+        )
+    try:
+        deadline = time.monotonic() + 60
+        while "Ray runtime started" not in (text := (Path(place) / "log").read_text()):
+            assert time.monotonic() < deadline, text
+            assert head.poll() is None, text
+            time.sleep(0.1)
+        yield address
+    finally:
+        # The autoscaler ends first, for it would replace what is ended.
+        head.send_signal(signal.SIGTERM)
+        head.wait(60)
+        for process in psutil.process_iter(["cmdline"]):
+            if place in " ".join(process.info["cmdline"] or ()):
+                process.kill()
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def test_a_cluster_grows_by_what_is_asked_for(cluster: str, tmp_path: Path) -> None:
+    stage: Any = Granted()
+    folder = Folder(str(tmp_path))
+    journal = DriverJournal(folder)
+    settings = Settings(kind="ray", address=cluster, workers=3, memory_per_worker_gb=0.2)
+    notes: list[str] = []
+    executor = RayExecutor(Context(folder, {"granted": stage}), journal, settings, notes.append)
+
+    def run(label: str, *needs: Needs) -> str:
+        (task, outcome), *others = executor.run([Task("granted", f"{len(notes):032x}", label, 0.1, {})], needs, _none)
+        assert not others
+        assert isinstance(outcome, Receipt), outcome
+        return (tmp_path / task.label).read_text()
+
+    try:
+        on_cpu, on_gpu = Needs(memory_gb=0.2), Needs(memory_gb=0.2, gpus=1.0)
+        assert run("either", on_gpu, on_cpu) == "0 of 0", "no GPU was started for it"
+        assert run("gpu", on_gpu) == "1 of 1", "one task, one GPU"
+        assert run("cpu", on_cpu) == "0 of 1"
+    finally:
+        executor.close()
+        journal.close()
+    assert notes == [
+        "no node has CPUs for workers: waiting 300 s for one",
+        "no node has a GPU for workers: waiting 900 s for one",
+    ]
+
+
+def _none(task: Task, part: float) -> None:
+    """Parts of tasks are of no interest."""
