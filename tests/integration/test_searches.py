@@ -92,7 +92,6 @@ def test_with_a_first_pass_each_document_is_counted_once(own_corpus: Any, first_
     assert summary["saturated"] == examples + documents, "the first pass reads them, and the visit reads them again"
 
 
-SYSTEMS = Path(__file__).resolve().parents[2] / "configs" / "systems"
 ROOM = 2.0  # s between two words of a document
 
 
