@@ -37,7 +37,7 @@ ENDS = {
         "the task that it worked on was done elsewhere",
         "Ray takes the host for dead; the run goes on with the others",
     ),
-    "a node cannot start a worker (swsdist is broken there)": ("a warning named the node", "the others go on"),
+    "a node cannot start a worker (swsdist is broken there)": ("a warning said so", "the others go on"),
     "a node comes late": ("it had started, and had done a task", "it is used"),
     "a node has another numpy": ("a warning named the node", "it is not used; the others go on"),
     "a node has another version of swsdist": ("a warning named the node", "it is not used; the others go on"),
