@@ -1,1 +1,1 @@
-"""Numeric inner loops: arrays in, arrays out, the same bytes on every machine."""
+"""Numeric inner loops: arrays in, arrays out; those of the search give the same bytes on every machine."""

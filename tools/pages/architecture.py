@@ -80,7 +80,7 @@ def picture() -> str:
             at[name] = (gap * (k + 0.5), high - _ROW * (storey + 0.5))
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {high}" font-family="sans-serif" font-size="13">',
-        "<title>Rooms of swsdist by storeys, with the imports that no others imply</title>",
+        "<title>Rooms of swsdist by layers, with the imports that no others imply</title>",
         f'<rect width="{_WIDTH}" height="{high}" fill="#fff"/>',
     ]
     lines += [

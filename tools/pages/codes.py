@@ -14,8 +14,9 @@ Each error, warning and rejection ends with its code in brackets: `[unknown-name
 `swsdist explain CODE` shows one. In Python, errors have `code` and `values`; in tables, `reason` is a code. Codes of the
 first list are families: many mistakes share one, each with a message of its own; the text here is what they have in common.
 
-The number is the exit code of an error. A notice is a warning; with `--strict` exit code 4, where implausible 5. A rejection
-leaves one input out; with `--strict` exit code 4. `<name>` stands for a value.
+The number is the exit code of an error. A notice is a warning. With `--strict` it ends the command with code 4. A notice about
+implausible input ends it with 5, unless `--force`. A rejection leaves one input out; with `--strict` it ends the command with
+code 4. `<name>` stands for a value.
 """
 
 

@@ -4,8 +4,8 @@ An executor yields a receipt or a failure for each task, in any order. Errors ar
 
 - a user's mistake (`UserError`) is the same for every task, so it ends the run;
 - broken data (`DataError`) stay broken, so the task fails at once;
-- a transient error of the operating system or the network (`swsdist.io.failures`) is tried again after a pause, up to
-  `executor.attempts` times; a permanent one ends the run if it is an error of writing, otherwise the task fails;
+- a transient error of the operating system or the network (`swsdist.io.failures`) is tried again after a pause, with at
+  most `executor.attempts` attempts in all; a permanent one ends the run if it is an error of writing, otherwise the task fails;
 - any other error is a bug: the task fails, and the others go on.
 
 The driver keeps the traceback of a failed task in a file of the folder `failed/` in the run folder, until the task is
