@@ -24,7 +24,7 @@ def test_all_tasks_are_listed_and_shown(swsdist: Command) -> None:
 
 def test_words(swsdist: Command) -> None:
     assert swsdist("help", "search", "your", "archive").out == swsdist("help", "search-your-archive").out
-    assert "  find-typed-words  " in swsdist("help", "type", "a", "word").out
+    assert "  use-phoneme-recognisers  " in swsdist("help", "recogniser").out
     assert says(swsdist("help", "me", code=2).err, families.UNKNOWN_NAME)  # not what has it inside a word
     told = swsdist("help", "serch-your-archive", code=2).err
     assert says(told, families.UNKNOWN_NAME)

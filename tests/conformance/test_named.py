@@ -188,6 +188,7 @@ def test_a_wrong_recurrence_is_caught(added: Any, entry: RecurrenceEntry, compla
         check_recurrence(name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cpu", "blas", "auto"])
 def test_backends(name: str) -> None:
     check_backend(name)

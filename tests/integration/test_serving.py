@@ -410,7 +410,7 @@ def test_news_of_recordings_that_came_later(
     service.search_news()
     assert service.news() == []
     entry = service.project.add_entry(person="Ann", form="word")
-    row = next(read_rows(scene.corpus / "refs.csv"))
+    row = read_rows(scene.corpus / "refs.csv")[0]
     place = Place(doc_id=row["doc_id"], channel=1, start=float(row["start"]), end=float(row["end"]), sound=None)
     service.project.judge(entry.entry_id, place, "yes", person="Ann", example=True)
     documents = read_rows(scene.corpus / "docs.csv")
