@@ -1,7 +1,7 @@
 """How far the words of aligned texts lie from where they are said, in the test part of the made English corpus.
 
 A boundary is the start or the end of a word; the texts are those of the corpus, without case and punctuation. The corpus is the
-folder ENGLISH, by default `../english`, which `python -m tests.support.english ../english` makes.
+folder ENGLISH, by default `../english`, which `python -m tools.english ../english` makes.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A row a system, corpus and protocol (`sws2013`; `nist-std06`, beta 999.9): MTWV and ATWV with their 95 % intervals, pair AUC,
 Cnxe and its least over time trials, costs; of English also ATWV of words that recognisers know, and of those that they do not.
 `best-encoder+us` and so on speak written terms, by the voices of that name. Runs that are in the folder are taken as they are;
-`swsdist compare` tests their differences. English needs the folder that `python -m tests.support.english FOLDER` makes.
+`swsdist compare` tests their differences. English needs the folder that `python -m tools.english FOLDER` makes.
 
 `--unspoken` prints another table instead: words that Whisper writes of a minute of sounds in which nobody speaks.
 """
@@ -26,7 +26,7 @@ from swsdist import api
 from swsdist.config import load_config
 from swsdist.core.codes import lattices
 from swsdist.lattices.whisper import RATE, Whisper
-from tests.support.english.grammar import vocabulary
+from tools.english.grammar import vocabulary
 
 _SYSTEMS = ROOT / "configs" / "systems"
 _ENGLISH = (

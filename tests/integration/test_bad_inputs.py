@@ -39,9 +39,9 @@ from swsdist.store.maintaining import compact
 from swsdist.store.manifest import load
 from tests.integration.test_phones_chain import DECODING, FEATURES
 from tests.support.coded import raises, says
-from tests.support.english.words import small_corpus as english_corpus
-from tests.support.english.words import small_recogniser
 from tests.support.tables import read_rows, write_rows
+from tools.english.words import small_corpus as english_corpus
+from tools.english.words import small_recogniser
 
 RATE = 16000
 

@@ -19,8 +19,8 @@ from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.status import digests, load_chain_run
 from swsdist.testing.conformance import check_chain
 from tests.support.coded import raises
-from tests.support.english.words import small_corpus, small_recogniser
 from tests.support.tables import read_rows, write_rows
+from tools.english.words import small_corpus, small_recogniser
 
 
 @pytest.fixture(scope="module")

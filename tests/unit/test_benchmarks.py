@@ -17,8 +17,8 @@ from swsdist.config import config_from_dict
 from swsdist.corpora.documents import part_of, read_documents
 from swsdist.io.nist.ctm import read_ctm
 from swsdist.io.nist.termlist import read_termlist
-from tests.support.english.corpus import digest, make
-from tests.support.english.speech import lacking
+from tools.english.corpus import digest, make
+from tools.english.speech import lacking
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = sorted(

@@ -55,7 +55,7 @@ from swsdist.lattices.recognition import Recognition, Text, stretches
 from swsdist.testing.synthesis.recogniser import PHONES, make_recogniser
 from tests.oracles.phone_pairs import arc_posteriors, paths
 from tests.support.coded import raises
-from tests.support.english.words import small_corpus, small_recogniser
+from tools.english.words import small_corpus, small_recogniser
 
 Floats = NDArray[np.float64]
 

@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from swsdist.core.types import QUERIES
 from swsdist.io.tables import write_csv
-from tests.support.english.corpus import CORPUS_FILE, NOISE, SEED, with_noise, write_audio
-from tests.support.english.speech import VOICES, voices
+from tools.english.corpus import CORPUS_FILE, NOISE, SEED, with_noise, write_audio
+from tools.english.speech import VOICES, voices
 
 #: Of each term.
 EXAMPLES = 2

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from tests.support.english.grammar import CONTENT, vocabulary
+from tools.english.grammar import CONTENT, vocabulary
 
 #: Least and most occurrences in the corpus, and how many terms: of one word; of two; of three; of words unknown to recognisers.
 ONE = ((1, 1, 20), (2, 2, 18), (3, 3, 14), (4, 4, 10), (5, 5, 8), (6, 10, 6), (11, 10**6, 4))

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from swsdist.io.nist.ctm import read_ctm
-from tests.support.english.corpus import make
-from tests.support.english.queries import speak_queries
-from tests.support.english.speech import lacking
+from tools.english.corpus import make
+from tools.english.queries import speak_queries
+from tools.english.speech import lacking
 
 
 def small_corpus(folder: Path, hours: float = 0.012) -> Path:

@@ -12,7 +12,7 @@
       corpus.yaml       a corpus file
       README.txt        how it was made, counts
 
-`tests.support.english.queries` adds spoken queries. Times are seconds, multiples of 1 ms. The noise of a voice is loud enough
+`tools.english.queries` adds spoken queries. Times are seconds, multiples of 1 ms. The noise of a voice is loud enough
 that pocketsphinx gets .3 to .5 of the words wrong.
 """
 
@@ -35,9 +35,9 @@ from swsdist.io.nist.ctm import write_ctm
 from swsdist.io.nist.termlist import write_termlist
 from swsdist.io.tables import write_csv
 from swsdist.score.trials import look_up
-from tests.support.english.grammar import sentences
-from tests.support.english.speech import RATE, VOICES, Span, Voices, voices
-from tests.support.english.terms import choose_terms, phrase_counts
+from tools.english.grammar import sentences
+from tools.english.speech import RATE, VOICES, Span, Voices, voices
+from tools.english.terms import choose_terms, phrase_counts
 
 SEED = 1
 PARTS = ("dev", "test")

@@ -1,11 +1,11 @@
 """A corpus of spoken English, made by a synthesiser, and what a recogniser finds in it.
 
-    python -m tests.support.english FOLDER [--hours 1.0] [--clean]
-    python -m tests.support.english speak FOLDER [--clean]
-    python -m tests.support.english recognise FOLDER [--jobs 2]
+    python -m tools.english FOLDER [--hours 1.0] [--clean]
+    python -m tools.english speak FOLDER [--clean]
+    python -m tools.english recognise FOLDER [--jobs 2]
 
-The first writes the corpus (`tests.support.english.corpus`). The second adds spoken queries to it
-(`tests.support.english.queries`), which the first does too, before it ends. The third writes pocketsphinx's lattices of words
+The first writes the corpus (`tools.english.corpus`). The second adds spoken queries to it
+(`tools.english.queries`), which the first does too, before it ends. The third writes pocketsphinx's lattices of words
 and its transcript to `pocketsphinx/`, and its lattices of phones to `phones/`. The first and the third print a SHA-256 of all
 files: made again, it is the same.
 
@@ -23,9 +23,9 @@ import click
 from swsdist.core.types import CORPUS
 from swsdist.io.nist.ctm import read_ctm
 from swsdist.io.tables import read_table
-from tests.support.english.corpus import PARTS, digest, make
-from tests.support.english.errors import word_errors
-from tests.support.english.queries import speak_queries
+from tools.english.corpus import PARTS, digest, make
+from tools.english.errors import word_errors
+from tools.english.queries import speak_queries
 
 _folder = click.argument("folder", type=click.Path(path_type=Path))
 
@@ -62,7 +62,7 @@ def speak(folder: Path, clean: bool) -> None:
 )
 def recognise_corpus(folder: Path, jobs: int) -> None:
     """Recognise the corpus in FOLDER with pocketsphinx."""
-    from tests.support.english import recognition
+    from tools.english import recognition
 
     documents = read_table(str(folder / "documents.csv"), CORPUS, key=("doc_id", "channel")).to_pylist()
     names = [row["doc_id"] for row in documents]
@@ -93,8 +93,8 @@ def recognise_corpus(folder: Path, jobs: int) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["recognise"]:
-        recognise_corpus(sys.argv[2:], prog_name="python -m tests.support.english recognise")
+        recognise_corpus(sys.argv[2:], prog_name="python -m tools.english recognise")
     elif sys.argv[1:2] == ["speak"]:
-        speak(sys.argv[2:], prog_name="python -m tests.support.english speak")
+        speak(sys.argv[2:], prog_name="python -m tools.english speak")
     else:
-        make_corpus(prog_name="python -m tests.support.english")
+        make_corpus(prog_name="python -m tools.english")
