@@ -258,7 +258,7 @@ def test_another_text_is_another_word(visit: Any, served: Any) -> None:
         at.page.keyboard.press("Enter")
         at.until(f"document.querySelector('#word-form').value === {json.dumps(text)}")
         at.until("!document.querySelector('#halt').checkVisibility()")
-        assert at.page.input_value("#text-query") == text
+        at.until(f"document.querySelector('#text-query').value === {json.dumps(text)}")
 
     ask("mbotu")
     assert f"like it: {WRITTEN}." in at.text("#hits-none")
