@@ -174,8 +174,8 @@ def test_a_document_and_a_query_of_it_have_the_same_frames(asked: Any) -> None:
     assert named[0] == named[1]
     assert [name for name, *_ in named[0]] == ["mfcc", "long"]
     for track in ("mfcc", "long"):
-        asked, spoken = queries.features("whole", 3, track), documents.features("d001", 1, track)
-        assert asked.tobytes() == spoken.tobytes()
+        query, spoken = queries.features("whole", 3, track), documents.features("d001", 1, track)
+        assert query.tobytes() == spoken.tobytes()
         # A place is computed with what is around it: its frames are those of the document.
         part = queries.features("part", 1, track)
         assert part.tobytes() == documents.features("d002", 1, track)[100 : 100 + len(part)].tobytes()
