@@ -136,20 +136,20 @@ def hits(result: Any) -> dict[tuple[str, str], tuple[float, float, int]]:
 @pytest.mark.slow
 def test_what_is_found_without_the_silence_is_found_at_the_same_place(spoken: Any) -> None:
     everything = spoken.run("index.shards=1")
-    spoken = spoken.run("index.shards=3", "search.skip_silence=true", run="spoken")
-    assert spoken.report.counts.speech == everything.report.counts.speech
-    assert 0.1 < spoken.report.counts.speech < 0.6
+    silent = spoken.run("index.shards=3", "search.skip_silence=true", run="spoken")
+    assert silent.report.counts.speech == everything.report.counts.speech
+    assert 0.1 < silent.report.counts.speech < 0.6
     store = spoken.store("spoken")
     documents = store.documents()
     # As many cells as there are frames of speech.
     marked = sum(unpack_marks(row["speech"], row["frames"]).sum() for row in documents.to_pylist())
     cells = [
         sum(receipt.cost.cells for receipt in result.outcome.chain_run.outcomes["search"].receipts)
-        for result in (spoken, everything)
+        for result in (silent, everything)
     ]
     assert cells[0] * sum(documents["frames"].to_pylist()) == cells[1] * marked
     references = read_rows(spoken.corpus / "refs.csv")
-    of_all, of_spoken = hits(everything), hits(spoken)
+    of_all, of_spoken = hits(everything), hits(silent)
     assert len(references) == len(of_spoken) > 10
     for row in references:
         key, true = (row["query_id"], row["doc_id"]), (float(row["start"]), float(row["end"]))
