@@ -1,18 +1,16 @@
-"""Lattices in plain Python: their text, their paths, and phrases by enumeration of every path.
+"""Lattices in plain Python: their paths, and phrases by enumeration of every path.
 
 A path is a sequence of arcs from the start to a final state. A phrase occurs on a path where its words follow each other,
 silence (label 0) aside: from the start of the arc of its first word to the end of the arc of its last, in ticks.
 
-Source: the definitions of `swsdist.lattices.lattice`; Kaldi's documentation of its lattices (compact lattices as text).
+Source: the definitions of `swsdist.lattices.lattice`.
 """
 
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
-
-import numpy as np
 
 from swsdist.lattices.lattice import Lattice
 from tests.oracles import lattices
@@ -36,51 +34,6 @@ class Occurrences(NamedTuple):
     posterior: float
     expected: float
     near: float
-
-
-def read_compact(text: str, words: Mapping[int, str] | None = None, tick: float = 0.01) -> list[Lattice]:
-    """Lattices of an archive of compact lattices as text; a label without a name in `words` is its integer."""
-    result, lines = [], iter(text.splitlines())
-    for line in lines:
-        if line.strip():
-            rows = []
-            for row in lines:
-                if not row.strip():
-                    break
-                rows.append(row.split())
-            result.append(_lattice(line.strip(), rows, words or {}, tick))
-    return result
-
-
-def _lattice(key: str, rows: list[list[str]], words: Mapping[int, str], tick: float) -> Lattice:
-    arcs, finals = [], {}
-    for row in rows:
-        graph, acoustic, ids = (row[-1] if len(row) in (2, 4) else "0,0,").split(",")
-        frames = len(ids.split("_")) if ids else 0
-        if len(row) <= 2:
-            finals[int(row[0])] = (float(graph), float(acoustic), frames)
-        else:
-            source, target, word = map(int, row[:3])
-            arcs.append((source, target, word, float(graph), float(acoustic), frames))
-    states = 1 + max((state for row in rows for state in map(int, row[: 1 if len(row) <= 2 else 2])), default=-1)
-    start = int(rows[0][0]) if rows else -1
-    known = {start: 0}
-    for _ in range(states):
-        known |= {target: known[source] + frames for source, target, *_, frames in arcs if source in known}
-    numbers = sorted({arc[2] for arc in arcs} - {0})
-    place = {0: 0, **{number: k for k, number in enumerate(numbers, 1)}}
-    final = np.full((2, states), math.inf)
-    for state, costs in finals.items():
-        final[:, state] = costs[:2]
-    ends = [known[state] + frames for state, (*_, frames) in finals.items() if state in known]
-    times = np.array([known.get(state, 0) for state in range(states)], np.int64)
-    sources, targets = (np.array([arc[k] for arc in arcs], np.int64) for k in (0, 1))
-    labels = np.array([place[arc[2]] for arc in arcs], np.int64)
-    graphs, acoustics = (np.array([arc[k] for arc in arcs], np.float64) for k in (3, 4))
-    texts = ("", *(words.get(number, str(number)) for number in numbers))
-    length = max([*known.values(), *ends])
-    arrays = sources, targets, labels, graphs, acoustics, final[0], final[1]
-    return Lattice(key, tick, times, *arrays, texts, start, length)
 
 
 def costs(lattice: Lattice, acoustic_scale: float, lm_scale: float) -> tuple[list[float], list[float]]:
