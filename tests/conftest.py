@@ -1,8 +1,8 @@
 """Fixtures that several folders of tests share, which tests run beside each other, and on how many examples.
 
 With pytest-xdist (`make test`) a worker takes one test after the other, or all of one group. Tests that start Ray, those that
-have the S3 server, and those that read the run of Mboshi dev are a group each: they share what was started or made once, and
-do not run beside their like.
+have the S3 server, those that read the run of Mboshi dev and those that read the source are a group each: they share what was
+started or made once, and do not run beside their like.
 
 The environment variable HYPOTHESIS_PROFILE says on which examples a property is tried: `nightly`, as many as its test says,
 others each time; `dev`, at most 20 of these; `ci` (the default), half, the same each time: a failure there is the change's.
@@ -10,6 +10,7 @@ others each time; `dev`, at most 20 of these; `ci` (the default), half, the same
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import socket
@@ -59,8 +60,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.xdist_group("mboshi-dev"))
             elif item.get_closest_marker("ray"):
                 item.add_marker(pytest.mark.xdist_group("ray"))
+            elif item.path.parent.name == "arch":
+                item.add_marker(pytest.mark.xdist_group("arch"))
         if hypothesis.is_hypothesis_test(getattr(item, "obj", None)):
             _limit(item, PROFILES[PROFILE], changed)
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage seldom: what the tests import is a million objects, and each collection would look at all of them."""
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 20)
 
 
 def _limit(item: Any, examples: Callable[[int], int], changed: set[Any]) -> None:

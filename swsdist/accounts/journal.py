@@ -15,6 +15,7 @@ cost of a killed attempt is known to within ten seconds.
 from __future__ import annotations
 
 import json
+import math
 import os
 import resource
 import socket
@@ -40,6 +41,8 @@ _AT_ONCE = frozenset({"open", "node", "stage", "failed", "error", "died", "execu
 _SEGMENT = 1 << 15
 #: Seconds between two measurements of the daemons, which take 10 ms, and until new processes have settled.
 _WEIGH_EVERY, _SETTLED_AFTER = 5.0, 10.0
+#: Seconds for which the ends of phases share a measurement: the kernel takes 5 to 20 ms for one, longer than a small task.
+_SHARED_FOR = 0.1
 #: Attempts to read a journal that changes meanwhile.
 _READS = 5
 #: Bytes at the end of a journal that hold its last sample.
@@ -113,6 +116,7 @@ class Journal:
                 local.parent.mkdir(parents=True, exist_ok=True)
                 self._file = local.open("a", encoding="utf-8")
         self._phase = ""
+        self._pss, self._measured = 0, -math.inf  # the last measurement of memory, and its time
         #: Fingerprint and finished part of the present task.
         self.part: tuple[str, float] | None = None
         from swsdist.accounts.hardware import describe
@@ -157,13 +161,19 @@ class Journal:
         try:
             yield
         finally:
-            self.sample()
+            self.sample(within=_SHARED_FOR)
 
-    def sample(self) -> None:
-        """Add a sample: memory, and the finished part of the task; also sooner, before processes end that nobody waits for."""
+    def sample(self, within: float = 0.0) -> None:
+        """Add a sample: memory, and the finished part of the task; also sooner, before processes end that nobody waits for.
+
+        Args:
+            within: seconds for which an earlier measurement of memory is used again.
+        """
+        if (now := time.monotonic()) - self._measured >= within:
+            self._pss, self._measured = self.memory(), now
         part = self.part  # set by another thread
         done = {} if part is None else {"fingerprint": part[0], "part": round(part[1], 4)}
-        self.write("sample", phase=self._phase, pss=self.memory(), **self._more_fields(), **done)
+        self.write("sample", phase=self._phase, pss=self._pss, **self._more_fields(), **done)
 
     def _more_fields(self) -> dict[str, float | int]:
         """Further fields of a sample."""

@@ -12,11 +12,10 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 from swsdist.core import codes, errors
 from swsdist.core.codes import Code, codes_of, every_code, families
 from tests.support.recipes import FOLDER
+from tools.pages.architecture import ROOT, trees
 
 PACKAGE = Path(codes.__file__).parents[2]
 RECIPES = FOLDER / "swsdist_recipes"
@@ -43,10 +42,6 @@ def place_of(path: Path) -> Path:
     return path.relative_to(RECIPES.parent if path.is_relative_to(RECIPES) else PACKAGE)
 
 
-def room_of(path: Path) -> str:
-    return place_of(path).with_suffix("").parts[0]
-
-
 def fields(code: Code[errors.SwsdistError]) -> set[str]:
     """Names of the values that message and remedy need."""
     parsed = (*string.Formatter().parse(code.message), *string.Formatter().parse(code.remedy))
@@ -54,17 +49,19 @@ def fields(code: Code[errors.SwsdistError]) -> set[str]:
 
 
 @cache
-def files() -> tuple[tuple[Path, ast.Module], ...]:
-    """All modules but those of codes, parsed; they are kept, so that `id` tells them apart."""
-    paths = [path for path in sorted(PACKAGE.rglob("*.py")) if path.parent.name != "codes"]
-    paths += [path for path in sorted(RECIPES.rglob("*.py")) if path.stem != "codes" and path.parent.name != "tests"]
-    return tuple((path, ast.parse(path.read_text(encoding="utf-8"))) for path in paths)
+def files() -> tuple[tuple[Path, list[ast.AST]], ...]:
+    """The nodes of all modules but those of codes."""
+    found = {ROOT / name: tree for name, tree in trees().items() if not name.startswith("swsdist/core/codes/")}
+    for path in sorted(RECIPES.rglob("*.py")):
+        if path.stem != "codes" and path.parent.name != "tests":
+            found[path] = ast.parse(path.read_text(encoding="utf-8"))
+    return tuple((path, [*ast.walk(tree)]) for path, tree in found.items())
 
 
-def names_of(tree: ast.Module) -> dict[str, Code[errors.SwsdistError] | dict[str, object]]:
+def names_of(nodes: list[ast.AST]) -> dict[str, Code[errors.SwsdistError] | dict[str, object]]:
     """What names of a file are codes, or modules of codes: imported anywhere in it."""
     found: dict[str, Code[errors.SwsdistError] | dict[str, object]] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if not isinstance(node, ast.ImportFrom):
             continue
         for alias in node.names:
@@ -96,19 +93,21 @@ def texts_in(call: ast.Call) -> list[str]:
     return [argument.value for argument in call.args if isinstance(argument, ast.Constant)]
 
 
-def uses(tree: ast.Module) -> Iterator[tuple[ast.Call, Code[errors.SwsdistError]]]:
+@cache
+def uses() -> tuple[tuple[Path, ast.Call, Code[errors.SwsdistError]], ...]:
     """Calls of codes, of their methods, and of what takes a code as an argument."""
-    names = names_of(tree)
-    for node in ast.walk(tree):
+    return tuple((path, call, code) for path, nodes in files() for call, code in uses_in(nodes))
+
+
+def uses_in(nodes: list[ast.AST]) -> Iterator[tuple[ast.Call, Code[errors.SwsdistError]]]:
+    names = names_of(nodes)
+    for node in nodes:
         if isinstance(node, ast.Call):
-            called = (
-                node.func.value
-                if isinstance(node.func, ast.Attribute) and node.func.attr in ("invalid", "text")
-                else None
-            )
-            direct = code_at(node.func, names) or (code_at(called, names) if called is not None else None)
-            if isinstance(node.func, ast.Attribute) and node.func.attr in ("saying", "of"):
+            method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+            if method in ("saying", "of"):
                 continue
+            called = node.func.value if isinstance(node.func, ast.Attribute) and method in ("invalid", "text") else None
+            direct = code_at(node.func, names) or (code_at(called, names) if called is not None else None)
             if direct and (texts := texts_in(node)) and called is None:
                 direct = direct.saying(*texts)
             for code in [direct] if direct else [one for argument in node.args if (one := code_at(argument, names))]:
@@ -138,56 +137,46 @@ def test_each_is_used() -> None:
         for value in vars(module).values()
         if isinstance(value, Code) and value.family
     }
-    for _, tree in files():
-        names = dict(names_of(tree))
-        nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Name | ast.Attribute))
-        used |= {code.name for node in nodes if (code := code_at(node, names))}
+    for _, nodes in files():
+        names = dict(names_of(nodes))
+        named = (node for node in nodes if isinstance(node, ast.Name | ast.Attribute))
+        used |= {code.name for node in named if (code := code_at(node, names))}
     assert sorted(set(every_code()) - used) == []
 
 
 def test_families_bring_their_messages() -> None:
     """The text of a family says nothing about one mistake."""
     assert [
-        f"{place_of(path)}:{call.lineno}: {code.name}"
-        for path, tree in files()
-        for call, code in uses(tree)
-        if code in vars(families).values()
+        f"{place_of(path)}:{call.lineno}: {code.name}" for path, call, code in uses() if code in vars(families).values()
     ] == []
 
 
 def test_each_use_gives_the_values_of_the_message() -> None:
     wrong = []
-    for path, tree in files():
-        for call, code in uses(tree):
-            given = {word.arg for word in call.keywords if word.arg}
-            if any(word.arg is None for word in call.keywords):
-                wrong.append(f"{place_of(path)}:{call.lineno}: {code.name}: values must be named")
-            elif not fields(code) <= given | ({"count", "of"} & OF_CALLS & given):
-                wrong.append(f"{place_of(path)}:{call.lineno}: {code.name} lacks {fields(code) - given}")
-            elif given - fields(code) - OF_CALLS:
-                wrong.append(f"{place_of(path)}:{call.lineno}: {code.name} has no {given - fields(code) - OF_CALLS}")
+    for path, call, code in uses():
+        given = {word.arg for word in call.keywords if word.arg}
+        if any(word.arg is None for word in call.keywords):
+            wrong.append(f"{place_of(path)}:{call.lineno}: {code.name}: values must be named")
+        elif not fields(code) <= given | ({"count", "of"} & OF_CALLS & given):
+            wrong.append(f"{place_of(path)}:{call.lineno}: {code.name} lacks {fields(code) - given}")
+        elif given - fields(code) - OF_CALLS:
+            wrong.append(f"{place_of(path)}:{call.lineno}: {code.name} has no {given - fields(code) - OF_CALLS}")
     assert wrong == []
 
 
-@pytest.mark.parametrize("room", sorted({room_of(path) for path, _ in files()} - {"__init__"}))
-def test_errors_are_made_of_codes(room: str) -> None:
-    direct = [
+def test_errors_are_made_of_codes() -> None:
+    assert [
         f"{place_of(path)}:{node.lineno}: {node.func.id}"
-        for path, tree in files()
-        if room_of(path) == room
-        for node in ast.walk(tree)
+        for path, nodes in files()
+        for node in nodes
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CLASSES
-    ]
-    assert direct == []
+    ] == []
 
 
 def texts_of_messages() -> Iterator[tuple[str, str]]:
     """Texts that may hold a command, by place: `{}` is a value as it is, `{q}` one that is quoted."""
-    told = [code for _, tree in files() for _, code in uses(tree)]
-    for code in [
-        *(code for module in AREAS.values() for code in vars(module).values() if isinstance(code, Code)),
-        *told,
-    ]:
+    own = (code for module in AREAS.values() for code in vars(module).values() if isinstance(code, Code))
+    for code in (*own, *(code for _, _, code in uses())):
         for text in (code.message, code.remedy):
             parts = string.Formatter().parse(text)
             yield (
@@ -196,8 +185,8 @@ def texts_of_messages() -> Iterator[tuple[str, str]]:
                     f"{part}{'' if name is None else '{q}' if kind == 'q' else '{}'}" for part, name, _, kind in parts
                 ),
             )
-    for path, tree in files():
-        for node in ast.walk(tree):
+    for path, nodes in files():
+        for node in nodes:
             if isinstance(node, ast.JoinedStr):
                 values = (
                     part.value if isinstance(part, ast.Constant) else "{q}" if "quote(" in ast.unparse(part) else "{}"

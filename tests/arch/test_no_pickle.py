@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
-import pytest
+from tools.pages.architecture import trees
 
-PACKAGE = Path(__file__).resolve().parents[2] / "swsdist"
 #: Modules whose readers run what they read; numba's own cache is kept by `swsdist.kernels.compiled` alone.
 UNSAFE = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 
@@ -37,11 +35,7 @@ def wrong(tree: ast.AST) -> list[str]:
 
 
 def test_nothing_is_unpickled() -> None:
-    told = {
-        path.relative_to(PACKAGE).as_posix(): lines
-        for path in sorted(PACKAGE.rglob("*.py"))
-        if (lines := wrong(ast.parse(path.read_text(encoding="utf-8"))))
-    }
+    told = {name.removeprefix("swsdist/"): lines for name, tree in trees().items() if (lines := wrong(tree))}
     (cached,) = told.pop("kernels/compiled.py")
     assert cached.endswith("numba.njit, cached")
     # Tasks that wait, in a file without a name that this process alone has open.
@@ -49,16 +43,6 @@ def test_nothing_is_unpickled() -> None:
     assert told == {}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "import pickle",
-        "from joblib import load",
-        "np.load(x)",
-        "torch.load(x)",
-        "pd.read_pickle(x)",
-        "njit(f, cache=True)",
-    ],
-)
-def test_what_is_found(text: str) -> None:
-    assert wrong(ast.parse(text))
+def test_what_is_found() -> None:
+    calls = ("np.load(x)", "torch.load(x)", "pd.read_pickle(x)", "njit(f, cache=True)")
+    assert all(wrong(ast.parse(text)) for text in ("import pickle", "from joblib import load", *calls))

@@ -6,12 +6,10 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
-import swsdist
+from tools.pages.architecture import trees
 
-PACKAGE = Path(swsdist.__file__).parent
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 ENTRY = re.compile(r"    ([*\w]+(?:, [*\w]+)*):(?: |$)")
 
@@ -71,9 +69,9 @@ def class_of(node: ast.ClassDef, place: str) -> Class:
 
 def test_documented_names_exist() -> None:
     wrong, classes = [], defaultdict[str, list[Class]](list)
-    for path in sorted(PACKAGE.rglob("*.py")):
-        for node in definitions(ast.parse(path.read_text(encoding="utf-8"))):
-            place = f"{path.relative_to(PACKAGE)}:{node.lineno}: {node.name}"
+    for path, tree in trees().items():
+        for node in definitions(tree):
+            place = f"{path}:{node.lineno}: {node.name}"
             if isinstance(node, ast.ClassDef):
                 classes[node.name].append(class_of(node, place))
             else:

@@ -131,6 +131,22 @@ def test_a_process_that_may_still_write_is_not_packed(tmp_path: Path) -> None:
     assert (died["pid"], died["lost"], died["message"]) == (1, ["a"], "gone")  # type: ignore[typeddict-item]
 
 
+def test_ends_of_short_phases_share_a_measurement_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, measured = [5.0], iter(range(100, 1000, 100))
+    monkeypatch.setattr("swsdist.accounts.journal.time.monotonic", lambda: now[0])
+    monkeypatch.setattr(Journal, "_sample", lambda self: None)
+    monkeypatch.setattr(Journal, "memory", lambda self: next(measured))
+    journal = Journal(Folder(str(tmp_path)), "worker")
+    for phase, later in (("index", 0.05), ("search", 0.06), ("search", 0.05)):
+        with journal.phase(phase):
+            now[0] += later
+    journal.sample()  # before processes end: always measured
+    journal.close()
+    (lines,) = read_journals(Folder(str(tmp_path)))
+    found = [(line["phase"], line["pss"]) for line in lines if line["event"] == "sample"]  # type: ignore[typeddict-item]
+    assert found == [("index", 100), ("search", 100), ("search", 200), ("search", 300), ("search", 400)]
+
+
 def test_a_broken_line_ends_a_journal() -> None:
     whole = _lines("a", 1, ("sample", 1.0, 2.0, {"pss": 3}))
     for end in ("", '{"t": 2.0, "ev', '{"t": 2.0, "event": "sample", "cpu": tru}\n', "\x00\x00\n"):

@@ -20,9 +20,25 @@ _BEGIN, _END = "<!-- rooms: python -m tools.pages -->\n", "<!-- end of rooms -->
 _WIDTH, _BOX, _HIGH, _ROW = 860, 92, 24, 62
 
 
+@cache
+def trees() -> Mapping[str, ast.Module]:
+    """The package's files, parsed, by their paths in the checkout."""
+    paths = sorted(PACKAGE.rglob("*.py"))
+    return {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+
+
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """The statements of a tree, at any depth; much quicker than all of its nodes."""
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+        below = getattr(tree, field, ())
+        for node in below if isinstance(below, list) else ():
+            yield node
+            yield from statements(node)
+
+
 def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Line and full name of every module that is imported, anywhere; relative ones as they are written."""
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -37,14 +53,12 @@ def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
 def rooms() -> Mapping[str, frozenset[str]]:
     """The rooms that each room imports."""
     names = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
-    found = {}
-    for name in sorted(names - {"__init__"}):
-        paths = (PACKAGE / name).rglob("*.py") if (PACKAGE / name).is_dir() else [PACKAGE / f"{name}.py"]
-        trees = (ast.parse(path.read_text(encoding="utf-8")) for path in paths)
-        modules = (module.split(".") for tree in trees for _, module in imports(tree))
-        below = {parts[1] for parts in modules if parts[0] == "swsdist" and len(parts) > 1}
-        found[name] = frozenset(below & names - {name})
-    return found
+    found: dict[str, set[str]] = {name: set() for name in sorted(names - {"__init__"})}
+    for path, tree in trees().items():
+        if (room := Path(path).parts[1].removesuffix(".py")) in found:
+            parts = (module.split(".") for _, module in imports(tree))
+            found[room] |= {each[1] for each in parts if each[0] == "swsdist" and len(each) > 1} & names - {room}
+    return {name: frozenset(below) for name, below in found.items()}
 
 
 def storeys() -> list[list[str]]:
@@ -64,8 +78,8 @@ def page() -> str:
 
 
 def _sentence(name: str) -> str:
-    path = PACKAGE / name / "__init__.py" if (PACKAGE / name).is_dir() else PACKAGE / f"{name}.py"
-    doc = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    tree = trees().get(f"swsdist/{name}/__init__.py") or trees()[f"swsdist/{name}.py"]
+    doc = ast.get_docstring(tree) or ""
     return " ".join(doc.split("\n\n")[0].split())
 
 
