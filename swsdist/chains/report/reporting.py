@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from shlex import quote
 from typing import Any
 
@@ -391,6 +392,12 @@ def best_hits(chain_run: ChainRun) -> tuple[Hit, ...]:
     if chain_run.config.corpus.queries is not None:
         for row in inputs.corpus.queries.to_pylist():
             queries.setdefault(row["query_id"], row)
+
+    @cache
+    def said(query_id: str) -> str | None:
+        query = queries[query_id]
+        return _sound(chain_run, query["path"], query["channel"], query.get("start"), query.get("end"), 0.0)
+
     hits = []
     for row in export.best_hits(chain_run.read("best"), inputs.store.open(), chain_run.config.report.clips):
         query = queries.get(row["query_id"], {})
@@ -405,11 +412,7 @@ def best_hits(chain_run: ChainRun) -> tuple[Hit, ...]:
                 score=row["score"],
                 verdict=row["verdict"],
                 audio=_sound(chain_run, row["path"], row["channel"], row["start"], row["end"], 0.2),
-                query_audio=_sound(
-                    chain_run, query["path"], query["channel"], query.get("start"), query.get("end"), 0.0
-                )
-                if query
-                else None,
+                query_audio=said(row["query_id"]) if query else None,
             )
         )
     return tuple(hits)
