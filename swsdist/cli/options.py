@@ -94,6 +94,9 @@ MODELS = click.option(
     help="With a FOLDER: frames of this speech encoder, not MFCC, or words of this recogniser: a folder, or a name in the "
     "cache of the Hugging Face hub (openai/whisper-base, Systran/faster-whisper-base). Repeatable. [default: as before]",
 )
+LANGUAGE = click.option(
+    "--language", metavar="CODE", help="Language of the recordings that are recognised: en, fr, sw. [default: detected]"
+)
 #: The config of a folder of recordings.
 FOLDER_CONFIG = Path(__file__).parents[1] / "config" / "folder.yaml"
 TRANSCRIPTS_CONFIG = FOLDER_CONFIG.with_name("transcripts.yaml")

@@ -20,6 +20,7 @@ from swsdist.cli.options import (
     FILE,
     FILE_OR_FOLDER,
     FOLDER_CONFIG,
+    LANGUAGE,
     MODELS,
     RUN,
     SET,
@@ -31,6 +32,7 @@ from swsdist.cli.options import (
 )
 from swsdist.core.codes import cli as codes
 from swsdist.core.codes import families
+from swsdist.core.errors import UserError
 from swsdist.report.pictures import PICTURES
 from swsdist.report.tables import TABLES
 
@@ -110,9 +112,17 @@ def run(config: str, settings: dict[str, Any], **options: Any) -> None:
     "[default: if it has no recordings]",
 )
 @MODELS
+@LANGUAGE
 @_FROM
 @_common
-def index(config: str, settings: dict[str, Any], text: bool, models: tuple[str, ...], **options: Any) -> None:
+def index(
+    config: str,
+    settings: dict[str, Any],
+    text: bool,
+    models: tuple[str, ...],
+    language: str | None,
+    **options: Any,
+) -> None:
     """Index the documents of a config, or a folder."""
     template = None
     names = [run_name(config, TRANSCRIPTS_CONFIG if text else FOLDER_CONFIG)] if not is_config(config) else []
@@ -120,7 +130,7 @@ def index(config: str, settings: dict[str, Any], text: bool, models: tuple[str, 
         FILE_OR_FOLDER.convert(config, None, None)
         if settings["corpus"] is None and not is_config(config):
             template = TRANSCRIPTS_CONFIG if text or _holds_only_text(source_of(config)) else FOLDER_CONFIG
-        loaded = configured(config, template=template, models=models, **settings)
+        loaded = configured(config, template=template, models=models, language=language, **settings)
     done = go(loaded, config, table="documents", **options)
     if done is not None and template is not None and options["events"] is None:
         queries = ["--text TEXT"] if template == TRANSCRIPTS_CONFIG else ["--query FILE[:START-END]"]
@@ -273,6 +283,7 @@ def configured(
     run_folder: str | None = None,
     template: Path | None = None,
     models: Sequence[str] = (),
+    language: str | None = None,
     texts: str | None = None,
 ) -> Config:
     """The config at a path, with what the command line sets; by a template, one whose documents the path names, with texts that
@@ -280,15 +291,19 @@ def configured(
 
     Raises:
         ConfigError: the config is not valid.
-        UserError: it takes no models, its run would overwrite it, or the run folder is that of other documents; or as
-            `swsdist.cli.models`.
+        UserError: it takes no models or language, its run would overwrite it, or the run folder is that of other documents; or
+            as `swsdist.cli.models`.
     """
     from swsdist.config import load_config
 
     sets = [*sets, *(f"{name}=true" for name, given in (("strict", strict), ("force", force)) if given)]
     if template is None:
-        if models:
-            raise codes.MODEL_AND_CONFIG(where=path, what="a config", fix="name the model in features.options.model")
+        for option, given_value, key in (
+            ("--model", models, "features.options.model"),
+            ("--language", language, "options.recogniser.options.language"),
+        ):
+            if given_value:
+                raise codes.OF_RECORDINGS(where=path, option=option, what="a config", fix=f"set {key} in it")
         config = load_config(path, sets, corpus=corpus, run=run_folder)
     else:
         from swsdist.cli.models import frames, words
@@ -302,6 +317,15 @@ def configured(
             if is_text
             else frames(models, run_folder, source, template != DISCOVER_CONFIG)
         )
+        if language is not None:
+            if not any('"recogniser"' in item for item in given):
+                raise families.UNUSED_OPTION.of(UserError)(
+                    "no recording is recognised, so none has a language",
+                    "name a recogniser with --model, or leave this out",
+                    where=f"--language {language}",
+                )
+            key = "options.recogniser" if is_text else "options.words.recogniser"
+            given.append(f"{key}.options.language={language}")
         sets = [*given, *sets]
         named = {"speakers": source} if not is_text and speakers_in(source, {}) else {}
         config = load_config(template, sets, corpus={"documents": source, **named}, run=run_folder)

@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from swsdist.cli.options import ANY_FOLDER, FOLDER, MODELS, SET, TRANSCRIPTS_CONFIG, Number, OutputCommand, written
+from swsdist.cli.options import (
+    ANY_FOLDER,
+    FOLDER,
+    LANGUAGE,
+    MODELS,
+    SET,
+    TRANSCRIPTS_CONFIG,
+    Number,
+    OutputCommand,
+    written,
+)
 from swsdist.core.codes import cli as codes
 from swsdist.core.codes import families
 from swsdist.core.text import shown
@@ -68,7 +78,10 @@ _FORMAT = click.option(
 @_TO
 @_FORMAT
 @MODELS
-def transcribe(target: str, to: str | None, formats: tuple[str, ...], models: tuple[str, ...]) -> None:
+@LANGUAGE
+def transcribe(
+    target: str, to: str | None, formats: tuple[str, ...], models: tuple[str, ...], language: str | None
+) -> None:
     """Write what is heard in recordings: SRT, WebVTT, TextGrid, ELAN, JSON and TXT, a file each, and a CTM of all.
 
     Of a FOLDER, its recordings are recognised first, as by swsdist index FOLDER --text --force; of a RUN or STORE, the words it
@@ -83,13 +96,15 @@ def transcribe(target: str, to: str | None, formats: tuple[str, ...], models: tu
     of_recordings = not folder.exists("plan.json") and not folder.exists("manifest.json")
     if of_recordings:
         source = run_name(target, TRANSCRIPTS_CONFIG)
-    elif models:
-        raise codes.MODEL_AND_CONFIG(
-            where=target, what="a run or a store", fix="leave out --model, or name the recordings"
-        )
+    elif models or language:
+        option = "--model" if models else "--language"
+        fix = f"leave out {option}, or name the recordings"
+        raise codes.OF_RECORDINGS(where=target, option=option, what="a run or a store", fix=fix)
     place = FOLDER.convert(to or _default(source), None, None)
     if of_recordings:
-        click.get_current_context().invoke(index, config=target, text=True, models=models, force=True)
+        click.get_current_context().invoke(
+            index, config=target, text=True, models=models, language=language, force=True
+        )
     with reading(store_of_words(source)) as store:
         _write(store, Path(place), formats)
 
@@ -105,7 +120,7 @@ def transcribe(target: str, to: str | None, formats: tuple[str, ...], models: tu
 @_TO
 @_FORMAT
 @MODELS
-@click.option("--language", help="Of the texts, as its code: en, fr, sw. [default: that which is heard]")
+@LANGUAGE
 @SET
 def align(
     folder: str,
@@ -128,12 +143,10 @@ def align(
     texts = source_of(texts or folder)
     run = run_name(folder, TRANSCRIPTS_CONFIG, texts)
     place = FOLDER.convert(to or _default(run), None, None)
-    sets = (*sets, *([] if language is None else [f"options.recogniser.options.language={language}"]))
-    go(
-        configured(folder, sets, force=True, template=TRANSCRIPTS_CONFIG, models=models, texts=texts),
-        folder,
-        table="documents",
+    config = configured(
+        folder, sets, force=True, template=TRANSCRIPTS_CONFIG, models=models, language=language, texts=texts
     )
+    go(config, folder, table="documents")
     with reading(store_of_words(run)) as store:
         _write(store, Path(place), formats)
     print(f"search it: swsdist search {quote(run)} --text TEXT")

@@ -121,7 +121,8 @@ def test_two_write_to_one_folder(talks: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_what_cannot_be_written(talks: Path, place: Path, swsdist: Command) -> None:
     cases = {
         "transcribe talks-text --format srt,docx": "[unknown-name]",
-        "transcribe talks-text --model x": f"[{cli_codes.MODEL_AND_CONFIG.name}]",
+        "transcribe talks-text --language sw": f"[{cli_codes.OF_RECORDINGS.name}]",
+        "transcribe talks-text --model x": f"[{cli_codes.OF_RECORDINGS.name}]",
         "transcribe talks-text --to talks/none.vtt": "[output-refused]",
     }
     assert untold(swsdist, cases, talks) == {}

@@ -73,8 +73,9 @@ def test_recordings_are_recognised(swsdist: Command, tapes: Path) -> None:
     again = ("index", "tapes", "--text", *SERIAL)  # by the same recogniser
     assert "nothing to do" in swsdist(*again, cwd=tapes.parent).out
     assert sorted(tones.Tones.heard) == ["a", "b", "c", "c"]
-    swsdist(*again, "--set", "options.recogniser.options.language=yy", cwd=tapes.parent)
+    swsdist(*again, "--language", "yy", cwd=tapes.parent)
     assert len(tones.Tones.heard) == 8
+    assert "nothing to do" in swsdist(*again, cwd=tapes.parent).out, "the language is kept"
 
 
 def test_what_is_said_of_recordings(swsdist: Command, tapes: Path) -> None:
@@ -157,8 +158,11 @@ def test_a_run_by_the_recogniser_of_the_options_goes_on(tapes: Path) -> None:
 def test_frames_and_words_in_one_store(swsdist: Command, tapes: Path) -> None:
     (tapes / "c.srt").write_text(SRT)
     index = ("index", "tapes", *SERIAL, *PLAIN)
-    said = swsdist(*index, "--model", "model", cwd=tapes.parent)
+    assert "[unused-option]" in swsdist(*index, "--language", "yy", cwd=tapes.parent, code=2).err
+    said = swsdist(*index, "--model", "model", "--language", "yy", cwd=tapes.parent)
     assert "c" not in tones.Tones.heard
+    (config,) = models._configs(str(tapes.parent / "tapes-swsdist"))
+    assert config.options["words"]["recogniser"]["options"]["language"] == "yy"
     for query in ("--query FILE[:START-END]", "--text TEXT"):
         assert f"search it: swsdist search tapes-swsdist {query}" in said.out
     store = tapes.parent / "tapes-swsdist" / "store"

@@ -47,8 +47,8 @@ STRICT_REJECTIONS = families.STRICT.saying(
     "{count} rejected input{s} under --strict",
     "see `swsdist store rejected {folder!q}`; correct or remove them, or run without --strict",
 )
-MODEL_AND_CONFIG = families.CONFLICTING_OPTIONS.saying(
-    "--model is for a folder of recordings, and this is {what}", "{fix}"
+OF_RECORDINGS = families.CONFLICTING_OPTIONS.saying(
+    "{option} is for a folder of recordings, and this is {what}", "{fix}"
 )
 
 # Search
