@@ -67,7 +67,7 @@ _FORMAT = click.option(
     "formats",
     callback=_formats,
     metavar="NAMES",
-    default="srt,vtt,textgrid,elan,ctm,json,txt",
+    default="srt,vtt,textgrid,eaf,ctm,json,txt",
     show_default=True,
     help="Formats, separated by commas.",
 )

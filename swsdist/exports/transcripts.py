@@ -35,7 +35,7 @@ FORMATS = {
     "srt": "srt",
     "vtt": "vtt",
     "textgrid": "TextGrid",
-    "elan": "eaf",
+    "eaf": "eaf",
     "ctm": "ctm",
     "json": "json",
     "txt": "txt",
@@ -117,8 +117,8 @@ def write(transcript: Transcript, formats: Sequence[str], folder: Path, taken: s
         if form == "ctm":
             with (folder / CTM).open("a", encoding="utf-8", newline="\n") as file:
                 file.writelines(_ctm_lines(transcript.name, channels))
-        elif form in ("elan", "textgrid"):
-            write_file, _ = WRITERS["eaf" if form == "elan" else form]
+        elif form in WRITERS:
+            write_file, _ = WRITERS[form]
             write_file(_annotated(transcript, channels, place(next(iter(stems.values())), form)))
         else:
             for channel, words in channels.items():

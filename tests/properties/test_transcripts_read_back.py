@@ -43,7 +43,7 @@ def read_back(form: str, channels: dict[int, list[Word]]) -> dict[int, list[Word
     with tempfile.TemporaryDirectory() as folder:
         names = write(Transcript("a/talk", "", 1.0, channels), [form], Path(folder), set())
         path = Path(folder) / (CTM if form == "ctm" else names[0])
-        reader = "webvtt" if form == "vtt" else form
+        reader = {"vtt": "webvtt", "eaf": "elan"}.get(form, form)
         assert not path.stat().st_size or detected(path.name, path.read_bytes()) == reader
         lattices = read_as(reader, path)
     assert all(isinstance(lattice, Lattice) and not lattice.left_out.count for lattice in lattices), lattices  # type: ignore[union-attr]
@@ -67,7 +67,7 @@ def same(read: list[Word], words: list[Word], within: float, sure: bool) -> None
 @example([Word("a" * 50, 0.0, 1.0), Word("b" * 50, 1.0, 2.0), Word("<i>1</i>", 2.0, 2.0), Word("&lt;-->", 2.0, 2.5)])
 @example([Word(text, k / 2, k / 2 + 0.5) for k, text in enumerate(("你", "好。", "我", "ok,", "no", "行", "ไป"))])
 def test_words_that_follow_each_other(words: list[Word]) -> None:
-    for form in ("vtt", "textgrid", "elan"):
+    for form in ("vtt", "textgrid", "eaf"):
         same(read_back(form, {1: words}).get(1, []), words, 0.0021, False)
     bare = in_pieces([word._replace(text=word.text.translate(str.maketrans("<>{}", "‹›()"))) for word in words])
     read = read_back("srt", {1: bare}).get(1, [])
@@ -83,6 +83,6 @@ def test_words_that_may_overlap(first: list[Word], second: list[Word]) -> None:
     for channel, words in ((1, first), (3, second)):
         bare = [word._replace(text=text) for word in in_pieces(words) if (text := spelling.bare(word.text))]
         same(by_channel.get(channel, []), bare, 1e-6, True)
-    for form in ("textgrid", "elan"):
+    for form in ("textgrid", "eaf"):
         read = read_back(form, {1: first, 2: second})[1]
         same(sorted(read), sorted(in_pieces([*first, *second])), 0.0021, False)
