@@ -206,7 +206,7 @@ def _line(name: str) -> str:
         match = re.search(rf"^#: (.*)\n(?:#:.*\n)*{attribute}\b", source, re.M)
         text = match[1] if match else attribute
     first = text.split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
-    return re.split(r"(?<=[a-z)`])\. ", first)[0].rstrip(".")
+    return re.split(r"(?<=[a-z)`])(?<!\beq)\. ", first)[0].rstrip(".")
 
 
 if __name__ == "__main__":
