@@ -142,7 +142,7 @@ SECTIONS = {
         columns={
             "path": "recording when last indexed; empty: none",
             "shard": "shard of its frames, of the first track",
-            "rows": "rows of that shard",
+            "rows": "number of rows that the document takes in that shard",
             "identity": "size and modification time, to notice changes",
             "sha256": "of the recording; of a place, of recording and times; of precomputed features, of these",
             "mean": "per dimension, over all frames",
@@ -209,7 +209,7 @@ SECTIONS = {
         "`tables/detections/` by `reduce`, `tables/normalised/` by `normalise`, `tables/scored/` by `decide`; "
         "`exports/detections.csv`.",
         columns={
-            "score": "after `reduce` minus the mean distance, then normalised",
+            "score": "after `reduce`: the negative mean distance (-cost / scale), or a posterior; after `normalise`: the normalised score",
             "cost": "cost of the path",
             "frames": "document frames of the path",
             "example": "best example of the query",
