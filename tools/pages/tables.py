@@ -209,7 +209,8 @@ SECTIONS = {
         "`tables/detections/` by `reduce`, `tables/normalised/` by `normalise`, `tables/scored/` by `decide`; "
         "`exports/detections.csv`.",
         columns={
-            "score": "after `reduce`: the negative mean distance (-cost / scale), or a posterior; after `normalise`: the normalised score",
+            "score": "after `reduce`: the negative mean distance (-cost / scale), or a posterior; "
+            "after `normalise`: the normalised score",
             "cost": "cost of the path",
             "frames": "document frames of the path",
             "example": "best example of the query",
