@@ -30,8 +30,23 @@ print(result.detections().head(), result.trials().head(), result.terms().head(),
 
 Your tables may be CSV (separated by commas, semicolons or tabs; decimal points or commas; decisions true/false, yes/no, 1/0) or
 Parquet. Files in a run folder are named by fingerprint, and those of earlier configs stay until `swsdist clean RUN`;
-`plan.json`
-and the receipts name the current ones.
+`plan.json` and
+the receipts name the current ones:
+
+```python
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+run = Path("demo/run")
+plan = json.loads((run / "plan.json").read_text())
+step = plan["plans"]["run"]["steps"]["decide"]
+tasks = plan["tasks"][step["tasks"]].split()  # fingerprints
+receipts = pq.read_table(run / "receipts" / f"{step['stage']}.parquet").to_pylist()
+outputs = [output for receipt in receipts if receipt["fingerprint"] in tasks for output in receipt["outputs"]]
+scored = pq.read_table(sorted({run / output["name"] for output in outputs if output["table"] == "scored"}))
+```
 """
 
 
