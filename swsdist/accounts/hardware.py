@@ -95,6 +95,22 @@ def versions() -> dict[str, str]:
     return installed
 
 
+#: Prefix of the names of plug-ins in `node_versions`.
+PLUG_IN = "plug-in "
+
+
+@cache
+def node_versions() -> dict[str, str]:
+    """`versions()`, and the versions of other packages that add entries to registries."""
+    from importlib.metadata import distributions
+
+    found = versions().copy()
+    for package in distributions():  # the first of a name is imported
+        if package.name != "swsdist" and any(point.group.startswith("swsdist.") for point in package.entry_points):
+            found.setdefault(f"{PLUG_IN}{package.name}", package.version)
+    return found
+
+
 def gpu_bytes() -> int | None:
     """Bytes in use on all GPUs of this node; None: no GPU, or unknown."""
     if not gpu_count():

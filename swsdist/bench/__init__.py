@@ -1,1 +1,1 @@
-"""Benchmarks of a config: indexing and searching with different numbers of workers and sizes of data."""
+"""Benchmarks of a config with different numbers of workers and sizes of data."""

@@ -319,7 +319,7 @@ class Features(Section):
     dtype: Literal["float32", "float16"] = Field(
         "float32",
         description="what the store keeps: float16 takes half the space, and rounds numbers to 11 bits before anything else "
-        "sees them; none may exceed 65504",
+        "sees them; a document with a value of 65520 or more is rejected",
     )
 
     @model_serializer(mode="wrap")
@@ -435,7 +435,9 @@ class Executor(Section):
     address: str | None = execution_only(
         None, "address of the cluster; default: RAY_ADDRESS, of dask DASK_SCHEDULER_ADDRESS, or a private local one"
     )
-    workers: PositiveInt | None = execution_only(None, "number of workers; default: limited by CPUs and memory")
+    workers: PositiveInt | None = execution_only(
+        None, "number of workers; default: limited by CPUs and memory; of an existing Dask cluster, all are used"
+    )
     cpus_per_worker: PositiveInt = execution_only(1, "CPUs and threads per worker")
     gpus_per_worker: PositiveFloat = execution_only(
         1.0, "GPUs per worker, with search.backend: cuda; 0.25: four workers share one"
@@ -451,7 +453,7 @@ class Executor(Section):
     in_flight: PositiveInt = execution_only(2, "tasks sent to a worker at once")
     attempts: PositiveInt = execution_only(3, "attempts before a task counts as failed")
     actor_restarts: Annotated[int, Field(ge=0)] = execution_only(
-        20, "actors of Ray replaced during a run before it ends"
+        20, "Ray actors that are replaced in a run after they died; then it goes on with those that are left"
     )
 
     @property

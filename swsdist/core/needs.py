@@ -11,17 +11,17 @@ class Needs:
 
     Attributes:
         cpus: CPUs, and so threads.
-        memory_gb: GB = 1e9 bytes.
+        memory_gb: GB = 1e9 bytes; 0: not stated, so that the config decides.
         gpus: GPUs; a fraction shares one.
     """
 
     cpus: int = 1
-    memory_gb: float = 1.0
+    memory_gb: float = 0.0
     gpus: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.cpus < 1 or self.memory_gb <= 0 or self.gpus < 0:
-            raise ValueError(f"{self} cannot be: at least 1 CPU, some memory, and no less than no GPU")
+        if self.cpus < 1 or self.memory_gb < 0 or self.gpus < 0:
+            raise ValueError(f"{self} cannot be: at least 1 CPU, and neither memory nor GPUs below 0")
 
     def satisfies(self, other: Needs) -> bool:
         """Whether these resources suffice for `other`; a GPU is not used for work without need of one."""

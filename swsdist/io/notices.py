@@ -15,6 +15,7 @@ references and detections of other documents   half; all, where only references 
 references and detections of other queries     the same
 lengths of detections and of references        medians that differ a hundredfold (milliseconds or frames for seconds)
 documents, queries that two systems share      less than nine tenths
+documents of a store that are gone             half, if ten or more (`most-are-gone`)
 =============================================  =======================================================================
 
 To find everything, or nothing, is odd but no error: real systems do so.

@@ -1,1 +1,1 @@
-"""The machinery of chains, stages, tasks and receipts, the driver of runs, and their costs; it knows no stage by its name."""
+"""Chains, stages, tasks and receipts; the driver of runs, and their costs. It knows no stage by its name."""

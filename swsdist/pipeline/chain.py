@@ -516,7 +516,7 @@ class ChainInputs:
 
 @dataclass(frozen=True)
 class Chain:
-    """A checked graph.
+    """The steps of a run, as a checked graph.
 
     Attributes:
         name: registered name.

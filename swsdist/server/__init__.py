@@ -1,1 +1,1 @@
-"""`swsdist serve`: a page in the browser to search an archive by text or voice, judge what is found, and collect words."""
+"""`swsdist serve`: a page in the browser to search an archive, judge hits, and collect words."""

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from swsdist.core import codes, errors
 from swsdist.core.codes import Code, codes_of, every_code, families
+from swsdist.registry.registry import COMMANDS
 from tests.support.recipes import FOLDER
 from tools.pages.architecture import ROOT, trees
 
@@ -199,6 +200,12 @@ def test_a_shell_reads_the_commands_of_messages() -> None:
     """The first value of a command is a path or a name."""
     command = re.compile(r"swsdist [a-z-]+( [a-z-]+)? {}|swsdist [a-z-]+ [^;`]*--run {}")
     assert [f"{place}: {text}" for place, text in texts_of_messages() if command.search(text)] == []
+
+
+def test_messages_advise_commands_that_exist() -> None:
+    advised = {name for _, text in texts_of_messages() for name in re.findall(r"`swsdist ([a-z][a-z-]*)", text)}
+    assert len(advised) > 10
+    assert advised <= {*COMMANDS}
 
 
 def test_texts_of_the_page_are_of_codes() -> None:

@@ -36,7 +36,7 @@ KEYS = """apiVersion kind metadata spec name labels entrypoint shutdownAfterJobF
     idleTimeoutSeconds resources headGroupSpec rayStartParams template serviceType workerGroupSpecs groupName replicas
     minReplicas maxReplicas containers image args env value requests limits readinessProbe livenessProbe exec command
     initialDelaySeconds periodSeconds timeoutSeconds failureThreshold volumeMounts mountPath readOnly volumes configMap secret
-    secretName restartPolicy securityContext runAsNonRoot runAsUser nodeSelector tolerations key operator effect
+    secretName optional restartPolicy securityContext runAsNonRoot runAsUser nodeSelector tolerations key operator effect
     terminationGracePeriodSeconds schedule concurrencyPolicy jobTemplate"""
 #: Sections whose keys are anybody's.
 FREE = {"labels", "rayStartParams", "nodeSelector", "requests", "limits"}
@@ -105,6 +105,7 @@ def test_what_belongs_together_on_kubernetes(name: str) -> None:
         assert "memory" in one["resources"]["limits"]
         assert {"readinessProbe", "livenessProbe"} <= one.keys(), "the operator's own call wget"
         assert pod["securityContext"]["runAsNonRoot"]
+        assert pod["volumes"][-1]["secret"]["optional"], "a service account's role may stand for the keys"
     assert cluster["headGroupSpec"]["rayStartParams"]["num-cpus"] == "0", "no workers beside the driver"
     assert cluster["enableInTreeAutoscaling"]
     assert 1 <= group["minReplicas"] <= group["replicas"] <= group["maxReplicas"], "without a node no worker fits"

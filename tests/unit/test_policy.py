@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from swsdist.accounts.hardware import versions
+from swsdist.accounts.hardware import node_versions, versions
 from swsdist.config import config_from_dict
 from swsdist.config.model import Executor as Settings
 from swsdist.core.codes import storage as codes
@@ -30,6 +30,7 @@ from swsdist.pipeline.execution.policy import (
     FailedStarts,
     Policy,
     Slot,
+    at_least,
     fit_on,
     lacking,
     matched,
@@ -366,6 +367,18 @@ def test_versions_that_matter_are_compared_and_no_others() -> None:
     assert told == [f"libsndfile 1.0.0 (driver: {here['libsndfile']})"]
     assert version_mismatches({**here, "numpy": "1.0", "swsdist": "0"}, here)[0].startswith("swsdist 0 (driver: ")
     assert version_mismatches({}, {"numpy": "1.0"}) == ["numpy (none) (driver: 1.0)"]
+    mine = {**here, "plug-in mine": "0.2"}
+    assert version_mismatches({**here, "plug-in mine": "0.1"}, mine) == ["plug-in mine 0.1 (driver: 0.2)"]
+    assert version_mismatches(here, mine) == version_mismatches(mine, here) == [], "the run may not need it"
+    assert "plug-in swsdist" not in node_versions()
+
+
+def test_a_worker_may_have_less_than_a_gigabyte() -> None:
+    wanted = at_least(Needs(), Needs(1, 0.25))
+    assert wanted == Needs(1, 0.25)
+    assert fit_on(_node(8, 1), wanted) == 4
+    assert at_least(Needs(memory_gb=2.0), Needs(1, 0.25)).memory_gb == 2.0
+    assert fit_on(_node(8, 1), Needs()) == 8, "it states none"
 
 
 def test_a_worker_rests_after_two_failures_of_its_disk_in_a_row() -> None:

@@ -192,7 +192,7 @@ def test_tracks_have_names_and_needs_are_those_of_all_extractors(layers: None, t
     both = config_from_dict({**values, "features": [{"name": "mfcc"}, {"name": "mfcc", "track": "b"}]}, ".")
     layered = both.model_copy(update={"features": (Features(options={"n_mfcc": 7}), Features(name="layers"))})
     assert Index().needs(layered) == Layers.needs
-    assert together([[Needs(cpus=2)], [Needs(gpus=1.0), Needs(cpus=3)]]) == (Needs(2, 1.0, 1.0), Needs(3))
+    assert together([[Needs(cpus=2)], [Needs(gpus=1.0), Needs(cpus=3)]]) == (Needs(2, gpus=1.0), Needs(3))
 
 
 TRACKS = {"mfcc": (0, 39), "phones": (39, 49)}

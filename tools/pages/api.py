@@ -64,7 +64,8 @@ assert result.measures()["atwv"] > 0
 ### One search after the other
 
 A `Searcher` keeps documents, extractor and prepared shards (at most `memory` bytes) between searches. Its hits are those of a
-run with the same settings; given a run, it uses the run's, with its `calibrate.steps` up to the first that only a run has.
+run with the same settings; given a run, it uses that run's settings, and of its `calibrate.steps` those
+before the first that is fitted, or needs a cohort or the number of trials.
 `stream` yields after each part of the store. `executor={"kind": "ray"}` searches on Ray actors.
 
 ```python
@@ -125,7 +126,8 @@ _REGISTRIES = """\
 ## Registries
 
 A registry of `swsdist.registry.registries` maps names to entries: `registry[name]` has `target`, `version` and `load()`;
-`registry.add(name, entry)` and `registry.remove(name)` change it for this process. A package adds entries by an entry point
+`registry.add(name, entry)` and `registry.remove(name)` change it for this process; workers of Ray and Dask are others, so
+run with `executor.kind: serial`. A package adds entries by an entry point
 of the group.
 
 | registry | names in | entry | group |
@@ -206,7 +208,7 @@ def _line(name: str) -> str:
         match = re.search(rf"^#: (.*)\n(?:#:.*\n)*{attribute}\b", source, re.M)
         text = match[1] if match else attribute
     first = text.split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
-    return re.split(r"(?<=[a-z)`])\. ", first)[0].rstrip(".")
+    return re.split(r"(?<=[a-z)`])(?<!\beq)\. ", first)[0].rstrip(".")
 
 
 if __name__ == "__main__":

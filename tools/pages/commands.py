@@ -54,6 +54,7 @@ Inputs are implausible (exit code 5) beyond these limits; below them there is a 
 - half of the durations in the document table contradict the audio;
 - half of the references end after their recording;
 - half of the references or detections name unknown documents or queries;
+- ten or more documents of a store are gone from the corpus, and more than half of them (`most-are-gone`);
 - median lengths of detections and references differ a hundredfold;
 - fused systems share less than nine tenths of their documents or queries.
 """

@@ -30,8 +30,23 @@ print(result.detections().head(), result.trials().head(), result.terms().head(),
 
 Your tables may be CSV (separated by commas, semicolons or tabs; decimal points or commas; decisions true/false, yes/no, 1/0) or
 Parquet. Files in a run folder are named by fingerprint, and those of earlier configs stay until `swsdist clean RUN`;
-`plan.json`
-and the receipts name the current ones.
+`plan.json` and
+the receipts name the current ones:
+
+```python
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+run = Path("demo/run")
+plan = json.loads((run / "plan.json").read_text())
+step = plan["plans"]["run"]["steps"]["decide"]
+tasks = plan["tasks"][step["tasks"]].split()  # fingerprints
+receipts = pq.read_table(run / "receipts" / f"{step['stage']}.parquet").to_pylist()
+outputs = [output for receipt in receipts if receipt["fingerprint"] in tasks for output in receipt["outputs"]]
+scored = pq.read_table(sorted({run / output["name"] for output in outputs if output["table"] == "scored"}))
+```
 """
 
 
@@ -142,7 +157,7 @@ SECTIONS = {
         columns={
             "path": "recording when last indexed; empty: none",
             "shard": "shard of its frames, of the first track",
-            "rows": "rows of that shard",
+            "rows": "number of rows that the document takes in that shard",
             "identity": "size and modification time, to notice changes",
             "sha256": "of the recording; of a place, of recording and times; of precomputed features, of these",
             "mean": "per dimension, over all frames",
@@ -209,7 +224,8 @@ SECTIONS = {
         "`tables/detections/` by `reduce`, `tables/normalised/` by `normalise`, `tables/scored/` by `decide`; "
         "`exports/detections.csv`.",
         columns={
-            "score": "after `reduce` minus the mean distance, then normalised",
+            "score": "after `reduce`: the negative mean distance (-cost / scale), or a posterior; "
+            "after `normalise`: the normalised score",
             "cost": "cost of the path",
             "frames": "document frames of the path",
             "example": "best example of the query",

@@ -197,7 +197,7 @@ NEEDS_SEARCH = Code(
     "needs-search",
     UserError,
     "a step of calibration needs what only a search has, and gets a list",
-    "calibrate the run (`swsdist fit`), or leave the step out",
+    "name the step in `calibrate.steps` of the run, or leave it out",
 )
 NO_CLUSTER = Code(
     "no-cluster",

@@ -32,7 +32,7 @@ from distributed.diagnostics.plugin import WorkerPlugin
 from distributed.system import MEMORY_LIMIT
 from distributed.utils import sync
 
-from swsdist.accounts.hardware import versions
+from swsdist.accounts.hardware import node_versions
 from swsdist.accounts.journal import DriverJournal, Journal
 from swsdist.config.model import Executor as Settings
 from swsdist.core.codes import pipeline as codes
@@ -61,7 +61,7 @@ class _Process(WorkerPlugin):  # type: ignore[misc]  # distributed has no types
     def __init__(self, context: Context, settings: Settings, dedicated: bool) -> None:
         self.name = f"swsdist-{uuid.uuid4().hex[:8]}"
         self._context, self._settings, self._dedicated = context, settings, dedicated
-        self._versions = versions()
+        self._versions = node_versions()
         self._journal: Journal | None = None
 
     def setup(self, worker: Any) -> None:
@@ -83,7 +83,7 @@ class _Process(WorkerPlugin):  # type: ignore[misc]  # distributed has no types
 
     def _run(self, task: Task, needs: Needs) -> Receipt | Failure:
         if self._journal is None:
-            if other := version_mismatches(versions(), self._versions):
+            if other := version_mismatches(node_versions(), self._versions):
                 raise codes.UNUSABLE_WORKERS(where=self._worker.address, reason=f"one has {', '.join(other)}")
             self._journal = Journal(self._context.run, "worker")
             self._serial = Serial(self._context, self._journal, self._settings, dedicated=self._dedicated)

@@ -21,8 +21,8 @@ the others. Workers are counted node by node: two nodes with 3 GB each hold no w
 
 **Nodes** are used if they have the driver's versions, workers start on them, and their disks work:
 
-- A worker with another version of swsdist, or of a library that determines the bytes of results, is not used
-  (`version_mismatches`).
+- A worker with another version of swsdist, of a library that determines the bytes of results, or of a plug-in that both
+  have, is not used (`version_mismatches`).
 - A worker that fails to start is tried again after a minute; meanwhile its slot is kept, or the next worker would be
   started in the same place. If its process died, its node is unknown: from then on Ray is asked to spread workers over
   nodes.
@@ -41,6 +41,7 @@ from math import inf
 from statistics import median
 from typing import Any, Generic
 
+from swsdist.accounts.hardware import PLUG_IN
 from swsdist.core.codes import families
 from swsdist.core.errors import UserError
 from swsdist.core.needs import LEAST, Needs
@@ -372,7 +373,9 @@ def fit_on(node: Mapping[str, float], needs: Needs) -> int:
         node: resources by Ray's names: CPU, memory in bytes, GPU.
         needs: resources of a worker.
     """
-    fit = int(min(node.get("CPU", 0) // needs.cpus, node.get("memory", 0) / (needs.memory_gb * 1e9)))
+    fit = int(node.get("CPU", 0) // needs.cpus)
+    if needs.memory_gb:
+        fit = int(min(fit, node.get("memory", 0) / (needs.memory_gb * 1e9)))
     return min(fit, int(node.get("GPU", 0) / needs.gpus + 1e-9)) if needs.gpus else fit
 
 
@@ -559,10 +562,12 @@ def usable_slots(slots: Iterable[Slot]) -> list[Slot]:
 
 
 def version_mismatches(node: Mapping[str, str], driver: Mapping[str, str]) -> list[str]:
-    """Libraries of `RESULT_LIBRARIES` whose versions differ between a node and the driver, as text."""
+    """Libraries of `RESULT_LIBRARIES`, and plug-ins that both have, whose versions differ on a node and the driver, as text."""
+    # A plug-in that only one has may have nothing to do with the run; otherwise its name is unknown there.
+    plug_ins = [name for name in driver if name.startswith(PLUG_IN) and name in node]
     return [
         f"{name} {node.get(name, '(none)')} (driver: {driver.get(name, '(none)')})"
-        for name in RESULT_LIBRARIES
+        for name in (*RESULT_LIBRARIES, *plug_ins)
         if node.get(name) != driver.get(name)
     ]
 

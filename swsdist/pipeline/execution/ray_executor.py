@@ -30,7 +30,7 @@ from dataclasses import replace
 import ray
 from ray.exceptions import ActorUnschedulableError, RayError, RayTaskError
 
-from swsdist.accounts.hardware import versions
+from swsdist.accounts.hardware import node_versions
 from swsdist.accounts.journal import DriverJournal, last_part
 from swsdist.config.model import Executor as Settings
 from swsdist.core.codes import families
@@ -422,7 +422,7 @@ class RayExecutor:
     def _came_up(self, slot: Slot, value: Ready, clock: float) -> None:
         slot.host, slot.pid, slot.journal, slot.node = value.host, value.pid, value.journal, value.node
         self._caches.add(slot.node, value.cached)
-        other = version_mismatches(value.versions, versions())
+        other = version_mismatches(value.versions, node_versions())
         if other:
             self._hold(slot, f"{slot.host} has {', '.join(other)}", float("inf"))
             self._note_once(f"{slot.host} is not used: it has {', '.join(other)}")

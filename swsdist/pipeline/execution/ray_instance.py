@@ -30,7 +30,7 @@ from ray._private import ray_constants
 from ray.autoscaler.sdk import request_resources
 from ray.exceptions import RayError
 
-from swsdist.accounts.hardware import versions
+from swsdist.accounts.hardware import node_versions
 from swsdist.accounts.journal import Journal
 from swsdist.core.codes import families
 from swsdist.core.errors import UserError
@@ -420,7 +420,9 @@ class Actor:
         }
         self._journal = Journal(self._context.run, "worker", node_name())
         self._worker = Worker(self._context, self._journal, self._threads, dedicated=True)
-        return Ready(self._journal.host, os.getpid(), self._journal.name, node_number(), versions(), cached_files())
+        return Ready(
+            self._journal.host, os.getpid(), self._journal.name, node_number(), node_versions(), cached_files()
+        )
 
     def run(self, task: Task) -> Receipt:
         """Run a task."""

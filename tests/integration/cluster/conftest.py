@@ -58,14 +58,17 @@ ENDS = {
     ),
     "a worker's process is killed": ("the run had ended", "the task is done again; each file is whole"),
     "the driver is killed": (
-        "another host, which watched its lock for 60 s, had ended the run",
+        "another host, which watched its lock for 60 s, had completed the run",
         "what was done is kept",
     ),
     "the driver's clock is an hour ahead": (
         "a second driver was refused",
         "it keeps its lock while it lives, and loses it when it is dead",
     ),
-    "the head is killed": ("the driver had ended, exit code 2", "run again with a new head, it goes on"),
+    "the head is killed": (
+        "the driver had ended, exit code 2",
+        "if the command is run again with a new head, the run goes on",
+    ),
     "the network is healed": ("the host, on which Ray was started anew, had done a task", "it is used again"),
 }
 

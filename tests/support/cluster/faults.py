@@ -20,7 +20,7 @@ folder. Each fault is a test in `tests/integration/cluster` with slowed tasks. `
 bytes* means \
 the digest of an undisturbed serial run.
 
-| fault | when | seconds | until | outcome | the same bytes |
+| fault | when | seconds | what had happened by then | outcome | the same bytes |
 |---|---|---:|---|---|---|
 """
 
