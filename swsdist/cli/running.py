@@ -99,8 +99,8 @@ def run(config: str, settings: dict[str, Any], **options: Any) -> None:
 
 
 @click.command(
-    help="Index the corpus of CONFIG; or, without a config, a FOLDER: its recordings to FOLDER-swsdist or, with `--text`, "
-    "its words to FOLDER-text, here."
+    help="Index the corpus of CONFIG, or a FOLDER: its recordings into FOLDER-swsdist or, with `--text`, its words into "
+    "FOLDER-text, in the current folder."
 )
 @click.argument("config", metavar="CONFIG|FOLDER")
 @click.option(
