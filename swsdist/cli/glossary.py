@@ -161,9 +161,9 @@ def import_files(
     examples: bool,
     document: str | None,
 ) -> None:
-    """Take in FILEs of ELAN, Praat, tables of annotations, or an exported project, or all annotations in a FOLDER; PROJECT
-    is made if missing.
+    """Import annotations into PROJECT, which is made if missing.
 
+    FILE is of ELAN or Praat, a table of annotations, or a glossary's `glossary.json`; a FOLDER brings all annotations in it.
     The text of an annotation is the form of its entry; one that ends in ? is unsure.
     """
     from swsdist.glossary.importing import import_file, import_files
@@ -208,10 +208,9 @@ def import_files(
 def opened_project(project: str) -> Project:
     """A project that there is: this folder, or the one of words beside it."""
     from swsdist.glossary.project import Project
-    from swsdist.io.project_file import project_file
+    from swsdist.io.project_file import project_file, words_beside
 
-    beside = Path(project).resolve()
-    if (file := project_file(project) or project_file(beside.with_name(f"{beside.name}-words"))) is None:
+    if (file := project_file(project) or project_file(words_beside(project))) is None:
         raise families.MISSING_FILE(
             "there is no glossary here", "name the folder of a glossary, which has a project.sqlite", where=project
         )

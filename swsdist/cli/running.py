@@ -101,15 +101,15 @@ def run(config: str, settings: dict[str, Any], **options: Any) -> None:
 
 
 @click.command(
-    help="Create or update the store of CONFIG; or, without a config, of a FOLDER of recordings, in FOLDER-swsdist, or of "
-    "words, in FOLDER-text."
+    help="Index the corpus of CONFIG, or a FOLDER: its recordings into FOLDER-swsdist or, with `--text`, its words into "
+    "FOLDER-text, in the current folder."
 )
 @click.argument("config", metavar="CONFIG|FOLDER")
 @click.option(
     "--text",
     is_flag=True,
-    help="Index words of FOLDER: its transcripts or lattices, and recordings without one, which are recognised. "
-    "[default: if it has no recordings]",
+    help="Index words, not sound: those of transcripts and lattices; recordings that have neither are recognised. "
+    "[default: if FOLDER holds text files and no recordings]",
 )
 @MODELS
 @LANGUAGE

@@ -11,7 +11,9 @@ from swsdist.cli.options import ANY_FOLDER, FOLDER_CONFIG, MODELS, Integer, allo
 
 @click.command()
 @click.argument("target", type=ANY_FOLDER, metavar="STORE|RUN|FOLDER")
-@click.option("--project", metavar="FOLDER", help="Folder of the words. [default: NAME-words beside the archive]")
+@click.option(
+    "--project", metavar="FOLDER", help="Folder of the words. [default: NAME-words beside NAME or NAME-swsdist]"
+)
 @click.option("--port", default=8765, type=Integer(0, 65535), show_default=True, help="0: any that is free.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
 @click.option(
@@ -57,9 +59,9 @@ def serve(
 ) -> int:
     """Serve a page in the browser: search STORE by text or voice, judge what is found, and collect words.
 
-    A FOLDER of recordings is indexed first, and can be asked meanwhile; one of `glossary pack` is opened as it is. The words,
-    with all judgements, are kept in the project folder. Only who has the printed address may enter; it stays the same. On other
-    hosts, see --public.
+    A FOLDER of recordings is indexed, and what is done can be searched already; one of `glossary pack` is opened as it is. The
+    words, with all judgements, are kept in the project folder. Only who has the printed address may enter; it stays the same.
+    On other hosts, see --public.
 
     \b
     swsdist serve archive/store

@@ -244,8 +244,8 @@ def forget(
 ) -> int:
     """Remove each DOCUMENT, or all of a recording, from a store, its run, other runs and a glossary.
 
-    All other documents can be searched at once, without their sound; runs make their tables and reports anew. All files are
-    read afterwards: exit code 4 if any still names a DOCUMENT.
+    The others stay searchable, even if their recordings are gone; the next `swsdist run` makes tables and reports again.
+    Finally all files are read: exit code 4 if any still names a DOCUMENT.
     """
     from contextlib import nullcontext
 

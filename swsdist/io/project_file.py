@@ -45,6 +45,16 @@ def project_file(path: str | Path) -> Path | None:
         return None
 
 
+def words_beside(archive: str | Path) -> Path:
+    """The folder of words of an archive, beside it: recordings NAME, the run NAME-swsdist that is made of them and its store
+    share NAME-words; a run that already has words of its own name keeps them.
+    """
+    here = Path(archive).resolve()
+    here = here.parent if here.name == "store" else here
+    own = here.with_name(f"{here.name}-words")
+    return own if project_file(own) is not None else here.with_name(f"{here.name.removesuffix('-swsdist')}-words")
+
+
 def connect(file: Path, *, write: bool) -> sqlite3.Connection:
     """A connection to an existing file, in autocommit mode, for any thread, one at a time.
 

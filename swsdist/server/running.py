@@ -29,6 +29,7 @@ from swsdist.core.codes import server as codes
 from swsdist.core.errors import ConfigError, UserError
 from swsdist.glossary.exports import PROJECT, STORE
 from swsdist.io.filesystem import Folder, is_remote
+from swsdist.io.project_file import words_beside
 from swsdist.server import security
 from swsdist.server.app import create_app
 from swsdist.server.security import Guard, Kept, is_own
@@ -106,10 +107,7 @@ def settings_for(
                 "name one: --project FOLDER",
                 where=target,
             )
-        here = Path(target).resolve()
-        # The store of a run has no name of its own.
-        named = here.parent if here.name == "store" else here
-        project = str(named.with_name(f"{named.name}-words"))
+        project = str(words_beside(target))
     source = None if is_archive else target if is_remote(target) else str(Path(target).resolve())
     if source is None:
         run = target if is_remote(target) else str(Path(target).resolve())

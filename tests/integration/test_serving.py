@@ -502,6 +502,22 @@ def words_of(scene: Any, service: Service, folder: Path, **said: list[tuple[str,
     service.look_for_words(after=0)
 
 
+def test_an_archive_and_its_index_share_words(tmp_path: Path) -> None:
+    """Whichever is opened or named; words that an index already has under its own name stay there."""
+    run = tmp_path / "tapes-swsdist"
+    for folder, name in ((tmp_path / "tapes", ""), (run, "plan.json"), (run / "store", "manifest.json")):
+        folder.mkdir()
+        if name:
+            (folder / name).touch()
+    archives = [str(tmp_path / "tapes"), str(run), str(run / "store")]
+    assert {settings_for(archive, None).project for archive in archives} == {tmp_path / "tapes-words"}
+    Project.open(tmp_path / "tapes-words").close()
+    assert [in_this_process("glossary", "list", archive).code for archive in archives] == [0, 0, 0]
+    Project.open(tmp_path / "tapes-swsdist-words").close()
+    assert {settings_for(archive, None).project.name for archive in archives[1:]} == {"tapes-swsdist-words"}
+    assert settings_for(archives[0], None).project.name == "tapes-words"
+
+
 def test_words_of_the_archive(scene: Any, service: Service, client: TestClient, tmp_path: Path) -> None:
     names = sorted(row["doc_id"] for row in client.get("/api/recordings").json()["recordings"])
     assert client.get("/api/state").json()["kinds"] == ["spoken"]

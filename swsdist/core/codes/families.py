@@ -121,7 +121,7 @@ GLOSSARY_NOT_SAVED = Code(
 IMPOSSIBLE_HEADER = Code(
     "impossible-header",
     AudioError,
-    "the header of a recording states what is impossible",
+    "the header of a recording contains impossible values",
     "make the file again from its source",
 )
 INVALID_S3_NAME = Code("invalid-s3-name", StorageError, "S3 does not take this name", "choose another name")

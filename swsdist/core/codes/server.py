@@ -75,8 +75,8 @@ NOT_THE_RECORDINGS = Code(
 
 DAMAGED_PROJECT = families.DAMAGED_FILE.of(DataError).saying(
     "the file of the glossary is damaged ({error})",
-    "keep a copy of it; then put {backup} in its place (remove {name}-wal and {name}-shm), or save what can be read: "
-    "sqlite3 {name} .recover | sqlite3 saved.sqlite",
+    "copy the whole folder first; then delete {name}, {name}-wal and {name}-shm and rename {backup} to {name}, or save what "
+    "can be read: sqlite3 {name} .recover | sqlite3 saved.sqlite",
 )
 PROJECT_FULL = Code(
     "project-full",
