@@ -45,7 +45,7 @@ class Mfcc(BaseModel):
     n_fft: PositiveInt = Field(512, description="points of the Fourier transform")
     win_length: PositiveInt = Field(400, description="samples under the window: 25 ms at 16 kHz")
     hop_length: PositiveInt = Field(160, description="samples between frames: 10 ms at 16 kHz")
-    window: Literal["hann", "hamming"] = Field("hann", description="window function, periodic")
+    window: Literal["hann", "hamming"] = Field("hann", description="window function, periodic: hann or hamming")
     fmin: float = Field(0.0, ge=0, description="Hz, lower edge of the lowest filter")
     fmax: PositiveFloat | Literal["common"] | None = Field(
         None,
