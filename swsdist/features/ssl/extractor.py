@@ -50,14 +50,14 @@ class Ssl(Options):
     """A speech encoder; its fields are its options."""
 
     model: IsPath = Field(
-        description="folder of a model, as the hub of Hugging Face has it, with model.safetensors; or, where there is no "
-        "such folder, the name of a model in the hub's cache: openai/whisper-base"
+        description="folder of a model, as on the Hugging Face hub, with model.safetensors; or the name of one in the hub's "
+        "cache: openai/whisper-base"
     )
     layer: NonNegativeInt | None = Field(
         None, description="the layer whose outputs are the frames; 0: what goes into the first"
     )
     layers: Annotated[tuple[NonNegativeInt, ...], Field(min_length=1)] | Literal["all"] | None = Field(
-        None, description="several, in its place: each is a track, layer0, layer1, ...; all: from 0 to the last"
+        None, description="several: each is a track, layer0, layer1, ...; all: from 0 to the last"
     )
     weights: Annotated[tuple[FiniteFloat, ...], Field(min_length=1)] | IsPath | None = Field(
         None,
