@@ -61,13 +61,13 @@ GOALS = {
     ("systems/best-encoder", "all"): (0.65, None, 0.20),
 }
 
-#: MTWV and ATWV in the paper's tables 12 and 13, of the fusion (with words that Kaldi recognised) in 9 and 10.
+#: MTWV and ATWV in the paper's tables 12 and 13 (data of 2012); the fusion there has words that Kaldi (SGMM) recognised, too.
 PAPER = {
     "systems/mfcc-fingerprint": {},
     "systems/phoneme-posteriorgram": {},
     "systems/dtw-zero": {"development": (0.0455, 0.0455), "test": (0.0436, 0.0122)},
     "systems/dtw-spanish": {"development": (0.0612, 0.0612), "test": (0.0238, 0.0217)},
-    "systems/fusion-paper": {"development": (0.3023, 0.3023), "test": (0.2708, 0.2708)},
+    "systems/fusion-paper": {"development": (0.2850, 0.2850), "test": (0.2691, 0.2691)},
 }
 
 _CORPUS = ROOT / "configs" / "corpora" / "mboshi-dev.yaml"

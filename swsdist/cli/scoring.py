@@ -69,7 +69,9 @@ _DET = written(*PICTURES, ".csv", ".det")
     help="Write STDEval's table to a file; alone: as -A.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--all-measures", is_flag=True, help="Add MAP, P@N, equal error rates, cross entropies.")
+@click.option(
+    "--all-measures", is_flag=True, help="Add MAP, P@10, equal error rates, cross entropies; with --json all others."
+)
 @click.option(
     "-d",
     "--det",

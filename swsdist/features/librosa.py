@@ -97,7 +97,7 @@ class Librosa(BaseModel):
         "`top_db`. mfcc takes decibels anyway; `{top_db: null}` lets it be computed in blocks",
     )
     deltas: Annotated[int, Field(ge=0, le=2)] = Field(0, description="0: none, 1: slopes, 2: slopes and curvatures")
-    delta_width: Annotated[int, Field(ge=3)] = Field(9, description="frames, odd, that a delta is fitted through")
+    delta_width: Annotated[int, Field(ge=3)] = Field(9, description="frames of a delta, odd")
 
     name: ClassVar[str] = "librosa"
     version: ClassVar[int] = 1
@@ -340,7 +340,7 @@ def _shown(value: object) -> object:
 class MfccFingerprint(Mfcc):
     """Fingerprints of MFCC; its fields are its options, those of `Mfcc`."""
 
-    win_length: PositiveInt = Field(320, description="samples under the window: 20 ms at 16 kHz")
+    win_length: PositiveInt = Field(320, description="samples of the window: 20 ms at 16 kHz")
 
     name: ClassVar[str] = "mfcc-fingerprint"
     version: ClassVar[int] = 2

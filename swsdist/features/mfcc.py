@@ -43,9 +43,9 @@ class Mfcc(BaseModel):
     n_mfcc: PositiveInt = Field(13, description="coefficients, the first (energy-like) included")
     n_mels: PositiveInt = Field(40, description="mel filters")
     n_fft: PositiveInt = Field(512, description="points of the Fourier transform")
-    win_length: PositiveInt = Field(400, description="samples under the window: 25 ms at 16 kHz")
+    win_length: PositiveInt = Field(400, description="samples of the window: 25 ms at 16 kHz")
     hop_length: PositiveInt = Field(160, description="samples between frames: 10 ms at 16 kHz")
-    window: Literal["hann", "hamming"] = Field("hann", description="window function, periodic")
+    window: Literal["hann", "hamming"] = Field("hann", description="window function, periodic: hann or hamming")
     fmin: float = Field(0.0, ge=0, description="Hz, lower edge of the lowest filter")
     fmax: PositiveFloat | Literal["common"] | None = Field(
         None,
@@ -53,7 +53,7 @@ class Mfcc(BaseModel):
         "more than 5 % is telephone speech, for others half the rate",
     )
     deltas: Annotated[int, Field(ge=0, le=2)] = Field(2, description="0: none, 1: slopes, 2: slopes and curvatures")
-    delta_width: Annotated[int, Field(ge=3)] = Field(9, description="frames, odd, that a delta is fitted through")
+    delta_width: Annotated[int, Field(ge=3)] = Field(9, description="frames of a delta, odd")
     model: IsPath | None = Field(None, description="file of what `common` chose; by default it is chosen by the corpus")
 
     name: ClassVar[str] = "mfcc"

@@ -46,18 +46,20 @@ class Plp(BaseModel):
     sample_rate: PositiveInt = Field(16000, description="Hz")
     n_ceps: PositiveInt = Field(13, description="cepstra, the first (energy-like) included")
     order: PositiveInt = Field(12, description="poles of the model")
-    bands: Literal["bark", "mel"] = Field("bark", description="Hermansky's critical bands, or HTK's mel filters")
+    bands: Literal["bark", "mel"] = Field(
+        "bark", description="bark: Hermansky's critical bands; mel: HTK's mel filters"
+    )
     n_bands: PositiveInt | None = Field(
         None, description="bands; default: about one a Bark (21 at 16 kHz, 17 at 8 kHz), of mel 23"
     )
-    compression: PositiveFloat = Field(0.33, description="power of intensity that loudness is")
+    compression: PositiveFloat = Field(0.33, description="exponent of the intensity-to-loudness law")
     lifter: Annotated[int, Field(ge=0)] = Field(22, description="as HTK's CEPLIFTER; 0: none")
     rasta: bool = Field(False, description="take slow changes out of the bands")
     n_fft: PositiveInt = Field(512, description="points of the Fourier transform")
-    win_length: PositiveInt = Field(400, description="samples under the window: 25 ms at 16 kHz")
+    win_length: PositiveInt = Field(400, description="samples of the window: 25 ms at 16 kHz")
     hop_length: PositiveInt = Field(160, description="samples between frames: 10 ms at 16 kHz")
     deltas: Annotated[int, Field(ge=0, le=2)] = Field(2, description="0: none, 1: slopes, 2: slopes and curvatures")
-    delta_width: Annotated[int, Field(ge=3)] = Field(9, description="frames, odd, that a delta is fitted through")
+    delta_width: Annotated[int, Field(ge=3)] = Field(9, description="frames of a delta, odd")
 
     name: ClassVar[str] = "plp"
     version: ClassVar[int] = 2

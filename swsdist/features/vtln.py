@@ -73,7 +73,7 @@ class Vtln(BaseModel):
         None, description="file of mixture and factors; by default they are fitted to the corpus"
     )
     warps: Literal["best", "all"] = Field(
-        "best", description="MFCC under the speaker's factor; or under all factors, side by side"
+        "best", description="best: MFCC under the speaker's factor; all: under all factors, side by side"
     )
 
     name: ClassVar[str] = "vtln"

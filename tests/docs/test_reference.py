@@ -14,7 +14,7 @@ from swsdist.config.loader import config_from_dict
 from swsdist.config.search import WindowsOptions
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.ledger import Ledger
-from swsdist.registry.registries import CHAINS, DISTANCES
+from swsdist.registry.registries import CHAINS, DISTANCES, FEATURES
 from swsdist.score.measures.protocol import PROTOCOLS
 from tools.pages import PAGES
 from tools.pages.commands import all_commands
@@ -40,6 +40,16 @@ def test_options_of_windows() -> None:
     text = sections(DOCS / "concepts/first-passes.md")["The method windows"]
     table = rows(text.partition("The exact search")[0])
     assert [_plain(name) for name, *_ in table] == list(WindowsOptions.model_fields)
+
+
+def test_words_that_options_of_features_take() -> None:
+    for name, text in sections(DOCS / "reference/features.md").items():
+        if name == "mfcc-fingerprint":  # its options are those of mfcc
+            continue
+        fields = FEATURES[name].load().model_fields.values()
+        literals = re.findall(r"Literal\[(.*?)\]", " ".join(str(field.annotation) for field in fields))
+        words = re.findall(r"'(\w+)'", " ".join(literals))
+        assert [word for word in words if not re.search(rf"\b{word}\b", text)] == []
 
 
 def test_distances() -> None:

@@ -44,10 +44,12 @@ class Phnrec(BaseModel):
     units: Literal["phones", "states"] = Field("phones", description="phones, or the three states of each")
     values: Literal["posteriors", "logits", "energies"] = Field(
         "posteriors",
-        description="probabilities that sum to 1; or their logarithms, less the mean over the columns; or log mel energies",
+        description="posteriors: probabilities that sum to 1; logits: their logarithms, less the mean over the columns; "
+        "energies: log mel energies",
     )
     non_speech: Literal["merge", "keep", "drop"] = Field(
-        "merge", description="phones that are no speech: one column, at the end; or as they are; or none"
+        "merge",
+        description="phones that are no speech; merge: into one column, the last; keep: as they are; drop: without them",
     )
     non_speech_phones: Annotated[tuple[str, ...], Field(min_length=1)] = Field(
         ("int", "pau", "spk"), description="their names; those that the recogniser lacks do not matter"
@@ -55,7 +57,8 @@ class Phnrec(BaseModel):
     corpus_frames: int = Field(
         0,
         ge=0,
-        description="frames that the corpus's mean energies count as, beside a recording's own; 300 for short queries",
+        description="weight, in frames, of the corpus's mean energies when averaged with the recording's own; 300 suits short "
+        "queries",
     )
     hours: Annotated[float, Field(gt=0, le=100)] = Field(0.25, description="of documents that this mean is taken of")
     model: IsPath | None = Field(None, description="file of this mean; by default it is fitted to the corpus")

@@ -50,23 +50,24 @@ class Ssl(Options):
     """A speech encoder; its fields are its options."""
 
     model: IsPath = Field(
-        description="folder of a model, as the hub of Hugging Face has it, with model.safetensors; or, where there is no "
-        "such folder, the name of a model in the hub's cache: openai/whisper-base"
+        description="folder of a model, as on the Hugging Face hub, with model.safetensors; or the name of one in the hub's "
+        "cache: openai/whisper-base"
     )
     layer: NonNegativeInt | None = Field(
         None, description="the layer whose outputs are the frames; 0: what goes into the first"
     )
     layers: Annotated[tuple[NonNegativeInt, ...], Field(min_length=1)] | Literal["all"] | None = Field(
-        None, description="several, in its place: each is a track, layer0, layer1, ...; all: from 0 to the last"
+        None, description="several: each is a track, layer0, layer1, ...; all: from 0 to the last"
     )
     weights: Annotated[tuple[FiniteFloat, ...], Field(min_length=1)] | IsPath | None = Field(
         None,
-        description="with `layers`: their sum with these weights is the one track; or a JSON file, a list of them",
+        description="with `layers`: one weight per layer, as a list or a JSON file of one; the weighted sum of the layers is "
+        "the only track",
     )
     head: Literal["logits", "posteriors"] | None = Field(
         None,
-        description="in place of layers, a CTC head: natural logarithms of its posteriors, less the mean over the "
-        "columns; or the posteriors",
+        description="in place of layers, a CTC head; posteriors: its posteriors; logits: their natural logarithms, less the "
+        "mean over the columns",
     )
     language: Annotated[str, Field(min_length=1)] | None = Field(
         None, description="of the head, where the model has a vocabulary for each of several (MMS)"
@@ -78,8 +79,10 @@ class Ssl(Options):
     )
     window_seconds: PositiveFloat = Field(10.0, description="with Whisper: s of such a recording with its silence")
     gain: FiniteFloat = Field(0.0, description="dB by which samples are amplified first; SUPERB's is -3")
-    device: Literal["cpu", "cuda"] = Field("cpu", description="where it is computed; on a GPU numbers differ a little")
-    dtype: Literal["float32", "float16", "bfloat16"] = Field("float32", description="what is computed in")
+    device: Literal["cpu", "cuda"] = Field("cpu", description="cpu, or cuda: a GPU, where numbers differ a little")
+    dtype: Literal["float32", "float16", "bfloat16"] = Field(
+        "float32", description="of the computation: float32, float16 or bfloat16"
+    )
 
     name: ClassVar[str] = "ssl"
     version: ClassVar[int] = 1
