@@ -83,19 +83,15 @@ STEPS = {
 }
 
 
-#: By kind of document; beside files, fewer trials. The first is quick.
-CASES = [
-    pytest.param(
-        kind,
-        *trials,
-        id=f"{kind}-{'-'.join(trials)}",
-        marks=[] if (kind, trials) == ("files", TRIALS[0]) else pytest.mark.slow,
-    )
-    for kind in KINDS
-    for trials in TRIALS
-    if kind == "files" or trials[0] != "kwseval"
-]
 THRESHOLDS = [(name, "fitted") for name in STEPS] + [(name, "own") for name in STEPS if CALIBRATION[name].own_threshold]
+#: All trials of files, the first of them quick; of each other kind of document those of one kind, by turns.
+CASES = [
+    pytest.param(*step, kind, *trials, marks=[] if (kind, k) == ("files", 0) else pytest.mark.slow)
+    for n, step in enumerate(THRESHOLDS)
+    for kind in KINDS
+    for k, trials in enumerate(TRIALS)
+    if kind == "files" or (n + KINDS.index(kind)) % len(TRIALS) == k
+]
 
 
 def refused(name: str, kind: str, trials: str) -> bool:
@@ -103,10 +99,9 @@ def refused(name: str, kind: str, trials: str) -> bool:
     return name in ("kst", "sto", "llr") and (trials == "segment" or (trials == "document" and kind == "places"))
 
 
-@pytest.mark.parametrize(("kind", "protocol", "trials"), CASES)
-@pytest.mark.parametrize(("name", "threshold"), THRESHOLDS)
+@pytest.mark.parametrize(("name", "threshold", "kind", "protocol", "trials"), CASES)
 def test_atwv_is_mtwv(
-    corpora: dict[str, tuple[Made, Path]], name: str, kind: str, protocol: str, trials: str, threshold: str
+    corpora: dict[str, tuple[Made, Path]], name: str, threshold: str, kind: str, protocol: str, trials: str
 ) -> None:
     """Where the threshold is fitted; a step's own can be no better."""
     made, folder = corpora[kind]
