@@ -20,13 +20,7 @@ from swsdist.pipeline.lock import locked
 from swsdist.stages.index import Index
 from swsdist.store.reading import Store
 
-CONFIG = """\
-run: run
-corpus:
-  documents: audio
-executor:
-  kind: serial
-"""
+CONFIG = "run: run\ncorpus: {documents: audio}\nexecutor: {kind: serial}\nreport: {clips: 1}\n"
 
 SERIAL = ("--set", "executor.kind=serial")
 SPOKEN = "1\n00:00:00,000 --> 00:00:02,000\nthe river\n"
@@ -143,20 +137,6 @@ def test_what_was_rejected_comes_with_what_helps(swsdist, archive: Path) -> None
         assert found == [("document", "cut", "damaged-stream"), ("document", "no", "not-audio")]
 
 
-def test_a_run_lists_its_queries_too(swsdist, archive: Path, corpus: Path) -> None:
-    """And is reported without references."""
-    (archive / "queries").mkdir()
-    shutil.copy(corpus / "corpus/queries/q001_1.wav", archive / "queries")
-    (archive / "queries" / "bad.wav").write_text("hello")
-    ended = swsdist("run", "config.yaml", "--set", "corpus.queries=queries", cwd=archive)
-    assert ended.out.splitlines()[0].split()[0] == "measures"
-    assert ended.out.endswith(f"report {archive}/run/report.html\n")
-    assert ended.err.count("\nrejected: ") == 3
-    shown = swsdist("store", "rejected", "run", cwd=archive).out
-    assert "query bad, example 1: not-audio: " in shown
-    assert shown.endswith("3 rejected\n")
-
-
 def test_a_damaged_file_of_a_run_is_named_with_what_helps(swsdist, place: Path, tmp_path: Path) -> None:
     run = tmp_path / "copy"
     shutil.copytree(place / "run", run)
@@ -182,9 +162,10 @@ def test_all_prints_every_figure(swsdist, place: Path, tmp_path: Path) -> None:
 
 
 def test_what_has_no_line_is_counted(swsdist, archive: Path, corpus: Path) -> None:
-    """Of many kinds of rejected inputs, after a run, with a report or without; `--all` has all of them, with what helps."""
+    """After a run without references, with a report or without; `--all` has all of them, with what helps. Queries, too."""
     (archive / "queries").mkdir()
     shutil.copy(corpus / "corpus/queries/q001_1.wav", archive / "queries")
+    (archive / "queries" / "bad.wav").write_text("hello")
     (archive / "audio" / "none.wav").touch()
     documents = sorted((archive / "audio").iterdir())
     rows = ["doc_id,path,channel", *(f"{path.stem},audio/{path.name},1" for path in documents)]
@@ -200,6 +181,9 @@ def test_what_has_no_line_is_counted(swsdist, archive: Path, corpus: Path) -> No
         every = swsdist(command, "config.yaml", *sets, "--all", cwd=archive).err
         assert len(re.findall("^(?:rejected|warning): ", every, re.MULTILINE)) == 3 + int(more[1])
         assert every.count("\n  remedy: ") >= 3
+    assert ended.out.splitlines()[0].split()[0] == "measures"
+    assert ended.out.endswith(f"report {archive}/r/report.html\n")
+    assert "query bad, example 1: not-audio: " in swsdist("store", "rejected", "r", cwd=archive).out
 
 
 def test_a_report_is_written_where_the_run_lies(swsdist, place: Path, tmp_path: Path) -> None:

@@ -135,15 +135,6 @@ def test_a_run_is_decided_by_what_another_fitted(swsdist, place: Path, tmp_path:
     assert not [warning for warning in reports[0]["warnings"] if "other scores" in warning]
 
 
-def test_a_threshold_of_other_scores_is_told(swsdist, place: Path, tmp_path: Path) -> None:
-    own = ("--set", f"run={tmp_path}/run", "--set", f"index.store={place}/run/store")
-    fit = ("--set", f"calibrate.fit={place}/run", "--set", "search.distance=euclidean")
-    told = swsdist("run", "config.yaml", *own, *fit, cwd=place).err
-    assert "of system mine: search.distance was cosine, here euclidean" in told
-    assert "other scores" in json.loads((tmp_path / "run/report.json").read_text())["warnings"][0]
-    assert "other scores" in swsdist("run", "config.yaml", *own, *fit, "--strict", cwd=place, code=4).err
-
-
 def test_status(swsdist, place: Path) -> None:
     out = swsdist("status", place / "run").out
     assert out.splitlines()[0] == "done"
@@ -198,7 +189,13 @@ def test_search_in_a_run(swsdist, place: Path, tmp_path: Path) -> None:
         return pd.read_csv(io.StringIO(swsdist("search", *ask, "--query", word, "--csv", cwd=place).out))
 
     pd.testing.assert_frame_equal(scores("run"), scores("run/store"))
-    swsdist("run", "config.yaml", "--run", tmp_path / "squared", *squared, cwd=place)
+    # By a threshold of other scores, which is told.
+    own = ("--run", tmp_path / "squared", "--set", f"index.store={place}/run/store", *squared)
+    told = swsdist("run", "config.yaml", *own, "--set", f"calibrate.fit={place}/run", cwd=place).err
+    assert "of system mine: search.distance was cosine, here cosine-squared" in told
+    assert "other scores" in json.loads((tmp_path / "squared/report.json").read_text())["warnings"][0]
+    strict = swsdist("run", "config.yaml", *own, "--set", f"calibrate.fit={place}/run", "--strict", cwd=place, code=4)
+    assert "other scores" in strict.err
     pd.testing.assert_frame_equal(scores(tmp_path / "squared"), scores("run/store", *squared))
     assert not scores("run/store").equals(scores("run/store", *squared))
     values = json.loads(swsdist("search", "run", "--query", word, "--top", "2", "--json", cwd=place).out)

@@ -7,6 +7,7 @@ import hashlib
 import importlib.metadata
 import json
 import re
+import shutil
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from pathlib import Path
@@ -240,8 +241,8 @@ def test_documents(folder: Path) -> None:
 
 def test_documents_are_looked_at_where_trials_are_seconds(swsdist, place: Path, tmp_path: Path) -> None:
     """Values of documents hang on trials per second."""
-    run = tmp_path / "run"
-    swsdist("run", "config.yaml", "--set", f"run={run}", "--set", "score.trials=document", cwd=place)
+    run = shutil.copytree(place / "run", tmp_path / "run")
+    swsdist("score", "config.yaml", "--set", f"run={run}", "--set", "score.trials=document", cwd=place)
     (tmp_path / "city.csv").write_text("doc_id,city\nd001,Brno\n")
     for more in (["--over-documents"], ["--by", "city", "--documents", f"{tmp_path}/city.csv"]):
         with raises(families.UNSUPPORTED) as caught:
@@ -349,7 +350,7 @@ def test_odd_inputs_are_told_or_refused(folder: Path) -> None:
 
 
 def test_runs(swsdist, place: Path, tmp_path: Path) -> None:
-    oracle = tmp_path / "oracle"
+    oracle = shutil.copytree(place / "run", tmp_path / "oracle")
     swsdist("run", "config.yaml", "--set", f"run={oracle}", "--set", "calibrate.fit=oracle", cwd=place)
     found = json.loads(swsdist("compare", f"crossfit={place}/run", oracle, "--over-documents", "--json").out)
     atwv, mtwv = found["measures"]

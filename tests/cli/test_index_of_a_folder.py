@@ -14,13 +14,12 @@ pytestmark = pytest.mark.xdist_group("index-of-a-folder")
 
 @pytest.fixture(scope="module")
 def tapes(corpus: Path, tmp_path_factory: pytest.TempPathFactory, swsdist: Command) -> Path:
-    """A folder with recordings, indexed; only the last test here changes that."""
+    """A folder with recordings, indexed; to be read only."""
     folder = tmp_path_factory.mktemp("folder") / "a"
     (folder / "tapes").mkdir(parents=True)
     for file in sorted((corpus / "corpus" / "audio").iterdir())[:4]:
         shutil.copy(file, folder / "tapes")
-    said = swsdist("index", "tapes", cwd=folder).out
-    assert "search it: swsdist search tapes-swsdist --query" in said
+    swsdist("index", "tapes", "--set", "executor.kind=serial", cwd=folder)
     return folder / "tapes"
 
 
@@ -39,15 +38,19 @@ def test_it_is_asked_at_once_and_after_a_move(swsdist: Command, tapes: Path, tmp
         assert (best["doc_id"], round(float(best["start"]), 1)) == (file.stem, 0.5)
 
 
-def test_another_folder_of_that_name(swsdist: Command, tapes: Path, tmp_path: Path) -> None:
+def test_another_folder_of_that_name(swsdist: Command, corpus: Path, tmp_path: Path) -> None:
     """Its recordings would take the place of the first one's."""
-    other = tmp_path / "other" / "tapes"
-    shutil.copytree(tapes, other)
-    refused = swsdist("index", other, cwd=tapes.parent, code=5).err
-    assert f"this is the index of another folder, {tapes}" in refused
+    plain = ("--set", "features=[{name: mfcc}]", "--set", "executor.kind=serial")
+    for name in ("a", "b"):
+        (tmp_path / name / "tapes").mkdir(parents=True)
+        shutil.copy(corpus / "corpus/audio/d001.flac", tmp_path / name / "tapes")
+    assert "search it: swsdist search tapes-swsdist --query" in swsdist("index", "a/tapes", *plain, cwd=tmp_path).out
+    refused = swsdist("index", "b/tapes", *plain, cwd=tmp_path, code=5).err
+    assert f"this is the index of another folder, {tmp_path}/a/tapes" in refused
     assert "--run FOLDER" in refused
-    assert "another-index" in swsdist("index", other, "--run", "tapes-swsdist", cwd=tapes.parent, code=5).err
-    swsdist("index", other, "--run", "tapes-swsdist", "--force", cwd=tapes.parent)
+    again = ("index", "b/tapes", *plain, "--run", "tapes-swsdist")
+    assert "another-index" in swsdist(*again, cwd=tmp_path, code=5).err
+    swsdist(*again, "--force", cwd=tmp_path)
 
 
 @pytest.mark.slow
@@ -56,7 +59,7 @@ def test_two_seconds_are_enough(swsdist: Command, tapes: Path, tmp_path: Path) -
     (tmp_path / "one").mkdir()
     samples, rate = soundfile.read(min(tapes.iterdir()), dtype="int16")
     soundfile.write(tmp_path / "one" / "a.wav", samples[: 2 * rate], rate)
-    assert "fewer-components" in swsdist("index", "one", cwd=tmp_path).out
+    assert "fewer-components" in swsdist("index", "one", "--set", "executor.kind=serial", cwd=tmp_path).out
     best = hits(swsdist("search", "one-swsdist", "--query", "one/a.wav:0.5-1.1", "--csv", cwd=tmp_path))[0]
     assert abs(float(best["start"]) - 0.5) < 0.1
     chosen = '[{"name": "mfcc", "transforms": [{"name": "gmm", "options": {"components": 128}}]}]'

@@ -29,7 +29,6 @@ NEW = "--set run=new --set report.clips=1 --set report.exports=[csv]"
 
 #: A line a command, in a folder with a config, a finished run, lists and frames.
 QUICK = f"""\
-run config.yaml {NEW}
 run config.yaml
 search run --query query.wav --html hits.html
 score -s list.csv {LISTS} --per-query queries.csv
