@@ -1,7 +1,5 @@
 """The page over a folder with annotations beside its recordings."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,7 @@ def test_tiers_are_shown_and_imported(chromium: Any, tmp_path: Path) -> None:
     archive = SpokenArchive(folder, run, None, "", [], folder / "anna.wav", [])
     with serving(archive, tmp_path / "words") as browsed:
         page = chromium.new_context(viewport={"width": 1280, "height": 900}, locale="en-GB").new_page()
-        at = Visitor(page, []).open(browsed.entrance)
+        at = Visitor(page, [], archive.word).open(browsed.entrance)
         assert page.is_visible("#text-form")
         page.click("#tab-mark")
         page.click("#recordings button")

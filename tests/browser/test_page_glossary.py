@@ -1,7 +1,5 @@
 """The glossary in a real browser: words, tokens, merging, splitting, taking along, two people at once, news."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -18,14 +16,12 @@ Object class = "TextGrid"
 
 
 def add(at: Any, form: str) -> None:
-    """Add a word in the glossary."""
     at.page.fill("#new-form", form)
     at.page.keyboard.press("Enter")
     at.page.wait_for_selector(f"#entries li[aria-current]:has-text('{form}')")
 
 
 def judged(at: Any, form: str, keys: str) -> None:
-    """Search a word, and judge its first hits."""
     at.page.fill("#word-form", form)
     at.search()
     for n, key in enumerate(keys):
@@ -140,24 +136,6 @@ def test_words_are_taken_along(visit: Any) -> None:
             at.page.click("#export-link")
         assert download.value.path().stat().st_size > 0, kind
         assert "." in download.value.suggested_filename
-
-
-def test_where_the_recordings_are(visit: Any, served: Any) -> None:
-    """An error on a missing recording has a field for the folder, and what failed is done again."""
-    at = visit()
-    error = {"message": "talk.wav: there is no such file", "remedy": "", "code": "missing-recording"}
-    at.page.evaluate(
-        "error => import('/static/notices.js').then(({ showFailure }) => showFailure(error, () => (window.again = true)))",
-        error,
-    )
-    at.page.fill(".failure input", str(served.archive.folder / "nowhere"))
-    at.page.keyboard.press("Enter")
-    at.page.wait_for_selector(".failure:has-text('nowhere')")
-    at.faults.clear()  # the browser's own, of the folder that was refused
-    at.page.fill(".failure:has-text('talk.wav') input", str(served.archive.folder))
-    at.page.keyboard.press("Enter")
-    at.until("window.again === true")
-    at.page.wait_for_selector(".failure", state="detached")
 
 
 def test_a_hit_of_a_recording_that_moved_plays_again(visit: Any, served: Any) -> None:

@@ -1,7 +1,5 @@
 """Every text of the page is in texts/LANGUAGE.json, in each language; nothing is written in JavaScript or HTML."""
 
-from __future__ import annotations
-
 import json
 import re
 from html.parser import HTMLParser

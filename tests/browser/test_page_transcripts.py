@@ -1,7 +1,5 @@
 """Words beside the sound in a real browser: typed, marked, heard, corrected, taken along."""
 
-from __future__ import annotations
-
 import shutil
 from typing import Any
 

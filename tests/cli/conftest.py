@@ -1,7 +1,5 @@
 """Commands as a user types them: `swsdist` runs them in this process, `process` in one of their own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -45,7 +43,6 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def first_run(corpus: Path, swsdist: Command) -> Ended:
-    """What `swsdist run config.yaml` said."""
     return swsdist("run", "config.yaml", cwd=corpus)
 
 

@@ -1,7 +1,5 @@
 """`swsdist search`: what may be asked for, and how: channels, documents of the store, tables, several examples, bad queries."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -31,12 +29,10 @@ KEYS = ("doc_id", "start", "end", "score")
 
 
 def values(ended: Ended) -> list[list[str]]:
-    """Where hits are, and their scores."""
     return [[row[key] for key in KEYS] for row in hits(ended)]
 
 
 def test_a_channel_that_is_named(swsdist: Command, place: Path, talk: Path) -> None:
-    """It is the word of one channel; nothing needs to be told."""
     ask = ("search", "run", "--top", "3", "--csv", "--query")
     alone, second = swsdist(*ask, WORD, cwd=place), swsdist(*ask, f"{talk}#2", cwd=place)
     assert values(second) == values(alone)
@@ -86,7 +82,6 @@ def test_a_hit_is_a_query(swsdist: Command, place: Path, talk: Path) -> None:
 
 
 def best_of(ended: Ended) -> str:
-    """The place of the first hit, as it is printed."""
     (best,) = (line.split()[-1] for line in ended.out.splitlines() if line.split()[:1] == ["1"])
     return best
 
@@ -152,7 +147,6 @@ def test_examples_of_one_word(swsdist: Command, place: Path, tmp_path: Path) -> 
 
 
 def test_one_bad_query_does_not_end_the_list(swsdist: Command, place: Path, tmp_path: Path) -> None:
-    """Nor one bad example of a word."""
     silent = tmp_path / "silent.wav"
     soundfile.write(silent, np.zeros(8000, np.float32), 8000)
     bad = [part for query in (silent, "gone.wav", "corpus/queries", f"{WORD}:0.1") for part in ("--query", query)]
@@ -172,7 +166,6 @@ def test_one_bad_query_does_not_end_the_list(swsdist: Command, place: Path, tmp_
 
 
 def test_one_set_of_columns(swsdist: Command, place: Path, tmp_path: Path) -> None:
-    """All that is known of a hit, its recording too, whatever the form."""
     ask = ("search", "run", "--query", WORD, "--top", "2")
     printed = swsdist(*ask, "--csv", "--table", tmp_path / "hits.csv", cwd=place).out
     written = list(csv.DictReader((tmp_path / "hits.csv").open(newline="")))

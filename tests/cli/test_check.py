@@ -1,7 +1,5 @@
 """swsdist check: all that is wrong or odd, at once, before any work; nothing is written."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
@@ -97,7 +95,6 @@ def test_a_store_that_is_there(own: Path, swsdist: Command) -> None:
 
 
 def test_channel_2_alone_cannot_be_scored(swsdist, place: Path, tmp_path: Path) -> None:
-    """Told before any work, with what helps; searched it can be."""
     samples, rate = soundfile.read(place / "corpus" / "audio" / "d001.flac")
     soundfile.write(tmp_path / "two.wav", np.stack([samples * 0, samples], axis=1), rate)
     (tmp_path / "docs.csv").write_text("doc_id,channel,path\nd001,2,two.wav\n")
@@ -134,7 +131,6 @@ def test_channels_are_not_recordings(own: Path, swsdist: Command) -> None:
 
 
 def test_a_gpu_that_is_not_there(own: Path, swsdist: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is told before the corpus is indexed."""
     monkeypatch.setattr(
         "swsdist.stages.inputs.search_inputs.missing", lambda: UserError("no GPU", where="search.backend")
     )

@@ -1,7 +1,5 @@
 """Corpora of others on the command line: what may be run, what is told."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import lists_of_others as others
@@ -20,7 +18,6 @@ executor:
 
 @pytest.fixture
 def folder(corpus: Path, tmp_path: Path) -> Path:
-    """A config of a data folder whose recordings are commands."""
     others.data_folder(corpus / "corpus", tmp_path / "data", "cat audio/{}.wav |")
     (tmp_path / "corpus").symlink_to(corpus / "corpus")
     (tmp_path / "config.yaml").write_text(CONFIG)
@@ -28,7 +25,7 @@ def folder(corpus: Path, tmp_path: Path) -> Path:
 
 
 def test_commands_need_the_flag_at_each_call(folder: Path, swsdist: Command) -> None:
-    for command in ("index", "run", "search", "reduce", "export", "score"):
+    for command in ("index", "run", "score"):
         ended = swsdist(command, "config.yaml", cwd=folder, code=3)
         assert "[command-not-allowed]" in ended.err
         assert "--allow-commands" in ended.err

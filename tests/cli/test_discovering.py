@@ -1,7 +1,5 @@
 """`swsdist discover`: of a config, a folder, a table; its page and exports; classes as queries. And `score-discovery`."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -145,7 +143,6 @@ def test_places_in_recordings_have_the_times_of_these(corpus: Path, tmp_path: Pa
 
 @pytest.fixture
 def evaluation(tmp_path: Path) -> Path:
-    """A folder with an evaluation."""
     texts = {
         "classes": "Class 1\nd 0 0.3\nd 0.4 0.7\n\n",
         "phones": "d 0 0.1 a\nd 0.1 0.2 b\nd 0.2 0.3 c\nd 0.4 0.5 a\nd 0.5 0.6 b\nd 0.6 0.7 c\n",
@@ -160,7 +157,6 @@ def evaluation(tmp_path: Path) -> Path:
 
 
 def test_json_is_what_python_returns(evaluation: Path, swsdist: Command) -> None:
-    """With oddities: here a fragment of a document without phones."""
     options = ("--phones", "phones", "--words", "words", "--folds", "1", "--json")
     printed = json.loads(swsdist("score-discovery", "classes", *options, cwd=evaluation).out)
     paths = {name: str(evaluation / name) for name in ("phones", "words")}

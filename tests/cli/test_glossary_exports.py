@@ -1,7 +1,5 @@
 """A glossary taken along and brought back: each format opened with another reader than wrote it."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re
@@ -272,7 +270,6 @@ def test_words_come_back(tmp_path_factory, forms, glosses, tokens, kind) -> None
 
 
 def said(project: Project) -> set[tuple[object, ...]]:
-    """What tiers hold of a project."""
     return {
         (entry.form, entry.gloss, token.place, token.verdict, token.speaker or entry.speaker, token.variant, token.note)
         for entry in project.entries()
@@ -343,15 +340,7 @@ def test_a_page(project: Project, tmp_path: Path) -> None:
     assert "it, &#34;he&#34;" in text
 
 
-def test_what_cannot_be_exported(project: Project, tmp_path: Path) -> None:
-    for kind, entries in (("pdf", None), ("csv", [99])):
-        with raises(families.UNKNOWN_NAME):
-            write_export(project, kind, tmp_path / "out", store=None, entry_ids=entries)
-    assert not (tmp_path / "out").exists()
-
-
 def known(project: Project) -> set[tuple[object, ...]]:
-    """What annotations hold of a project."""
     return {
         (entry.form, token.place, token.verdict)
         for entry in project.entries()

@@ -1,7 +1,5 @@
 """A glossary where tables of queries and references are read: `run`, `check`, `score`, `calibrate`, `describe`."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -44,7 +42,6 @@ def judged(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def own_config(place: Path, folder: Path, queries: str = "", references: str = "") -> None:
-    """Write the config of the run, with other queries and references."""
     text = (place / "config.yaml").read_text().replace("documents: corpus", f"documents: {place}/corpus")
     for old, new in (("corpus/queries.csv", queries), ("corpus/refs.csv", references)):
         text = text.replace(old, new) if new else text
@@ -110,7 +107,6 @@ LIST = ("--system", "run/exports/detections.csv", "--seconds", "100", "--protoco
 
 
 def test_a_list_is_scored_by_what_was_judged(place: Path, judged: Path, tmp_path: Path, swsdist: Command) -> None:
-    """And calibrated: the others are decided, too."""
     by_table = swsdist("score", *LIST, "--references", "corpus/refs.csv", cwd=place)
     by_glossary = swsdist("score", *LIST, "--references", judged, cwd=place)
     whole, some = (
@@ -128,7 +124,6 @@ def test_a_list_is_scored_by_what_was_judged(place: Path, judged: Path, tmp_path
 
 
 def test_a_table_with_verdicts(place: Path, tmp_path: Path, swsdist: Command) -> None:
-    """Is read as a glossary is."""
     names = ("query_id", "doc_id", "start", "end")
     lines = [",".join([*(row[name] for name in names), "yes"]) for row in rows(place / "corpus" / "refs.csv")]
     table = tmp_path / "judged.csv"

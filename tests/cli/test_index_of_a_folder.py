@@ -1,7 +1,5 @@
 """`swsdist index FOLDER`, with no config, and what is asked of such a store, also when folder and store have moved."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

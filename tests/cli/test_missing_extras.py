@@ -1,7 +1,5 @@
 """Without the libraries of an extra, whatever needs them says how to get them."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

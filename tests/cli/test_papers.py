@@ -1,7 +1,5 @@
 """Figures and tables of commands, of the kinds that the files' endings say."""
 
-from __future__ import annotations
-
 import csv
 import json
 import shlex
@@ -49,7 +47,6 @@ def test_the_report_of_a_run(swsdist, place: Path, tmp_path: Path) -> None:
 
 
 def test_a_table_that_is_there(swsdist, place: Path, tmp_path: Path) -> None:
-    """Columns and rows as they were asked for, from CSV and Parquet alike."""
     import pandas as pd
 
     frame = pd.read_csv(place / "run/exports/detections.csv")
@@ -125,16 +122,6 @@ def test_resources(swsdist, place: Path, tmp_path: Path) -> None:
     text = (tmp_path / "r.md").read_text(encoding="utf-8")
     assert "| ISF | CPU s per s of audio | 0.1 |" in text
     assert text.count("–") >= 5  # what is not known
-
-
-def test_hits(swsdist, place: Path, tmp_path: Path) -> None:
-    search = ("search", "run", "--query", "corpus/queries/q001_1.wav", "--top", "4", "--table")
-    told = json.loads(swsdist(*search, tmp_path / "h.json", "--json", cwd=place).out)
-    assert rows(tmp_path / "h.json") == told
-    swsdist(*search, tmp_path / "h.tex", cwd=place)
-    text = (tmp_path / "h.tex").read_text(encoding="utf-8")
-    assert r"corpus/queries/q001\_1.wav & " in text
-    assert f"{told[0]['score']:.3f}" in text
 
 
 def test_without_the_library_nothing_is_done(swsdist, place: Path, monkeypatch) -> None:

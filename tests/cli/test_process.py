@@ -4,8 +4,6 @@ Ends by a signal (exit codes 130 and 143) are in tests/integration/test_resume.p
 tests/arch/test_light_start.py.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """Whoever reads what a command prints may leave, as `head` does: its work is done all the same, with the exit code of that."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,20 +1,16 @@
 """Where a run may write: into a folder that is empty, not there, or a run's; into nobody's files."""
 
-from __future__ import annotations
-
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 from commands import Command, untold
 
-from swsdist.core.codes import families
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.ledger import demand_run_folder
-from tests.support.coded import raises, says
+from tests.support.coded import raises
 
 SWEEP = "config: config.yaml\nrun: mine\npoints: {grid: {reduce.overlap: [0.5, 0.6]}}\n"
 LISTS = """\
@@ -50,23 +46,6 @@ def test_nothing_is_written_between_other_files(here: Path, swsdist: Command) ->
     typed = ("run config.yaml", "sweep sweep.yaml", "sweep lists.yaml", "run fuse.yaml")
     assert untold(swsdist, dict.fromkeys(typed, told), here) == {}
     assert [path.name for path in (here / "mine").rglob("*")] == ["thesis.tex"]
-
-
-@pytest.mark.slow
-def test_an_empty_folder_and_that_of_a_run_are_taken(here: Path, swsdist: Command) -> None:
-    (here / "mine").mkdir()
-    (here / "mine/.gitkeep").touch()
-    swsdist("run", "config.yaml", cwd=here)
-    (here / "mine/notes.txt").write_text("of mine")
-    assert "nothing to do" in swsdist("run", "config.yaml", cwd=here).out
-    swsdist("sweep", "sweep.yaml", cwd=here)
-    (here / "mine/plan.json").unlink()  # its receipts tell
-    swsdist("run", "config.yaml", cwd=here)
-    shutil.copytree(here / "mine/store", here / "other/store")  # a store that is taken along
-    swsdist("run", "config.yaml", "--run", "other", cwd=here)
-    ended = swsdist("run", "config.yaml", "--run", "mine/store", cwd=here, code=2)
-    assert says(ended.err, families.WRONG_KIND)
-    assert "mine/store: " in ended.err
 
 
 def test_what_is_taken_for_a_run(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """The sounds of examples that a project keeps, and which of them a pack has."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """swsdist store import: a store of frames that another program made, what is searched in it, and what `check` says of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

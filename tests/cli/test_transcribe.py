@@ -1,7 +1,5 @@
 """`swsdist transcribe`: what was heard, written beside a run."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from xml.etree import ElementTree

@@ -1,7 +1,5 @@
 """What the world does to the command line: no room, no rights, no place. Never a traceback, nothing computed is lost."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess
@@ -88,10 +86,10 @@ def test_a_run_folder_that_is_not_ours(copy: Path) -> None:
 def test_folders_that_are_closed(place: Path, tmp_path: Path) -> None:
     """One among the recordings is told and left out; so is what cannot be searched."""
     folder = tmp_path / "archive"
-    shutil.copytree(place / "corpus" / "audio", folder / "good")
     closed, unsearchable = folder / "lost+found", folder / "names only"
-    for path in (closed, unsearchable):
-        shutil.copytree(folder / "good", path)
+    for path in (folder / "good", closed, unsearchable):
+        path.mkdir(parents=True)
+        shutil.copy(place / "corpus/audio/d001.flac", path)
     (tmp_path / "a.yaml").write_text(f"run: run\ncorpus:\n  documents: {folder}\nexecutor:\n  kind: serial\n")
     closed.chmod(0o000)
     unsearchable.chmod(0o444)
@@ -103,8 +101,7 @@ def test_folders_that_are_closed(place: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "warning: 1 folder left out: they cannot be read (first: " in done.stderr
     assert "lost+found (Permission denied)); check their permissions [left-out]" in done.stderr
-    assert "warning: 8 recordings left out: unreadable, or a broken link (first: " in done.stderr
-    assert "[left-out]" in done.stderr
+    assert "warning: 1 recording left out: unreadable, or a broken link (first: " in done.stderr
     assert "names only/" in done.stderr
 
 

@@ -1,7 +1,5 @@
 """Every installed extractor passes the suite that is given to third parties, and the suite catches what is broken."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -68,20 +66,16 @@ def options_of(name: str, place: Path) -> dict[str, object]:
     return {"feature": "melspectrogram"} if name == "librosa" else {}
 
 
-@pytest.mark.parametrize("name", _NAMES)
-def test_installed(name: str, tmp_path: Path) -> None:
-    extractor = create(name, options_of(name, tmp_path))
-    if isinstance(extractor, Precomputed):
-        check_precomputed(extractor)
-    else:
-        check_extractor(extractor)
+def checked(extractor: Any) -> None:
+    (check_precomputed if isinstance(extractor, Precomputed) else check_extractor)(extractor)
 
 
 @pytest.mark.parametrize("name", _NAMES)
-def test_kept_as_float16_it_is_rounded_once(name: str, tmp_path: Path) -> None:
+def test_installed_and_kept_as_float16_it_is_rounded_once(name: str, tmp_path: Path) -> None:
     """Rows of shards hold what the extractor gives as float32, rounded; its statistics are of that."""
     options = options_of(name, given := tmp_path / "given")
     plain, half = create(name, options), create(name, options, dtype="float16")
+    checked(plain)
     assert (dtype_of(plain), dtype_of(half)) == ("float32", "float16")
     assert {**identity(plain), "dtype": "float16"} == identity(half)
     assert identity(from_recipe(recipe(half))) == identity(half)
@@ -108,10 +102,7 @@ def test_kept_as_float16_it_is_rounded_once(name: str, tmp_path: Path) -> None:
         assert blobs[1][1] == blobs[0][1]
         moments = Statistics.of(frames.astype(np.float16).astype(np.float32))
         assert np.allclose(rounded.documents["mean"][0].as_py(), moments.mean, rtol=1e-12, atol=1e-12)
-    if isinstance(half, Extractor):
-        check_extractor(half)
-    else:
-        check_precomputed(half)
+    checked(half)
 
 
 def test_beyond_the_range_of_float16(tmp_path: Path) -> None:
@@ -211,9 +202,6 @@ class Energies(BaseModel):
 def test_the_smallest_one_passes() -> None:
     check_extractor(Energies())
     check_extractor(Energies(context=0, hop=20, sample_rate=8000))
-
-
-_memory: dict[int, np.ndarray] = {}
 
 
 def _says(**more: Any) -> dict[str, Any]:

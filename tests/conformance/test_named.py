@@ -1,7 +1,5 @@
 """Every registered distance, recurrence, first pass, export and discovery measure passes its suite; what is wrong is caught."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from pathlib import Path

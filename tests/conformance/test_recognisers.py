@@ -1,7 +1,5 @@
 """A recogniser of another package passes its suite and makes lattices in the chain; a wrong one is caught."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -60,8 +58,6 @@ class Tones(Section):
 
 
 class ByBlocks(Tones):
-    """Its words depend on blocks."""
-
     def tones(self, blocks: Iterable[NDArray[np.float32]]) -> list[str]:
         return ["low" for _ in blocks]
 
@@ -141,7 +137,6 @@ def test_texts_get_the_times_of_what_it_hears(added: Any, tmp_path: Path) -> Non
 
 
 def test_options_of_other_sources_are_refused(added: Any, tmp_path: Path) -> None:
-    """And misspelt ones; and a recogniser of phones gives texts no times."""
     for options, key in (
         ({"decoding": {"scale": 2.0}}, "options.decoding"),
         ({"source": "frames", "recipe": {"least": 0.1}}, "options.recipe"),

@@ -1,7 +1,5 @@
 """Lattices of files, the method lattice and every format of lattices pass the suites of their kinds; wrong ones do not."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """One demo for all pages, made by the README's first command."""
 
-from __future__ import annotations
-
 import os
 import sys
 from dataclasses import dataclass

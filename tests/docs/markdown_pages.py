@@ -1,7 +1,5 @@
 """The Markdown of this project as data: pages, code blocks, headings, links, tables; and how a reader's command is run."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -4,8 +4,6 @@
 anew.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import sys

@@ -9,8 +9,6 @@ A table of measured numbers, and output that follows a command, stand below an H
 `python tests/docs/quoted_results.py` (`make quoted`) writes what is checked anew; it needs ../shared.
 """
 
-from __future__ import annotations
-
 import io
 import re
 import tempfile

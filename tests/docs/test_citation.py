@@ -1,7 +1,5 @@
 """CITATION.cff has what version 1.2.0 of its schema requires, and says what pyproject.toml says."""
 
-from __future__ import annotations
-
 import tomllib
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Links lead somewhere, pages can be found, what the code says of the docs is there; and the docs as a site."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import subprocess

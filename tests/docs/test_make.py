@@ -1,7 +1,5 @@
 """The README's two commands, the Makefile, and what continuous integration does with them."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Notebooks run from their first cell to their last, and show what they would show now."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import nbformat

@@ -6,8 +6,6 @@ folder of the test's own. Commands are forks of one warm process (warm.py), but 
 reader has it, those that kill what they started, and one that installs a command.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import shutil

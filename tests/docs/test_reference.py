@@ -1,7 +1,5 @@
 """The reference pages say what the code says."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import tomllib

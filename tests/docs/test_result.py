@@ -1,7 +1,5 @@
 """Numbers that pages show say where they are from, and are what our own runs give."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any
