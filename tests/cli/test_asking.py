@@ -86,10 +86,12 @@ def best_of(ended: Ended) -> str:
     return best
 
 
-def test_a_hit_on_a_second_channel_is_a_query(swsdist: Command, place: Path, tmp_path: Path) -> None:
+def test_a_hit_on_a_second_channel_is_a_query_and_the_same_sound_on_both_counts_once(
+    swsdist: Command, place: Path, tmp_path: Path
+) -> None:
     (tmp_path / "audio").mkdir()
     files = sorted((place / "corpus/audio").glob("*.flac"))
-    for source, beside in zip(files[:3], files[3:6], strict=True):
+    for source, beside in zip(files[:3], (files[3], *files[1:3]), strict=True):
         (samples, rate), (other, _) = soundfile.read(source), soundfile.read(beside)
         both = np.zeros((max(len(samples), len(other)), 2))
         both[: len(other), 0], both[: len(samples), 1] = other, samples
@@ -101,6 +103,13 @@ def test_a_hit_on_a_second_channel_is_a_query(swsdist: Command, place: Path, tmp
     ended = swsdist(*ask, second, cwd=tmp_path)
     assert "channel" not in ended.err
     assert best_of(ended).partition("-")[0] == second.partition("-")[0]
+    ask = ("search", tmp_path / "run", "--query", f"{files[1]}:0.50-1.10", "--top", "5")
+    assert "5 hits shown" in swsdist(*ask).out
+    channels: dict[tuple[str, str], list[str]] = {}
+    for row in hits(swsdist(*ask, "--csv")):
+        channels.setdefault((row["doc_id"], row["start"]), []).append(row["channel"])
+    assert len(channels) == 5
+    assert [found for (doc_id, _), found in channels.items() if doc_id == files[1].stem] == [["1", "2"]]
 
 
 def test_a_table_of_queries(swsdist: Command, place: Path, tmp_path: Path) -> None:

@@ -397,8 +397,13 @@ def test_resources(place: Path, tmp_path: Path) -> None:
     assert (found["pmu_index_gb"], found["pl_lambda"]) == (4.0, 0.1)
     report = json.loads((place / "run" / "report.json").read_text())
     found = json.loads(said(resources, str(place / "run"), "--json"))
+    more = ("--indexing-cpu", "9", "--audio", "90")
     for name in ("isf", "ssf", "ssf_hours", "pmu_index_gb", "pmu_search_gb", "pl", "pl_hours"):
         assert found[name] == report[name]
+    said(resources, *more, "--table", f"{tmp_path}/r.md")
+    text = (tmp_path / "r.md").read_text(encoding="utf-8")
+    assert "| ISF | CPU s per s of audio | 0.1 |" in text
+    assert text.count("–") >= 5  # what is not known
     other = json.loads(said(resources, str(place / "run"), "--lambda", "1", "--indexing-gb", "3", "--json"))
     assert other["pl"] == pytest.approx(3 * report["isf"])
     with raises(families.EMPTY_INPUT):

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from commands import Command, hits, in_this_process
+from commands import Command, in_this_process
 
 import swsdist as package
 from swsdist.cli import progress
@@ -109,20 +109,6 @@ def test_commands_stand_in_lists_alone(swsdist: Command, place: Path, tmp_path: 
     ask = ("search", "run", "--query", f"touch '{mark}'; cat {WORD} |", "--allow-commands")
     assert says(swsdist(*ask, cwd=place, code=2).err, families.COMMAND_REFUSED)
     assert not mark.exists()
-
-
-def test_the_same_sound_on_two_channels_counts_once(swsdist: Command, place: Path, tmp_path: Path) -> None:
-    (tmp_path / "audio").mkdir()
-    for source in sorted((place / "corpus/audio").glob("*.flac"))[:3]:
-        samples, rate = soundfile.read(source)
-        soundfile.write(tmp_path / "audio" / source.name, np.stack([samples, samples], 1), rate)
-    (tmp_path / "c.yaml").write_text("run: run\ncorpus: {documents: audio}\nexecutor: {kind: serial}\n")
-    swsdist("index", "c.yaml", cwd=tmp_path)
-    ask = ("search", tmp_path / "run", "--query", place / WORD, "--top", "5")
-    assert "5 hits shown" in swsdist(*ask).out
-    rows = hits(swsdist(*ask, "--csv"))
-    assert [row["channel"] for row in rows] == ["1", "2"] * 5
-    assert len({(row["doc_id"], row["start"]) for row in rows}) == 5
 
 
 def test_a_long_search_tells_how_far_it_is(

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from markdown_pages import ROOT, run
+
+from tools.markdown_pages import ROOT, run
 
 
 @dataclass(frozen=True)

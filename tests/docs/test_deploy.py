@@ -12,10 +12,10 @@ from pathlib import Path
 import psutil
 import pyarrow.parquet as pq
 import pytest
-from markdown_pages import ROOT, run
 
 import swsdist
 from swsdist.testing.synthesis import make_corpus
+from tools.markdown_pages import ROOT, run
 
 DEPLOY = ROOT / "deploy"
 

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 import ray
 from jsonschema import Draft7Validator
-from markdown_pages import ROOT
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 from ruamel.yaml import YAML
 
 import swsdist
+from tools.markdown_pages import ROOT
 
 DEPLOY = ROOT / "deploy"
 LOCK = runpy.run_path(str(DEPLOY / "lock.py"))

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from markdown_pages import DOCS, ROOT, anchors, links, pages
 from ruamel.yaml import YAML
+
+from tools.markdown_pages import DOCS, ROOT, anchors, links, pages
 
 
 def _broken(page: Path, target: str) -> bool:

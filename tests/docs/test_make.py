@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from markdown_pages import ROOT, blocks
+
+from tools.markdown_pages import ROOT, blocks
 
 BIN = str(Path(sys.executable).parent)
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from notebook_pages import NOTEBOOKS, alike, differences, executed, texts, tidy
+
+from tools.notebook_pages import NOTEBOOKS, alike, differences, executed, texts, tidy
 
 #: kB
 _PICTURE, _NOTEBOOK = 100, 250

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from markdown_pages import ROOT, Block, blocks, pages, run
 from warm import warm
 
 import swsdist
+from tools.markdown_pages import ROOT, Block, blocks, pages, run
 
 pytestmark = pytest.mark.xdist_group("docs")
 

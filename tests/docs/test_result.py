@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from markdown_pages import ROOT
-from quoted_results import RUNS, all_quoted, renewed, run_of
 
 from swsdist import RunResult
+from tools.markdown_pages import ROOT
+from tools.quoted_results import RUNS, all_quoted, renewed, run_of
 
 QUOTED = all_quoted()
 FORMS = {"checked": r".+ by \S+", "measured": r"[0-9a-f]{8}, \S.*", "cited": r"\S.*", "defined": r"\S+"}
@@ -17,7 +17,7 @@ FORMS = {"checked": r".+ by \S+", "measured": r"[0-9a-f]{8}, \S.*", "cited": r"\
 def test_where_numbers_are_from() -> None:
     """The page, the line, and the form that it lacks."""
     lacking = [f"{one.page.relative_to(ROOT)}, line {one.line}" for one in QUOTED if not one.statements]
-    assert not lacking, "below `<!-- measured: COMMIT, MACHINE -->`, or as tests/docs/quoted_results.py says"
+    assert not lacking, "below `<!-- measured: COMMIT, MACHINE -->`, or as tools/quoted_results.py says"
     for one in QUOTED:
         for kind, text in one.statements:
             assert re.fullmatch(FORMS[kind], text), (one.page, one.line, kind, text)

@@ -1,5 +1,7 @@
 """The Markdown of this project as data: pages, code blocks, headings, links, tables; and how a reader's command is run."""
 
+from __future__ import annotations
+
 import os
 import re
 import signal
@@ -8,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 
 _BLOCK = re.compile(r"^(?:<!--(?P<note>(?:(?!-->).)*)-->\n\n?)?```(?P<language>\w*)\n(?P<code>.*?)^```$", re.S | re.M)
