@@ -162,9 +162,7 @@ class Visitor:
 
     def violations(self) -> list[str]:
         """What axe-core finds wrong with what is shown: rule, and the first element."""
-        axe = pytest.importorskip(
-            "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
-        )
+        axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="there is no axe-playwright-python")
         wanted = {"runOnly": {"type": "tag", "values": AXE}}
         found = axe.Axe().run(self.page, options=wanted).response["violations"]
         return [f"{each['id']}: {each['nodes'][0]['html']}" for each in found]

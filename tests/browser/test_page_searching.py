@@ -12,9 +12,7 @@ from tests.support.spoken_archive import WRITTEN
 pytestmark = pytest.mark.browser
 
 #: Recording and time of hits.
-WHERE = (
-    "hits => hits.map((hit) => `${hit.querySelector('.where').textContent} ${hit.querySelector('.time').textContent}`)"
-)
+WHERE = "hits => hits.map((hit) => ['.where', '.time'].map((name) => hit.querySelector(name).textContent).join(' '))"
 
 
 def test_the_recorded_word_is_found_where_it_is_said(visit: Any, served: Any) -> None:
@@ -66,9 +64,7 @@ def test_hits_are_drawn_play_at_once_and_their_ends_move(visit: Any) -> None:
     before = float(at.page.locator(":focus").get_attribute("aria-valuenow"))
     at.page.keyboard.press("Shift+ArrowRight")
     assert float(at.page.locator(":focus").get_attribute("aria-valuenow")) == pytest.approx(before + 0.1, abs=0.011)
-    with at.page.expect_request(
-        lambda request: request.url.endswith("/tokens") and "score" in (request.post_data or "")
-    ) as sent:
+    with at.page.expect_request(lambda one: one.url.endswith("/tokens") and "score" in (one.post_data or "")) as sent:
         at.page.keyboard.press("y")
     assert json.loads(sent.value.post_data)["place"]["start"] == pytest.approx(before + 0.1, abs=0.02)
 

@@ -92,7 +92,7 @@ def test_a_store_that_outgrew_its_models_is_fitted_anew(swsdist, archive: Path, 
     assert swsdist("store", "info", "run/store", cwd=archive).out != model
 
 
-def test_while_models_are_fitted_anew_the_archive_is_searched(
+def test_one_searches_while_models_are_fitted(
     swsdist, archive: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After an interruption, too; and the next night ends as if there had been none."""
@@ -230,9 +230,7 @@ def test_a_night_that_cannot_begin_is_seen(swsdist, archive: Path) -> None:
     assert swsdist("status", "run", "--check", cwd=archive).out.startswith("done")
 
 
-def test_what_may_not_be_read_is_said_and_the_rest_indexed(
-    swsdist, archive: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_annotations_that_may_not_be_read_are_told(swsdist, archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (archive / "audio" / "d001.eaf").write_text("<x/>")
     monkeypatch.setattr("swsdist.chains.lattices.recordings.is_readable", lambda path: ".eaf" not in path)
     (archive / "audio" / "d002.srt").write_text(SPOKEN)

@@ -109,7 +109,7 @@ def test_what_was_fitted_on_what_is_decided_is_an_oracle(place: Path, swsdist: C
         assert f"{method}: file" in swsdist(*applied, cwd=place).out
 
 
-def test_a_finished_run_is_taken_for_its_file(
+def test_a_run_is_taken_for_its_file(
     place: Path, swsdist: Command, first_run: object, corpus: Path, tmp_path: Path
 ) -> None:
     arguments = ("calibrate", "-s", "scores.csv", "--method", "threshold", *TASK)

@@ -132,9 +132,8 @@ def test_channels_are_not_recordings(own: Path, swsdist: Command) -> None:
 
 
 def test_a_gpu_that_is_not_there(own: Path, swsdist: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "swsdist.stages.inputs.search_inputs.missing", lambda: UserError("no GPU", where="search.backend")
-    )
+    error = UserError("no GPU", where="search.backend")
+    monkeypatch.setattr("swsdist.stages.inputs.search_inputs.missing", lambda: error)
     words = ("config.yaml", "--set", "search.backend=cuda")
     assert lines(swsdist("check", *words, cwd=own, code=2).out, "BAD") == ["search       search.backend: no GPU"]
     before = sorted((own / "corpus").rglob("*"))

@@ -378,7 +378,8 @@ def test_every_output_begins_with_the_protocol(swsdist, place: Path, first_run, 
         f"compare a=run b={listed} {task[:-2]}52 --protocol sws2013": "a: protocol sws2013",
     }
     points = {"grid": {"calibrate.fit": ["crossfit", "oracle"]}}
-    sweep = {"config": f"{place}/config.yaml", "run": str(tmp_path / "swept"), "points": points, "measures": ["atwv"]}
+    swept = shutil.copytree(place / "run", tmp_path / "swept")
+    sweep = {"config": f"{place}/config.yaml", "run": str(swept), "points": points, "measures": ["atwv"]}
     (tmp_path / "sweep.yaml").write_text(json.dumps(sweep))
     for typed, first in told.items():
         shown = swsdist(*typed.split(), cwd=place).out.splitlines()[0]

@@ -52,17 +52,6 @@ def test_the_summary_agrees_with_the_files(found: tuple[Path, str]) -> None:
     assert not re.search(r'(?:src|href)="(?!data:|#)', page)
 
 
-@pytest.mark.slow
-def test_the_same_page_again(found: tuple[Path, str], tmp_path: Path, swsdist: Command) -> None:
-    """Elsewhere, and rewritten, it has the same bytes."""
-    names = ("classes.html", "classes.json")
-    before = [(found[0] / "found" / name).read_bytes() for name in names]
-    swsdist("discover", "words.yaml", "--run", str(tmp_path / "run"), cwd=found[0])
-    assert "nothing to do" in swsdist("report", "found", cwd=found[0]).out
-    for run in (tmp_path / "run", found[0] / "found"):
-        assert [(run / name).read_bytes() for name in names] == before
-
-
 def test_a_class_is_a_query(found: tuple[Path, str], tmp_path: Path, swsdist: Command) -> None:
     """Searched by its members, it finds them; a run leaves them out and finds others."""
     root, _ = found

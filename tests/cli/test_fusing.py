@@ -17,9 +17,7 @@ ONE = HEAD + "".join(
     f"q{q},d{d},{d}.0,{d}.5,{score}\n"
     for q, d, score in [(1, 1, 3.0), (1, 2, 2.5), (1, 3, 0.5), (1, 4, 0.2), (2, 1, 2.0), (2, 2, 1.0), (2, 5, 0.1)]
 )
-TWO = HEAD + "".join(
-    f"q1,d{d},{d}.1,{d}.5,{score}\n" for d, score in [(1, 30.0), (2, 20.0), (3, 12.0), (4, 3.0), (6, 2.0)]
-)
+TWO = HEAD + "".join(f"q1,d{d},{d}.1,{d}.5,{score}\n" for d, score in [(1, 30), (2, 20), (3, 12), (4, 3), (6, 2)])
 TRUE = "query_id,doc_id,start,end\nq1,d1,1.0,1.5\nq1,d2,2.0,2.5\nq2,d1,1.0,1.5\nq3,d9,1.0,1.5\n"
 
 

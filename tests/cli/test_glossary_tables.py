@@ -30,9 +30,8 @@ def judged(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             for path in (row["path"] for row in examples if row["query_id"] == query):
                 sound = project.add_sound((place / "corpus" / path).read_bytes(), name=path, person="Ann")
                 project.judge(word, Place(None, 1, 0, sound.duration, sound.sound), "yes", person="Ann")
-            true, found = (
-                [place_of(row) for row in some if row["query_id"] == query] for some in (references, detections)
-            )
+            of_query = ([row for row in some if row["query_id"] == query] for some in (references, detections))
+            true, found = (list(map(place_of, some)) for some in of_query)
             for reference in true:
                 project.judge(word, reference, "yes", person="Ann", example=False)
             false = [at for at in found if not any(overlap(at, reference) for reference in true)]

@@ -5,6 +5,7 @@ import gzip
 import json
 import math
 import shlex
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -161,9 +162,8 @@ def test_a_command_line_of_stdeval(swsdist, here: Path) -> None:
 
 def test_kwseval(swsdist, here: Path) -> None:
     change(here, "kwslist.xml", "audio/F1.wav", "audio/F1.sph")
-    plain, kept, segments = (
-        json.loads(swsdist("score", *KLISTS, "--json", *more, cwd=here).out) for more in ((), ("-inc",), ("-g",))
-    )
+    ended = (swsdist("score", *KLISTS, "--json", *more, cwd=here) for more in ((), ("-inc",), ("-g",)))
+    plain, kept, segments = (json.loads(one.out) for one in ended)
     assert plain["protocol"]["name"] == "kwseval"
     assert plain["measures"]["mtwv"] == pytest.approx(0.75, abs=1e-12)
     pfa = (0.5 * 2 / 598 + 1 / 600) / 3
@@ -202,16 +202,17 @@ def test_the_prior_of_cnxe_by_hand(swsdist, here: Path) -> None:
     assert "cnxe_prior is 1.0" in swsdist("score", *lists, "--cnxe-prior", "1", cwd=here, code=2).err
 
 
-def test_a_run_has_the_prior_of_cnxe_that_its_config_names(swsdist, place: Path) -> None:
+def test_a_run_has_the_prior_of_cnxe_that_its_config_names(swsdist, place: Path, tmp_path: Path) -> None:
     """`compare` takes it, too, and does not compare what was scored at different ones."""
-    swsdist("score", "config.yaml", "--set", "run=flat", "--set", "score.cnxe_prior=0.5", cwd=place)
-    flat, plain = (json.loads((place / run / "report.json").read_text())["measures"] for run in ("flat", "run"))
+    run = shutil.copytree(place / "run", tmp_path / "flat")
+    swsdist("score", "config.yaml", "--set", f"run={run}", "--set", "score.cnxe_prior=0.5", cwd=place)
+    flat, plain = (json.loads((one / "report.json").read_text())["measures"] for one in (run, place / "run"))
     assert flat["further"]["effective_prior"] == 0.5
     assert flat["further"]["cnxe"] != plain["further"]["cnxe"]
     assert flat["atwv"] == plain["atwv"]
-    told = json.loads(swsdist("compare", "flat", "same=flat", "--cnxe", "--json", cwd=place).out)["cross_entropies"]
+    told = json.loads(swsdist("compare", run, f"same={run}", "--cnxe", "--json").out)["cross_entropies"]
     assert [row["value"] for row in told["systems"]] == [pytest.approx(flat["further"]["cnxe_min"])] * 2
-    assert "at different priors of Cnxe" in swsdist("compare", "flat", "run", "--cnxe", cwd=place, code=2).err
+    assert "at different priors of Cnxe" in swsdist("compare", run, place / "run", "--cnxe", code=2).err
 
 
 def test_documents(swsdist, here: Path) -> None:

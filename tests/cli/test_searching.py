@@ -122,9 +122,7 @@ def test_clips(swsdist, place: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_with_references_says_what_is_likely(
-    swsdist, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_with_references_says_what_is_likely(swsdist, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ask = ("search", "run/store", "--query", WORD, "--top", "3", "--json")
     plain = json.loads(swsdist(*ask, cwd=place).out)
     assert says(swsdist(*ask, "--calibration", "run", cwd=place, code=2).err, families.UNSUPPORTED)

@@ -148,9 +148,7 @@ def test_frames_and_words_in_one_store(swsdist: Command, tapes: Path) -> None:
 
 
 @pytest.mark.parametrize("both", [False, True])
-def test_what_is_done_is_asked_and_kept(
-    swsdist: Command, tapes: Path, monkeypatch: pytest.MonkeyPatch, both: bool
-) -> None:
+def test_what_is_done_is_kept(swsdist: Command, tapes: Path, monkeypatch: pytest.MonkeyPatch, both: bool) -> None:
     """After an interruption; the same as without one."""
     index = ("index", "tapes", *(PLAIN if both else ("--text",)), *SERIAL, "--model", "model")
     swsdist(*index, "--run", "whole", cwd=tapes.parent)

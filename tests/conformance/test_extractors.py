@@ -29,9 +29,8 @@ GIVEN = {"external": {"shift": 0.01, "dimension": 3, "kind": "posteriors"}}
 
 
 #: torch is loaded by one process of the tests.
-_NAMES = [
-    pytest.param(name, marks=pytest.mark.xdist_group("ssl")) if name == "ssl" else name for name in sorted(FEATURES)
-]
+_SSL = pytest.param("ssl", marks=pytest.mark.xdist_group("ssl"))
+_NAMES = [_SSL if name == "ssl" else name for name in sorted(FEATURES)]
 
 
 def fitted_factors(options: dict[str, object], place: Path) -> str:
@@ -214,10 +213,8 @@ def _gives(after: Callable[[Any], Any] = lambda frames: frames, **before: Callab
     return {"extract": lambda self, samples: after(Energies.extract(self, change(samples)))}
 
 
-def _no_keywords(
-    self: Energies, sample_rate: int = 1000, frame_length: int = 20, hop: int = 10, context: int = 2
-) -> None:
-    BaseModel.__init__(self, sample_rate=sample_rate, frame_length=frame_length, hop=hop, context=context)
+def _no_keywords(self: Energies, sample_rate: int = 1000, hop: int = 10, context: int = 2) -> None:
+    BaseModel.__init__(self, sample_rate=sample_rate, hop=hop, context=context)
 
 
 def _fails_on_short(self: Energies, samples: np.ndarray) -> np.ndarray:
@@ -270,7 +267,7 @@ BROKEN: dict[str, dict[str, Any]] = {
     "fails on 0 samples": {"extract": _fails_on_short},
     "read-only": _gives(samples=_in_place),
     "other bytes the second time": _gives(
-        samples=lambda samples: samples + np.random.default_rng().normal(scale=1e-3, size=len(samples))
+        samples=lambda some: some + np.random.default_rng().normal(0, 1e-3, len(some))
     ),
     "the same memory": _gives(_reused),
     "depends on more than the 3 frames": _gives(lambda frames: frames - frames.mean(axis=0) if len(frames) else frames),

@@ -115,9 +115,17 @@ def test_texts_get_the_times_of_what_it_hears(added: Any, tmp_path: Path) -> Non
     (tmp_path / "a").mkdir()
     for name, tones in said.items():
         soundfile.write(tmp_path / f"{name}.wav", sound(*tones), RATE)
-    (tmp_path / "texts.tsv").write_text(
-        "path\ttext\na/one.wav\tLow,\none\tnobody's\na/one.wav\thigh!\ntwo\tlow\nother\tvery far\nsilent\tlow\n"
-    )
+    rows = [
+        "path text",
+        "a/one.wav Low,",
+        "one nobody's",
+        "a/one.wav high!",
+        "two low",
+        "other very far",
+        "silent low",
+        "",
+    ]
+    (tmp_path / "texts.tsv").write_text("\n".join(row.replace(" ", "\t", 1) for row in rows))
     options = {"source": "recogniser", "recogniser": {"name": "tones"}, "texts": "texts.tsv"}
     config = config_from_dict({**SECTIONS, "corpus": {"documents": "."}, "options": options}, tmp_path)
     result = swsdist.run(config, selection=StepSelection(table="documents"))

@@ -229,8 +229,7 @@ def test_what_is_doubted_is_tried_again_in_halves() -> None:
     window = _Window(samples, [(0, 0)])
     doubted = _Hypothesis([264], -1e9)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            _Window, "half", lambda self, first, end: cuts.append(end) or _Window(self.samples[first:end], [(0, 0)])
-        )
+        half = lambda self, first, end: cuts.append(end) or _Window(self.samples[first:end], [(0, 0)])  # noqa: E731
+        patch.setattr(_Window, "half", half)
         list(recording._checked(window, None, [doubted], 0.0))
     assert len(clip(2)) - RATE // 4 <= cuts[0] <= len(clip(2)) + RATE // 2

@@ -192,9 +192,7 @@ def test_the_locked_requirements_are_those_of_the_project() -> None:
 
 def test_the_images_hold_what_is_imported() -> None:
     """So whatever a config can name works in the image for GPUs, and in the other all but what the page says."""
-    assert {*LOCK["EXTRAS"], *LOCK["MORE"]} == EXTRAS.keys() - {"dask", "dev", "docs", "site"}, (
-        "an extra that is in no image"
-    )
+    assert {*LOCK["EXTRAS"], *LOCK["MORE"]} == EXTRAS.keys() - {"dask", "dev", "docs", "site"}
     modules = re.compile(r"^ *(?:import (\w+)[\w.]*(?: as \w+)?$|from (\w+)[\w.]* import )", re.MULTILINE)
     texts = (path.read_text(encoding="utf-8") for path in (ROOT / "swsdist").rglob("*.py"))
     imported = {one or other for text in texts for one, other in modules.findall(text)}

@@ -24,12 +24,7 @@ pytestmark = pytest.mark.xdist_group("docs")
 
 RUN = ("bash", "python")
 _SECONDS = 300
-_INSTALLED = (
-    "README.md",
-    "add-an-executor-or-a-command.md",
-    "resume-after-a-crash.md",
-    "run-on-a-cluster.md",
-)
+_INSTALLED = ("README.md", "add-an-executor-or-a-command.md", "resume-after-a-crash.md", "run-on-a-cluster.md")
 
 #: Libraries of an extra that tests are run without, too.
 _NEEDS = {"use-self-supervised-models.md": ("torch", "transformers"), "superb/README.md": ("torch", "transformers")}
@@ -74,10 +69,12 @@ def environment(tmp_path: Path, page: Path, reader: Reader, request: pytest.Fixt
     pip = programs / "pip"
     pip.write_text(f'#!/bin/sh\nshift\nexec "{sys.executable}" -m pip install --target "{site}" --no-deps "$@"\n')
     pip.chmod(0o755)
-    warmed = (
-        () if page.relative_to(ROOT).as_posix().removeprefix("docs/how-to/") in _INSTALLED else (str(reader.programs),)
+    path = (
+        str(programs),
+        *(() if installed else (str(reader.programs),)),
+        str(Path(sys.executable).parent),
+        os.environ["PATH"],
     )
-    path = (str(programs), *warmed, str(Path(sys.executable).parent), os.environ["PATH"])
     found = {
         **os.environ,
         "PATH": os.pathsep.join(path),

@@ -40,6 +40,5 @@ def _compare(name: str, result: RunResult) -> None:
     of_run = [one for one in QUOTED if any(run == name for _, run in one.checks)]
     assert of_run
     for one in of_run:
-        assert renewed(one, name, result).splitlines() == one.text.splitlines(), (
-            f"{one.page}, line {one.line}; `make quoted` writes it"
-        )
+        found = renewed(one, name, result).splitlines()
+        assert found == one.text.splitlines(), f"{one.page}, line {one.line}; `make quoted` writes it"
