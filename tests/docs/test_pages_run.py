@@ -69,12 +69,9 @@ def environment(tmp_path: Path, page: Path, reader: Reader, request: pytest.Fixt
     pip = programs / "pip"
     pip.write_text(f'#!/bin/sh\nshift\nexec "{sys.executable}" -m pip install --target "{site}" --no-deps "$@"\n')
     pip.chmod(0o755)
-    path = (
-        str(programs),
-        *(() if installed else (str(reader.programs),)),
-        str(Path(sys.executable).parent),
-        os.environ["PATH"],
-    )
+    path = [str(programs), str(reader.programs), str(Path(sys.executable).parent), os.environ["PATH"]]
+    if page.relative_to(ROOT).as_posix().removeprefix("docs/how-to/") in _INSTALLED:
+        path.remove(str(reader.programs))
     found = {
         **os.environ,
         "PATH": os.pathsep.join(path),
