@@ -149,7 +149,7 @@ def test_what_is_no_audio_is_refused_in_words(visit: Any, served: Any, tmp_path:
     at.faults[:] = [fault for fault in at.faults if "415" not in fault]
 
 
-def test_a_stretch_of_a_recording_is_marked(visit: Any, served: Any) -> None:
+def test_a_word_or_a_stretch_of_a_recording_is_marked(visit: Any, served: Any) -> None:
     at = visit()
     at.page.click("#tab-mark")
     name = served.archive.recordings[0]  # longer than what is shown at once
@@ -157,6 +157,9 @@ def test_a_stretch_of_a_recording_is_marked(visit: Any, served: Any) -> None:
     at.page.wait_for_selector("#recordings li >> nth=1", state="detached")
     at.page.click(f"#recordings button:has-text('{name}')")
     at.page.wait_for_selector("#asked-sound .handle[aria-valuemax]")
+    at.page.click("#asked-sound .word")
+    ends = [float(handle.get_attribute("aria-valuenow")) for handle in at.page.locator("#asked-sound .handle").all()]
+    assert ends == pytest.approx([0.4, 0.9], abs=0.01)
     at.page.locator("#mark-place").focus()
     at.page.keyboard.press("PageUp")
     at.until("document.querySelector('#mark-place').value > 0")

@@ -55,16 +55,6 @@ def test_a_word_is_typed_corrected_and_taken_along(visit: Any) -> None:
     at.page.wait_for_selector(".word.corrected", state="detached")
 
 
-def test_a_recording_that_is_opened_has_its_words(visit: Any) -> None:
-    at = visit()
-    at.page.click("#tab-mark")
-    at.page.click("#recordings button >> nth=0")
-    at.page.wait_for_selector("#asked-sound .handle[aria-valuemax]")
-    at.page.click("#asked-sound .word")
-    ends = [float(handle.get_attribute("aria-valuenow")) for handle in at.page.locator("#asked-sound .handle").all()]
-    assert ends == pytest.approx([0.4, 0.9], abs=0.01)
-
-
 def test_an_archive_without_words_says_so(visit: Any, served_without_words: Any) -> None:
     at = visit()
     assert at.page.locator("#text-none").is_hidden()

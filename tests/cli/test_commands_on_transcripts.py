@@ -322,3 +322,16 @@ def test_a_store_of_another_kind_is_not_replaced(swsdist: Command, talks: Path, 
     ask = ("index", talks / "json", "--set", f"index.store={tmp_path / 'frames'}")
     assert says(swsdist(*ask, cwd=tmp_path, code=2).err, families.WRONG_KIND)
     assert (tmp_path / "frames" / "manifest.json").read_bytes() == before
+
+
+def test_check_of_a_config(swsdist: Command, talks: Path, tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(
+        "run: run\nchain: lattices\nexecutor: {kind: serial}\nsearch: {method: lattice}\ncalibrate: {steps: []}\n"
+        f"corpus: {{documents: {talks}/json, queries: {talks}/queries.csv}}\nreport: {{clips: 0, exports: [csv]}}\n"
+    )
+    assert "8 written ones" in swsdist("check", "c.yaml", cwd=tmp_path).out
+    dtw = swsdist("check", "c.yaml", "--set", "search.method=dtw", cwd=tmp_path, code=2).err
+    assert says(dtw, families.UNSUPPORTED)
+    (tmp_path / "queries.csv").write_text("query_id,text\na,red\nb,...\n")
+    ended = swsdist("check", "c.yaml", "--set", f"corpus.queries={tmp_path / 'queries.csv'}", cwd=tmp_path)
+    assert "b: " in ended.out

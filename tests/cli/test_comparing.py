@@ -153,8 +153,6 @@ def test_min_cnxe_has_a_test_of_its_own(folder: Path) -> None:
     assert 0 < pair["p"] <= pair["p_holm"] <= 1
     rows = list(csv.DictReader((folder / "csv/cnxe_pairs.csv").open(newline="")))
     assert float(rows[0]["interval_low"]) == pair["interval"]["low"]
-    lists(folder, "--cnxe", "--html", f"{folder}/page.html")
-    assert "<h2>min Cnxe</h2>" in (folder / "page.html").read_text(encoding="utf-8")
     said(score, "-s", f"{folder}/one.csv", *task(folder), "--per-term", f"{folder}/terms.csv")
     with raises(families.UNSUPPORTED, purpose="min Cnxe"):
         said(compare, f"{folder}/terms.csv", f"again={folder}/terms.csv", "--cnxe")
@@ -250,7 +248,7 @@ def test_conditions(folder: Path) -> None:
 def test_one_page(folder: Path) -> None:
     """Data, versions and digests of what was compared are in it; names of others stay text."""
     name = "<b>&'one'"
-    html = ("--html", f"{folder}/ab.html", "--by", "ntrue")
+    html = ("--html", f"{folder}/ab.html", "--by", "ntrue", "--cnxe", "--resamples", "200")
     said(compare, f"{name}={folder}/one.csv", f"{folder}/two.csv", *task(folder), *html)
     text = (folder / "ab.html").read_text(encoding="utf-8")
     assert text.index("Differences of ATWV") < text.index("<h2>DET curves") < text.index("<h2>What was compared")
@@ -262,12 +260,10 @@ def test_one_page(folder: Path) -> None:
         ElementTree.fromstring(f"<svg{plot}</svg>")
     digest = hashlib.sha256((folder / "one.csv").read_bytes()).hexdigest()
     version = importlib.metadata.version("numpy")
-    for words in ("Differences of MTWV", "Breakdowns", f"numpy {version}", "sws2013", "3600 trials", digest[:16]):
-        assert words in text
-    found = json.loads(lists(folder, "--json"))
-    assert found["about"][0]["digest"] == digest
-    assert (found["about"][0]["point"]["true"], found["about"][0]["detections"]) == (4, 4)
-    assert found["made"].startswith("20")
+    told = ("Differences of MTWV", "<h2>min Cnxe</h2>", "Breakdowns", f"numpy {version}", "3600 trials", digest[:16])
+    assert [words for words in told if words not in text] == []
+    about = json.loads(lists(folder, "--json"))["about"][0]
+    assert (about["digest"], about["point"]["true"], about["detections"]) == (digest, 4, 4)
 
 
 def test_numbers_for_other_programs(folder: Path) -> None:

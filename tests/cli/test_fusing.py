@@ -9,7 +9,9 @@ from lists_of_others import rows
 
 from swsdist.calibrate.steps.logistic import fusions_in
 from swsdist.chains.fuse.inputs import FuseOptions
+from swsdist.core.codes import fuse as codes
 from swsdist.evaluation.calibration import FusionRequest
+from tests.support.coded import says
 
 HEAD = "query_id,doc_id,start,end,score\n"
 #: Two queries: the first is found by both systems, the second by one; the third occurs and is not found.
@@ -83,6 +85,14 @@ def test_weights_are_fitted_saved_and_applied(swsdist: Command, lists: Path) -> 
     marked = fuse(swsdist, lists, *both, *TASK, "--out", "m.xml", "--fit", "oracle", "--marks")
     assert "where it found nothing" in marked
     assert swsdist("score", "-s", "m.xml", *TASK, cwd=lists).out
+
+
+def test_lists_that_have_nothing_in_common(swsdist: Command, lists: Path) -> None:
+    (lists / "far.csv").write_text(HEAD + "q1,d1,900.0,900.5,1.0\nq9,d1,1.0,1.5,2.0\n")
+    stopped = swsdist("fuse", "one.csv", "far.csv", "--out", "x.csv", "--strict", cwd=lists, code=4).err
+    assert says(stopped, codes.DISJOINT_SYSTEMS)
+    assert not (lists / "x.csv").exists()
+    assert "pairs" not in swsdist("fuse", "one.csv", "two.csv", "--out", "f.csv", cwd=lists).err
 
 
 def test_an_empty_list_and_duplicates_of_a_list(swsdist: Command, lists: Path) -> None:

@@ -113,6 +113,20 @@ def test_a_table_is_scored_as_the_list_of_the_same_rows(swsdist, here: Path) -> 
     assert found["atwv"] == pytest.approx(listed["measures"]["atwv"], abs=1e-12)
 
 
+def test_counts_and_values_by_hand(swsdist, here: Path) -> None:
+    found = scored(swsdist, here)
+    assert (found["seconds"], found["trials"], found["beta"]) == (600.0, 600, BETA)
+    counts = {row["query_id"]: [row[name] for name in ("ntrue", "ncorr", "nfa", "nmiss")] for row in found["terms"]}
+    assert counts == {"T1": [2, 1, 1, 1], "T2": [1, 1, 0, 0], "T3": [0, 0, 1, 0]}
+    pmiss, pfa = 0.25, 0.5 / 598
+    values = found["measures"]
+    assert values["atwv"] == pytest.approx(1 - pmiss - BETA * pfa, abs=1e-12)
+    assert values["mtwv"] == pytest.approx(0.75, abs=1e-12)
+    assert (values["mtwv_threshold"], values["stwv"]) == (0.8, 1.0)
+    assert set(found["by_source_type"]) == {"cts", "bnews"}
+    assert found["notices"] == []
+
+
 def test_options_of_nist(swsdist, here: Path) -> None:
     base = scored(swsdist, here)["measures"]
     dear = scored(swsdist, here, "-k", "1", "-K", "100", "-p", "0.00015")

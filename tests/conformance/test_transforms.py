@@ -279,12 +279,10 @@ def test_the_content_of_a_model_counts_and_not_its_place(tmp_path: Path) -> None
     copy = tmp_path / "copy" / "other.npz"
     copy.write_bytes(Path(first).read_bytes())
     same = create("mfcc", {}, transforms=[("project", {"model": str(copy)})])
-    assert identity(same) == identity(made)
     stored = json.loads(json.dumps(recipe(same)))
     assert stored["transforms"][0]["paths"] == {"model": str(copy)}
-    assert recipe_fingerprint(stored) == recipe_fingerprint(identity(made))
+    assert recipe_fingerprint(stored) == recipe_fingerprint(identity(same)) == recipe_fingerprint(identity(made))
     assert recipe(from_recipe(stored)) == stored
-    assert recipe_fingerprint(identity(create("mfcc", {}))) != recipe_fingerprint(stored)
     assert "transforms" not in identity(create("mfcc", {}))
     wide(tmp_path)  # another model under the same name
     other = create("mfcc", {}, transforms=[("project", {"model": first})])

@@ -66,7 +66,9 @@ def test_kubernetes(name: str, api: str, kind: str) -> None:
     assert (values["apiVersion"], values["kind"]) == (api, kind)
     assert _unknown(values) == []
     assert _unknown({**values, "entrypiont": "a slip"}) == ["entrypiont"]
-    limits = re.findall(r'(?:memory|cpu): "?([^\s,}"]+)', (DEPLOY / f"kubernetes/{name}.yaml").read_text())
+    text = (DEPLOY / f"kubernetes/{name}.yaml").read_text()
+    assert {*re.findall(r"image: (?:&image )?(registry\S+)", text)} <= {IMAGE, f"{IMAGE}-gpu"}
+    limits = re.findall(r'(?:memory|cpu): "?([^\s,}"]+)', text)
     assert all(re.fullmatch(r"[0-9.]+([KMGTPE]i|[mkMGTPE])?", one) for one in limits)
 
 
@@ -111,17 +113,6 @@ def test_what_belongs_together_on_kubernetes(name: str) -> None:
     assert [one["resources"]["limits"].get("nvidia.com/gpu") for one in containers] == [None, None, "1"]
     assert all(gpu[name] == worker[name] for name in ("env", "readinessProbe", "livenessProbe"))
     assert pods[2]["securityContext"] == pods[1]["securityContext"]
-
-
-def test_every_night_one_index_at_a_time_with_keys_that_change() -> None:
-    spec = _read("kubernetes/index-every-night.yaml")["spec"]
-    pod = spec["jobTemplate"]["spec"]["template"]["spec"]
-    (one,) = pod["containers"]
-    assert (one["image"], one["args"][0], pod["restartPolicy"]) == (IMAGE, "index", "Never")
-    assert one["env"][0]["value"].startswith(one["volumeMounts"][0]["mountPath"])
-    assert [mount["name"] for mount in one["volumeMounts"]] == [volume["name"] for volume in pod["volumes"]]
-    job = _read("kubernetes/rayjob.yaml")["spec"]
-    assert job["entrypoint"].startswith("swsdist run /config/config.yaml --set executor.kind=ray")
 
 
 def test_cloud() -> None:
