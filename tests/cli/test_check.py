@@ -161,7 +161,7 @@ def folder(corpus: Path, tmp_path: Path) -> Path:
 
 
 def test_commands_need_the_flag_at_each_call(folder: Path, swsdist: Command) -> None:
-    for command in ("index", "run", "score"):
+    for command in ("index", "run", "search", "reduce", "export", "score"):
         ended = swsdist(command, "config.yaml", cwd=folder, code=3)
         assert "[command-not-allowed]" in ended.err
         assert "--allow-commands" in ended.err

@@ -93,7 +93,7 @@ def test_forecast_of_a_run_on_other_machines(swsdist, place: Path, tmp_path: Pat
 
 
 def test_commands_of_stages(swsdist, place: Path) -> None:
-    for command in ("run", "index", "reduce", "score"):
+    for command in ("run", "index", "search", "reduce", "score", "export"):
         assert "nothing to do" in swsdist(command, "config.yaml", cwd=place).out
 
 

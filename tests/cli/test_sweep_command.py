@@ -88,6 +88,7 @@ def test_mistakes(place: Path, swsdist: Command) -> None:
         (GRID, "--set calibrate.alpha=9", both),
         (grid(measures, "all") + "oracle_kst: true\n", "", "sweep.yaml:8, oracle_kst: "),
         (grid(measures, "all") + "report: kst\n", "", "sweep.yaml:8, report: report: kst needs points"),
+        (GRID + "report_alpha: 1.5\n", "", "[unused-option]"),
         (lists, "--set a=b", "sweep.yaml:1, lists: a sweep over lists has no config"),
         (lists, "", "[missing-input]"),
     ):
