@@ -214,8 +214,8 @@ def _gives(after: Callable[[Any], Any] = lambda frames: frames, **before: Callab
     return {"extract": lambda self, samples: after(Energies.extract(self, change(samples)))}
 
 
-def _no_keywords(self: Energies, sample_rate: int = 1000, hop: int = 10, context: int = 2) -> None:
-    BaseModel.__init__(self, sample_rate=sample_rate, hop=hop, context=context)
+def _no_keywords(self: Any, sample_rate: int = 1000, frame_length: int = 20, hop: int = 10, context: int = 2) -> None:
+    BaseModel.__init__(self, sample_rate=sample_rate, frame_length=frame_length, hop=hop, context=context)
 
 
 def _fails_on_short(self: Energies, samples: np.ndarray) -> np.ndarray:
