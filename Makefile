@@ -120,10 +120,10 @@ wheel: $(base)
 	cd dist && environment/bin/swsdist help serve-an-archive > /dev/null && environment/bin/swsdist --cite && environment/bin/swsdist demo demo
 
 notebooks: $(dev)
-	"$(bin)/python" tests/docs/notebook_pages.py
+	"$(bin)/python" -m tools.notebook_pages
 
 quoted: $(dev)
-	"$(bin)/python" tests/docs/quoted_results.py
+	"$(bin)/python" -m tools.quoted_results
 
 # A stamp holds the hash of both pyproject.toml and the place of this checkout, so a fresh clone over an old .venv is noticed.
 environment:

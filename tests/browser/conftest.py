@@ -1,7 +1,5 @@
 """The page of a real server in a real browser. Every test has a server over the same archive, with a glossary of its own."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import secrets
@@ -43,19 +41,16 @@ class Browsed:
 
     @property
     def entrance(self) -> str:
-        """The address that is printed."""
         return f"{self.url}?token={self.token}"
 
 
 @pytest.fixture(scope="session")
 def spoken_archive(tmp_path_factory: pytest.TempPathFactory) -> SpokenArchive:
-    """What is served."""
     return make_archive(tmp_path_factory.mktemp("archive"))
 
 
 @contextlib.contextmanager
 def serving(archive: SpokenArchive, project: Path, speak: tuple[str, ...] = ()) -> Iterator[Browsed]:
-    """A server over the archive."""
     import uvicorn
 
     from swsdist.server.app import create_app
@@ -80,7 +75,6 @@ def serving(archive: SpokenArchive, project: Path, speak: tuple[str, ...] = ()) 
 
 @pytest.fixture
 def served(spoken_archive: SpokenArchive, tmp_path: Path) -> Iterator[Browsed]:
-    """A server of this test alone."""
     with serving(spoken_archive, tmp_path / "words") as browsed:
         yield browsed
 
@@ -127,13 +121,13 @@ def chromium(spoken_archive: SpokenArchive) -> Iterator[Any]:
 
 @dataclass
 class Visitor:
-    """Somebody at the page: `page` is playwright's, `faults` what the browser complained of."""
+    """Somebody at the page: `page` is playwright's, `faults` what the browser complained of, `word` a file of the word."""
 
     page: Any
     faults: list[str]
+    word: Path
 
-    def open(self, url: str) -> Visitor:
-        """Go to the page, and wait until it is there."""
+    def open(self, url: str) -> "Visitor":
         self.page.goto(url)
         self.page.wait_for_selector("body[data-ready=yes]")
         return self
@@ -146,38 +140,37 @@ class Visitor:
             self.page.wait_for_timeout(20)
 
     def record(self) -> None:
-        """Say the word."""
         self.page.click("#record-button")
         self.until("document.querySelector('#record-clock').textContent > '0:01.2'")
         self.page.click("#record-button")
         self.page.wait_for_selector(".trim-search")
 
+    def bring(self) -> None:
+        """Upload the word: it is asked for sooner than said."""
+        self.page.click("#tab-upload")
+        self.page.set_input_files("#upload-file", self.word)
+        self.page.wait_for_selector(".trim-search")
+
     def search(self) -> None:
-        """Say the word, search it, and wait for all hits."""
-        self.record()
+        self.bring()
         self.page.click(".trim-search")
         self.wait_for_hits()
 
     def wait_for_hits(self) -> None:
-        """Wait until a search has ended."""
         self.page.wait_for_selector(".hit")
         self.page.wait_for_selector("#search-part", state="hidden")
 
     def violations(self) -> list[str]:
         """What axe-core finds wrong with what is shown: rule, and the first element."""
-        axe = pytest.importorskip(
-            "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
-        )
+        axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="there is no axe-playwright-python")
         wanted = {"runOnly": {"type": "tag", "values": AXE}}
         found = axe.Axe().run(self.page, options=wanted).response["violations"]
         return [f"{each['id']}: {each['nodes'][0]['html']}" for each in found]
 
     def count(self, selector: str) -> int:
-        """How many elements there are."""
         return int(self.page.locator(selector).count())
 
     def text(self, selector: str) -> str:
-        """What an element says."""
         return str(self.page.locator(selector).inner_text())
 
 
@@ -191,7 +184,7 @@ def visit(chromium: Any, served: Browsed) -> Iterator[Any]:
         context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}, "locale": "en-GB", **options})
         contexts.append(context)
         context.set_default_timeout(NEVER * 1000)
-        visitor = Visitor(context.new_page(), [])
+        visitor = Visitor(context.new_page(), [], served.archive.word)
         visitor.page.on("pageerror", lambda error: visitor.faults.append(str(error)))
         visitor.page.on("console", lambda line: line.type == "error" and visitor.faults.append(line.text))
         visitors.append(visitor)

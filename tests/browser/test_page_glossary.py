@@ -1,7 +1,5 @@
 """The glossary in a real browser: words, tokens, merging, splitting, taking along, two people at once, news."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -18,14 +16,12 @@ Object class = "TextGrid"
 
 
 def add(at: Any, form: str) -> None:
-    """Add a word in the glossary."""
     at.page.fill("#new-form", form)
     at.page.keyboard.press("Enter")
     at.page.wait_for_selector(f"#entries li[aria-current]:has-text('{form}')")
 
 
 def judged(at: Any, form: str, keys: str) -> None:
-    """Search a word, and judge its first hits."""
     at.page.fill("#word-form", form)
     at.search()
     for n, key in enumerate(keys):
@@ -49,7 +45,7 @@ def test_an_entry_is_kept_as_it_is_typed_and_it_is_told_who_changed_it(visit: An
     assert all("me: " in line for line in at.page.locator("#history-changes li").all_inner_texts())
 
 
-def test_words_are_found_within_the_glossary_and_merged(visit: Any) -> None:
+def test_words_are_found_within_the_glossary_merged_and_removed_when_one_is_sure(visit: Any) -> None:
     at = visit("#glossary")
     for form in ("mbote", "nzoku", "ndako"):
         add(at, form)
@@ -67,6 +63,16 @@ def test_words_are_found_within_the_glossary_and_merged(visit: Any) -> None:
     at.page.locator("#entry-title").click()
     at.page.keyboard.press("z")
     at.until("document.querySelectorAll('#entries li').length === 3")
+    add(at, "mwana")
+    at.page.click("#entry-remove")
+    add(at, "kota")
+    at.page.click("#entry-remove")  # it was asked of the other word
+    assert at.count("#entries li") == 5
+    at.page.click("#entry-remove")
+    at.page.wait_for_selector("#entries li >> nth=4", state="detached")
+    assert "kota" not in at.page.locator("#entries .form").all_inner_texts()
+    at.page.keyboard.press("z")
+    at.page.wait_for_selector("#entries li >> nth=4")
 
 
 def test_tokens_are_changed_and_split_off(visit: Any) -> None:
@@ -107,20 +113,6 @@ def test_a_token_is_moved_by_keys_and_removed(visit: Any) -> None:
     at.page.wait_for_selector(hit)
 
 
-def test_a_word_is_removed_when_one_is_sure(visit: Any) -> None:
-    at = visit("#glossary")
-    add(at, "mbote")
-    at.page.click("#entry-remove")
-    add(at, "mwana")
-    at.page.click("#entry-remove")  # it was asked of the other word
-    assert at.count("#entries li") == 2
-    at.page.click("#entry-remove")
-    at.page.wait_for_selector("#entries li >> nth=1", state="detached")
-    assert at.text("#entries .form") == "mbote"
-    at.page.keyboard.press("z")
-    at.page.wait_for_selector("#entries li >> nth=1")
-
-
 def test_words_are_taken_along(visit: Any) -> None:
     at = visit()
     judged(at, "mbote", "y")
@@ -140,24 +132,6 @@ def test_words_are_taken_along(visit: Any) -> None:
             at.page.click("#export-link")
         assert download.value.path().stat().st_size > 0, kind
         assert "." in download.value.suggested_filename
-
-
-def test_where_the_recordings_are(visit: Any, served: Any) -> None:
-    """An error on a missing recording has a field for the folder, and what failed is done again."""
-    at = visit()
-    error = {"message": "talk.wav: there is no such file", "remedy": "", "code": "missing-recording"}
-    at.page.evaluate(
-        "error => import('/static/notices.js').then(({ showFailure }) => showFailure(error, () => (window.again = true)))",
-        error,
-    )
-    at.page.fill(".failure input", str(served.archive.folder / "nowhere"))
-    at.page.keyboard.press("Enter")
-    at.page.wait_for_selector(".failure:has-text('nowhere')")
-    at.faults.clear()  # the browser's own, of the folder that was refused
-    at.page.fill(".failure:has-text('talk.wav') input", str(served.archive.folder))
-    at.page.keyboard.press("Enter")
-    at.until("window.again === true")
-    at.page.wait_for_selector(".failure", state="detached")
 
 
 def test_a_hit_of_a_recording_that_moved_plays_again(visit: Any, served: Any) -> None:

@@ -1,7 +1,5 @@
 """Asking and judging in a real browser: record, upload, mark, type, word candidates; keys; undo; again with the examples."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -14,15 +12,14 @@ from tests.support.spoken_archive import WRITTEN
 pytestmark = pytest.mark.browser
 
 #: Recording and time of hits.
-WHERE = (
-    "hits => hits.map((hit) => `${hit.querySelector('.where').textContent} ${hit.querySelector('.time').textContent}`)"
-)
+WHERE = "hits => hits.map((hit) => ['.where', '.time'].map((name) => hit.querySelector(name).textContent).join(' '))"
 
 
 def test_the_recorded_word_is_found_where_it_is_said(visit: Any, served: Any) -> None:
-    """And its examples can be left out."""
     at = visit()
-    at.search()
+    at.record()
+    at.page.click(".trim-search")
+    at.wait_for_hits()
     best = at.page.locator(".hit .where").all_inner_texts()[:2]
     assert sorted(best) == served.archive.said_in
     assert at.text("#store-name") == served.archive.folder.name
@@ -43,7 +40,6 @@ def test_the_recorded_word_is_found_where_it_is_said(visit: Any, served: Any) ->
 
 
 def test_hits_are_drawn_play_at_once_and_their_ends_move(visit: Any) -> None:
-    """j and k go from one to the next."""
     at = visit()
     at.search()
     at.until("document.querySelector('.hit.current canvas').width > 300")
@@ -68,9 +64,7 @@ def test_hits_are_drawn_play_at_once_and_their_ends_move(visit: Any) -> None:
     before = float(at.page.locator(":focus").get_attribute("aria-valuenow"))
     at.page.keyboard.press("Shift+ArrowRight")
     assert float(at.page.locator(":focus").get_attribute("aria-valuenow")) == pytest.approx(before + 0.1, abs=0.011)
-    with at.page.expect_request(
-        lambda request: request.url.endswith("/tokens") and "score" in (request.post_data or "")
-    ) as sent:
+    with at.page.expect_request(lambda one: one.url.endswith("/tokens") and "score" in (one.post_data or "")) as sent:
         at.page.keyboard.press("y")
     assert json.loads(sent.value.post_data)["place"]["start"] == pytest.approx(before + 0.1, abs=0.02)
 
@@ -132,24 +126,6 @@ def test_a_note_goes_with_the_judgement_which_is_there_after_a_reload(visit: Any
     at.until("[...document.querySelectorAll('.token input')].some((input) => input.value === 'sung, not said')")
 
 
-def test_an_uploaded_file_is_trimmed_and_searched(visit: Any, served: Any) -> None:
-    at = visit()
-    at.page.click("#tab-upload")
-    at.page.set_input_files("#upload-file", served.archive.word)
-    handle = at.page.locator("#asked-sound .handle[data-side=end]")
-    at.page.wait_for_selector("#asked-sound .heard .handle[data-side=end][aria-valuenow]")
-    at.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-    before = float(handle.get_attribute("aria-valuenow"))
-    box = handle.bounding_box()
-    at.page.mouse.move(box["x"] + 12, box["y"] + 12)
-    at.page.mouse.down()
-    at.page.mouse.move(box["x"] - 60, box["y"] + 12, steps=4)
-    at.page.mouse.up()
-    assert float(handle.get_attribute("aria-valuenow")) < before
-    at.page.click(".trim-search")
-    at.wait_for_hits()
-
-
 def test_what_is_no_audio_is_refused_in_words(visit: Any, served: Any, tmp_path: Any) -> None:
     at = visit()
     wrong, silence = tmp_path / "letter.wav", tmp_path / "silence.wav"
@@ -173,7 +149,7 @@ def test_what_is_no_audio_is_refused_in_words(visit: Any, served: Any, tmp_path:
     at.faults[:] = [fault for fault in at.faults if "415" not in fault]
 
 
-def test_a_stretch_of_a_recording_is_marked(visit: Any, served: Any) -> None:
+def test_a_word_or_a_stretch_of_a_recording_is_marked(visit: Any, served: Any) -> None:
     at = visit()
     at.page.click("#tab-mark")
     name = served.archive.recordings[0]  # longer than what is shown at once
@@ -181,6 +157,9 @@ def test_a_stretch_of_a_recording_is_marked(visit: Any, served: Any) -> None:
     at.page.wait_for_selector("#recordings li >> nth=1", state="detached")
     at.page.click(f"#recordings button:has-text('{name}')")
     at.page.wait_for_selector("#asked-sound .handle[aria-valuemax]")
+    at.page.click("#asked-sound .word")
+    ends = [float(handle.get_attribute("aria-valuenow")) for handle in at.page.locator("#asked-sound .handle").all()]
+    assert ends == pytest.approx([0.4, 0.9], abs=0.01)
     at.page.locator("#mark-place").focus()
     at.page.keyboard.press("PageUp")
     at.until("document.querySelector('#mark-place').value > 0")
@@ -217,20 +196,6 @@ def test_a_stretch_is_drawn_over_the_picture(visit: Any, served: Any) -> None:
     assert at.page.locator(".trim-search").is_disabled()
     at.page.locator("#asked-sound canvas").click(position={"x": 5, "y": 5})
     at.page.wait_for_selector("#asked-sound .playing")
-
-
-def test_what_was_asked_is_there_after_a_reload(visit: Any) -> None:
-    at = visit()
-    at.page.fill("#word-form", "mbote")
-    at.record()
-    at.page.click(".trim-take")
-    at.page.wait_for_selector("#examples li")
-    at.page.reload()
-    at.page.wait_for_selector("#examples li")
-    assert at.page.input_value("#word-form") == "mbote"
-    at.page.click("#word-new")
-    at.page.wait_for_selector("#examples li", state="detached")
-    assert at.page.input_value("#word-form") == ""
 
 
 def test_a_form_that_the_glossary_has_is_no_second_word(visit: Any) -> None:
@@ -330,7 +295,7 @@ def test_it_says_when_one_can_stop(visit: Any) -> None:
     line = {"part": 1, "hits": [], "final": True, "search": "s", "likelihood": {**nothing, "why": None}, "seconds": 1}
     body = json.dumps({**line, "warnings": ["Two files went away."]}) + "\n"
     at.page.route("**/api/search", lambda route: route.fulfill(body=body))
-    at.record()
+    at.bring()
     at.page.click(".trim-search")
     at.page.wait_for_selector("#worth[data-worth=false]")
     assert "can stop" in at.text("#worth")

@@ -1,7 +1,5 @@
 """Every text of the page is in texts/LANGUAGE.json, in each language; nothing is written in JavaScript or HTML."""
 
-from __future__ import annotations
-
 import json
 import re
 from html.parser import HTMLParser
@@ -10,9 +8,7 @@ from pathlib import Path
 import swsdist
 
 STATIC = Path(swsdist.__file__).parent / "server" / "static"
-LANGUAGES = {
-    path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted((STATIC / "texts").glob("*.json"))
-}
+LANGUAGES = {file.stem: json.loads(file.read_text("utf-8")) for file in sorted((STATIC / "texts").glob("*.json"))}
 SCRIPTS = sorted(STATIC.glob("*.js"))
 SHOWN = {"aria-label", "title", "placeholder", "alt"}
 #: Keys of which the last part is a value: `export.csv`.

@@ -1,13 +1,15 @@
-"""Words beside the sound in a real browser: typed, marked, heard, corrected, taken along."""
-
-from __future__ import annotations
+"""Words beside the sound in a real browser: typed, marked, heard, corrected, taken along; annotations beside it."""
 
 import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.spoken_archive import WRITTEN
+from tests.browser.conftest import Visitor, serving
+from tests.commands import in_this_process
+from tests.support.field_folder import WORDS, make_folder
+from tests.support.spoken_archive import WRITTEN, SpokenArchive
 
 pytestmark = pytest.mark.browser
 
@@ -53,16 +55,6 @@ def test_a_word_is_typed_corrected_and_taken_along(visit: Any) -> None:
     at.page.wait_for_selector(".word.corrected", state="detached")
 
 
-def test_a_recording_that_is_opened_has_its_words(visit: Any) -> None:
-    at = visit()
-    at.page.click("#tab-mark")
-    at.page.click("#recordings button >> nth=0")
-    at.page.wait_for_selector("#asked-sound .handle[aria-valuemax]")
-    at.page.click("#asked-sound .word")
-    ends = [float(handle.get_attribute("aria-valuenow")) for handle in at.page.locator("#asked-sound .handle").all()]
-    assert ends == pytest.approx([0.4, 0.9], abs=0.01)
-
-
 def test_an_archive_without_words_says_so(visit: Any, served_without_words: Any) -> None:
     at = visit()
     assert at.page.locator("#text-none").is_hidden()
@@ -90,3 +82,26 @@ def test_a_typed_word_is_searched_by_its_sound(visit: Any, served_speaking: Any)
         if shutil.which("espeak-ng"):
             at.wait_for_hits()
             assert bool(at.count(".transcript")) == has_words
+
+
+@pytest.mark.slow
+def test_tiers_are_shown_and_imported(chromium: Any, tmp_path: Path) -> None:
+    folder, run = make_folder(tmp_path), str(tmp_path / "field-swsdist")
+    assert in_this_process("index", str(folder), "--run", run, "--set", "executor.kind=serial").code == 0
+    archive = SpokenArchive(folder, run, None, "", [], folder / "anna.wav", [])
+    with serving(archive, tmp_path / "words") as browsed:
+        page = chromium.new_context(viewport={"width": 1280, "height": 900}, locale="en-GB").new_page()
+        at = Visitor(page, [], archive.word).open(browsed.entrance)
+        assert page.is_visible("#text-form")
+        page.click("#tab-mark")
+        page.click("#recordings button")
+        page.wait_for_selector(".tiers .annotation")
+        assert at.text(".tier:first-child .annotation:nth-of-type(1)") == WORDS["anna"][0]
+        page.click("button.annotation >> nth=1")
+        assert "0.5" in at.text("#asked-sound .row .quiet")
+        page.click("#to-glossary")
+        page.select_option("#beside-tier", ["words", "B"])
+        page.click("#beside button")
+        page.wait_for_selector("#entries li")
+        assert at.count("#entries li") == 2
+        page.context.close()

@@ -1,7 +1,5 @@
 """Commands as a user types them: `swsdist` runs them in this process, `process` in one of their own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -15,8 +13,8 @@ corpus:
   queries: corpus/queries.csv
   references: corpus/refs.csv
   examples: all
-executor:
-  kind: serial
+executor: {kind: serial}
+report: {clips: 1}
 """
 
 
@@ -44,9 +42,8 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def first_run(corpus: Path, process: Command) -> Ended:
-    """What `swsdist run config.yaml` said, in a process of its own."""
-    return process("run", "config.yaml", cwd=corpus)
+def first_run(corpus: Path, swsdist: Command) -> Ended:
+    return swsdist("run", "config.yaml", cwd=corpus)
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,5 @@
 """What commands say after work: what a store holds and what was new, what was rejected and what helps."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -13,20 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from commands import untold
+from commands import Command, hits, untold
 
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.lock import locked
 from swsdist.stages.index import Index
 from swsdist.store.reading import Store
 
-CONFIG = """\
-run: run
-corpus:
-  documents: audio
-executor:
-  kind: serial
-"""
+CONFIG = "run: run\ncorpus: {documents: audio}\nexecutor: {kind: serial}\nreport: {clips: 1}\n"
 
 SERIAL = ("--set", "executor.kind=serial")
 SPOKEN = "1\n00:00:00,000 --> 00:00:02,000\nthe river\n"
@@ -100,7 +92,7 @@ def test_a_store_that_outgrew_its_models_is_fitted_anew(swsdist, archive: Path, 
     assert swsdist("store", "info", "run/store", cwd=archive).out != model
 
 
-def test_while_models_are_fitted_anew_the_archive_is_searched(
+def test_one_searches_while_models_are_fitted(
     swsdist, archive: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After an interruption, too; and the next night ends as if there had been none."""
@@ -143,20 +135,6 @@ def test_what_was_rejected_comes_with_what_helps(swsdist, archive: Path) -> None
         assert found == [("document", "cut", "damaged-stream"), ("document", "no", "not-audio")]
 
 
-def test_a_run_lists_its_queries_too(swsdist, archive: Path, corpus: Path) -> None:
-    """And is reported without references."""
-    (archive / "queries").mkdir()
-    shutil.copy(corpus / "corpus/queries/q001_1.wav", archive / "queries")
-    (archive / "queries" / "bad.wav").write_text("hello")
-    ended = swsdist("run", "config.yaml", "--set", "corpus.queries=queries", cwd=archive)
-    assert ended.out.splitlines()[0].split()[0] == "measures"
-    assert ended.out.endswith(f"report {archive}/run/report.html\n")
-    assert ended.err.count("\nrejected: ") == 3
-    shown = swsdist("store", "rejected", "run", cwd=archive).out
-    assert "query bad, example 1: not-audio: " in shown
-    assert shown.endswith("3 rejected\n")
-
-
 def test_a_damaged_file_of_a_run_is_named_with_what_helps(swsdist, place: Path, tmp_path: Path) -> None:
     run = tmp_path / "copy"
     shutil.copytree(place / "run", run)
@@ -169,7 +147,6 @@ def test_a_damaged_file_of_a_run_is_named_with_what_helps(swsdist, place: Path, 
 
 
 def test_all_prints_every_figure(swsdist, place: Path, tmp_path: Path) -> None:
-    """`score` does as `report` does."""
     run = tmp_path / "copy"
     shutil.copytree(place / "run", run)
     short, whole = (swsdist("report", run, *more).out.splitlines() for more in ((), ("--all",)))
@@ -182,9 +159,10 @@ def test_all_prints_every_figure(swsdist, place: Path, tmp_path: Path) -> None:
 
 
 def test_what_has_no_line_is_counted(swsdist, archive: Path, corpus: Path) -> None:
-    """Of many kinds of rejected inputs, after a run, with a report or without; `--all` has all of them, with what helps."""
+    """After a run without references, with a report or without; `--all` has all of them, with what helps. Queries, too."""
     (archive / "queries").mkdir()
     shutil.copy(corpus / "corpus/queries/q001_1.wav", archive / "queries")
+    (archive / "queries" / "bad.wav").write_text("hello")
     (archive / "audio" / "none.wav").touch()
     documents = sorted((archive / "audio").iterdir())
     rows = ["doc_id,path,channel", *(f"{path.stem},audio/{path.name},1" for path in documents)]
@@ -200,16 +178,9 @@ def test_what_has_no_line_is_counted(swsdist, archive: Path, corpus: Path) -> No
         every = swsdist(command, "config.yaml", *sets, "--all", cwd=archive).err
         assert len(re.findall("^(?:rejected|warning): ", every, re.MULTILINE)) == 3 + int(more[1])
         assert every.count("\n  remedy: ") >= 3
-
-
-def test_a_report_is_written_where_the_run_lies(swsdist, place: Path, tmp_path: Path) -> None:
-    """Of a copy, not where it was copied from."""
-    shutil.copytree(place / "run", tmp_path / "copy")
-    (tmp_path / "copy" / "report.html").unlink()
-    before = (place / "run" / "report.html").stat().st_mtime_ns
-    assert f"{tmp_path}/copy/report.html" in swsdist("report", tmp_path / "copy").out
-    assert (tmp_path / "copy" / "report.html").is_file()
-    assert (place / "run" / "report.html").stat().st_mtime_ns == before
+    assert ended.out.splitlines()[0].split()[0] == "measures"
+    assert ended.out.endswith(f"report {archive}/r/report.html\n")
+    assert "query bad, example 1: not-audio: " in swsdist("store", "rejected", "r", cwd=archive).out
 
 
 def test_an_archive_that_is_half_there_does_not_empty_its_index(swsdist, tmp_path: Path) -> None:
@@ -259,26 +230,69 @@ def test_a_night_that_cannot_begin_is_seen(swsdist, archive: Path) -> None:
     assert swsdist("status", "run", "--check", cwd=archive).out.startswith("done")
 
 
-def test_what_may_not_be_read_is_said_and_the_rest_indexed(
-    swsdist, archive: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A folder, and annotations beside a recording."""
-    (archive / "audio" / "closed").mkdir()
+def test_annotations_that_may_not_be_read_are_told(swsdist, archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (archive / "audio" / "d001.eaf").write_text("<x/>")
-    scan, may = os.scandir, os.access
-
-    def scandir(path: str | Path) -> object:
-        if str(path).endswith("/closed"):  # who is root may open everything
-            raise PermissionError(13, "Permission denied", str(path))
-        return scan(path)
-
-    monkeypatch.setattr(os, "scandir", scandir)
-    monkeypatch.setattr(
-        "swsdist.chains.lattices.recordings.is_readable", lambda path: may(path, os.R_OK) and ".eaf" not in path
-    )
+    monkeypatch.setattr("swsdist.chains.lattices.recordings.is_readable", lambda path: ".eaf" not in path)
     (archive / "audio" / "d002.srt").write_text(SPOKEN)
     ended = swsdist("index", "audio", "--run", "run", "--set", "features=[{name: mfcc}]", *SERIAL, "--all", cwd=archive)
     assert "4 documents" in ended.out
     assert "left-out" in ended.err
     assert f"{archive}/audio/d001.eaf" in ended.err
     assert "of no format of lattices" not in ended.err
+
+
+@pytest.fixture(scope="module")
+def tapes(corpus: Path, tmp_path_factory: pytest.TempPathFactory, swsdist: Command) -> Path:
+    """A folder with recordings, indexed; to be read only."""
+    folder = tmp_path_factory.mktemp("folder") / "a"
+    (folder / "tapes").mkdir(parents=True)
+    for file in sorted((corpus / "corpus" / "audio").iterdir())[:4]:
+        shutil.copy(file, folder / "tapes")
+    swsdist("index", "tapes", "--set", "executor.kind=serial", cwd=folder)
+    return folder / "tapes"
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("index-of-a-folder")
+def test_it_is_asked_at_once_and_after_a_move(swsdist: Command, tapes: Path, tmp_path: Path) -> None:
+    """By a file, a place in one, and a place in a document; the fitted models have moved with the store."""
+    asked = ("search", "tapes-swsdist", "--top", "5", "--csv", "--query")
+    file = sorted(tapes.iterdir())[2]
+    for query in (f"tapes/{file.name}:0.5-1.1", f"{file.stem}:0.5-1.1"):
+        answer = swsdist(*asked, query, cwd=tapes.parent)
+        (tapes.parent).rename(tmp_path / "b")
+        moved = swsdist(*asked, query, cwd=tmp_path / "b")
+        (tmp_path / "b").rename(tapes.parent)
+        assert moved.out == answer.out.replace(f"{tapes}/", f"{tmp_path}/b/tapes/")
+        best = hits(answer)[0]
+        assert (best["doc_id"], round(float(best["start"]), 1)) == (file.stem, 0.5)
+
+
+def test_another_folder_of_that_name(swsdist: Command, corpus: Path, tmp_path: Path) -> None:
+    """Its recordings would take the place of the first one's."""
+    plain = ("--set", "features=[{name: mfcc}]", "--set", "executor.kind=serial")
+    for name in ("a", "b"):
+        (tmp_path / name / "tapes").mkdir(parents=True)
+        shutil.copy(corpus / "corpus/audio/d001.flac", tmp_path / name / "tapes")
+    assert "search it: swsdist search tapes-swsdist --query" in swsdist("index", "a/tapes", *plain, cwd=tmp_path).out
+    refused = swsdist("index", "b/tapes", *plain, cwd=tmp_path, code=5).err
+    assert f"this is the index of another folder, {tmp_path}/a/tapes" in refused
+    assert "--run FOLDER" in refused
+    again = ("index", "b/tapes", *plain, "--run", "tapes-swsdist")
+    assert "another-index" in swsdist(*again, cwd=tmp_path, code=5).err
+    swsdist(*again, "--force", cwd=tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("index-of-a-folder")
+def test_two_seconds_are_enough(swsdist: Command, tapes: Path, tmp_path: Path) -> None:
+    """The mixture that nobody chose has fewer components; one that somebody chose is an error."""
+    (tmp_path / "one").mkdir()
+    samples, rate = soundfile.read(min(tapes.iterdir()), dtype="int16")
+    soundfile.write(tmp_path / "one" / "a.wav", samples[: 2 * rate], rate)
+    assert "fewer-components" in swsdist("index", "one", "--set", "executor.kind=serial", cwd=tmp_path).out
+    best = hits(swsdist("search", "one-swsdist", "--query", "one/a.wav:0.5-1.1", "--csv", cwd=tmp_path))[0]
+    assert abs(float(best["start"]) - 0.5) < 0.1
+    chosen = '[{"name": "mfcc", "transforms": [{"name": "gmm", "options": {"components": 128}}]}]'
+    refused = swsdist("index", "one", "--run", "chosen", "--set", f"features={chosen}", cwd=tmp_path, code=2)
+    assert "nothing-to-fit" in refused.err

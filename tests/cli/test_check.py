@@ -1,10 +1,9 @@
-"""swsdist check: all that is wrong or odd, at once, before any work; nothing is written."""
-
-from __future__ import annotations
+"""swsdist check: all that is wrong or odd, at once, before any work; nothing is written; and what corpora of others may run."""
 
 import shutil
 from pathlib import Path
 
+import lists_of_others as others
 import numpy as np
 import pytest
 import soundfile
@@ -97,7 +96,6 @@ def test_a_store_that_is_there(own: Path, swsdist: Command) -> None:
 
 
 def test_channel_2_alone_cannot_be_scored(swsdist, place: Path, tmp_path: Path) -> None:
-    """Told before any work, with what helps; searched it can be."""
     samples, rate = soundfile.read(place / "corpus" / "audio" / "d001.flac")
     soundfile.write(tmp_path / "two.wav", np.stack([samples * 0, samples], axis=1), rate)
     (tmp_path / "docs.csv").write_text("doc_id,channel,path\nd001,2,two.wav\n")
@@ -134,13 +132,60 @@ def test_channels_are_not_recordings(own: Path, swsdist: Command) -> None:
 
 
 def test_a_gpu_that_is_not_there(own: Path, swsdist: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is told before the corpus is indexed."""
-    monkeypatch.setattr(
-        "swsdist.stages.inputs.search_inputs.missing", lambda: UserError("no GPU", where="search.backend")
-    )
+    error = UserError("no GPU", where="search.backend")
+    monkeypatch.setattr("swsdist.stages.inputs.search_inputs.missing", lambda: error)
     words = ("config.yaml", "--set", "search.backend=cuda")
     assert lines(swsdist("check", *words, cwd=own, code=2).out, "BAD") == ["search       search.backend: no GPU"]
     before = sorted((own / "corpus").rglob("*"))
     assert "no GPU" in swsdist("run", *words, cwd=own, code=2).err
     assert not list(own.glob("run/store/manifest.json"))
     assert sorted((own / "corpus").rglob("*")) == before
+
+
+CONFIG = """\
+run: run
+corpus:
+  documents: data
+  queries: corpus/queries.csv
+executor:
+  kind: serial
+"""
+
+
+@pytest.fixture
+def folder(corpus: Path, tmp_path: Path) -> Path:
+    others.data_folder(corpus / "corpus", tmp_path / "data", "cat audio/{}.wav |")
+    (tmp_path / "corpus").symlink_to(corpus / "corpus")
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    return tmp_path
+
+
+def test_commands_need_the_flag_at_each_call(folder: Path, swsdist: Command) -> None:
+    for command in ("index", "run", "search", "reduce", "export", "score"):
+        ended = swsdist(command, "config.yaml", cwd=folder, code=3)
+        assert "[command-not-allowed]" in ended.err
+        assert "--allow-commands" in ended.err
+    assert "BAD  documents" in swsdist("check", "config.yaml", cwd=folder, code=2).out
+    assert "ok   documents    8 of 8" in swsdist("check", "config.yaml", "--allow-commands", cwd=folder).out
+    swsdist("index", "config.yaml", "--allow-commands", cwd=folder)
+    swsdist("run", "config.yaml", cwd=folder)  # nothing is to be read any more
+    assert "rec1\t0.35" in swsdist("store", "info", "run/store", "--documents", cwd=folder).out
+
+
+def test_no_config_allows_them(folder: Path, swsdist: Command) -> None:
+    for line, code in (("allow_commands: true\n", 2), ("storage: {allow_commands: true}\n", 3)):
+        (folder / "config.yaml").write_text(CONFIG + line)
+        swsdist("index", "config.yaml", cwd=folder, code=code)
+    assert not (folder / "run" / "store" / "manifest.json").exists()
+
+
+def test_check_reads_lists_and_tells_what_belongs_elsewhere(corpus: Path, tmp_path: Path, swsdist: Command) -> None:
+    lists = others.nist_lists(corpus / "corpus", tmp_path / "nist", "kwseval")
+    names = {"documents": "ecf.xml", "audio": "audio", "queries": "terms.xml", "references": "words.rttm"}
+    sets = [f"--set=corpus.{key}={lists}/{name}" for key, name in names.items()]
+    sets += [f"--set=corpus.spoken={corpus}/corpus/queries.csv", "--set=score.protocol=kwseval"]
+    out = swsdist("check", "config.yaml", *sets, cwd=corpus).out
+    assert "places in 3 recordings" in out
+    assert "1 query is text only" in out
+    wrong = swsdist("check", "config.yaml", f"--set=corpus.queries={lists}/ecf.xml", cwd=corpus, code=2).out
+    assert "[wrong-kind]; remedy: An ECF (<ecf>) belongs to corpus.documents" in wrong

@@ -1,7 +1,5 @@
 """Every command on a small run: what it prints, what it writes, and that Python gives the same numbers."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
@@ -40,7 +38,6 @@ def test_run_makes_a_report(first_run, place: Path) -> None:
 
 
 def contents(folder: Path) -> dict[Path, int]:
-    """Every file below, with the time of its last change in ns."""
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
 
 
@@ -121,29 +118,6 @@ def test_stage_by_stage_is_the_same_as_at_once(swsdist, place: Path, tmp_path: P
     assert "score" not in only.err
 
 
-@pytest.mark.slow
-def test_a_run_is_decided_by_what_another_fitted(swsdist, place: Path, tmp_path: Path) -> None:
-    """`calibrate.fit` takes the folder of a run as well as the file in it."""
-    (file,) = (place / "run/calibration").iterdir()
-    reports = []
-    for name, given in (("folder", place / "run"), ("file", file)):
-        own = ("--set", f"run={tmp_path}/{name}", "--set", f"index.store={place}/run/store")
-        swsdist("run", "config.yaml", *own, "--set", f"calibrate.fit={given}", cwd=place)
-        reports.append(json.loads((tmp_path / name / "report.json").read_text()))
-    assert reports[0]["measures"]["calibration"] == "oracle"
-    assert reports[0]["digest"] == reports[1]["digest"]
-    assert not [warning for warning in reports[0]["warnings"] if "other scores" in warning]
-
-
-def test_a_threshold_of_other_scores_is_told(swsdist, place: Path, tmp_path: Path) -> None:
-    own = ("--set", f"run={tmp_path}/run", "--set", f"index.store={place}/run/store")
-    fit = ("--set", f"calibrate.fit={place}/run", "--set", "search.distance=euclidean")
-    told = swsdist("run", "config.yaml", *own, *fit, cwd=place).err
-    assert "of system mine: search.distance was cosine, here euclidean" in told
-    assert "other scores" in json.loads((tmp_path / "run/report.json").read_text())["warnings"][0]
-    assert "other scores" in swsdist("run", "config.yaml", *own, *fit, "--strict", cwd=place, code=4).err
-
-
 def test_status(swsdist, place: Path) -> None:
     out = swsdist("status", place / "run").out
     assert out.splitlines()[0] == "done"
@@ -185,7 +159,6 @@ def test_search_in_a_store(swsdist, place: Path) -> None:
 
 
 def test_search_in_a_run(swsdist, place: Path, tmp_path: Path) -> None:
-    """Its folder stands for its store; it is searched as the run did."""
     word, other = "corpus/queries/q001_1.wav", "corpus/queries/q002_1.wav"
     shown = swsdist("search", "run", "--query", word, "--query", other, "--top", "4", cwd=place).out
     rows = [line.split() for line in shown.splitlines() if line.split()[:1] and line.split()[0].isdigit()]
@@ -198,7 +171,11 @@ def test_search_in_a_run(swsdist, place: Path, tmp_path: Path) -> None:
         return pd.read_csv(io.StringIO(swsdist("search", *ask, "--query", word, "--csv", cwd=place).out))
 
     pd.testing.assert_frame_equal(scores("run"), scores("run/store"))
-    swsdist("run", "config.yaml", "--run", tmp_path / "squared", *squared, cwd=place)
+    # By a threshold of other scores, which is told.
+    own = ("--run", tmp_path / "squared", "--set", f"index.store={place}/run/store", *squared)
+    told = swsdist("run", "config.yaml", *own, "--set", f"calibrate.fit={place}/run", cwd=place).err
+    assert "of system mine: search.distance was cosine, here cosine-squared" in told
+    assert "other scores" in json.loads((tmp_path / "squared/report.json").read_text())["warnings"][0]
     pd.testing.assert_frame_equal(scores(tmp_path / "squared"), scores("run/store", *squared))
     assert not scores("run/store").equals(scores("run/store", *squared))
     values = json.loads(swsdist("search", "run", "--query", word, "--top", "2", "--json", cwd=place).out)

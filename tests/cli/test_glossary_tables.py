@@ -1,7 +1,5 @@
 """A glossary where tables of queries and references are read: `run`, `check`, `score`, `calibrate`, `describe`."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -32,9 +30,8 @@ def judged(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             for path in (row["path"] for row in examples if row["query_id"] == query):
                 sound = project.add_sound((place / "corpus" / path).read_bytes(), name=path, person="Ann")
                 project.judge(word, Place(None, 1, 0, sound.duration, sound.sound), "yes", person="Ann")
-            true, found = (
-                [place_of(row) for row in some if row["query_id"] == query] for some in (references, detections)
-            )
+            of_query = ([row for row in some if row["query_id"] == query] for some in (references, detections))
+            true, found = (list(map(place_of, some)) for some in of_query)
             for reference in true:
                 project.judge(word, reference, "yes", person="Ann", example=False)
             false = [at for at in found if not any(overlap(at, reference) for reference in true)]
@@ -44,7 +41,6 @@ def judged(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def own_config(place: Path, folder: Path, queries: str = "", references: str = "") -> None:
-    """Write the config of the run, with other queries and references."""
     text = (place / "config.yaml").read_text().replace("documents: corpus", f"documents: {place}/corpus")
     for old, new in (("corpus/queries.csv", queries), ("corpus/refs.csv", references)):
         text = text.replace(old, new) if new else text
@@ -110,7 +106,6 @@ LIST = ("--system", "run/exports/detections.csv", "--seconds", "100", "--protoco
 
 
 def test_a_list_is_scored_by_what_was_judged(place: Path, judged: Path, tmp_path: Path, swsdist: Command) -> None:
-    """And calibrated: the others are decided, too."""
     by_table = swsdist("score", *LIST, "--references", "corpus/refs.csv", cwd=place)
     by_glossary = swsdist("score", *LIST, "--references", judged, cwd=place)
     whole, some = (
@@ -128,7 +123,6 @@ def test_a_list_is_scored_by_what_was_judged(place: Path, judged: Path, tmp_path
 
 
 def test_a_table_with_verdicts(place: Path, tmp_path: Path, swsdist: Command) -> None:
-    """Is read as a glossary is."""
     names = ("query_id", "doc_id", "start", "end")
     lines = [",".join([*(row[name] for name in names), "yes"]) for row in rows(place / "corpus" / "refs.csv")]
     table = tmp_path / "judged.csv"

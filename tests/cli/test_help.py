@@ -1,7 +1,5 @@
 """`swsdist help`, `swsdist explain` and `swsdist --cite`: every page and code can be found and shown."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

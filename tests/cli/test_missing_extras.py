@@ -1,7 +1,5 @@
 """Without the libraries of an extra, whatever needs them says how to get them."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys
@@ -46,9 +44,7 @@ def test_each_library_of_an_extra_has_its_remedy() -> None:
 
 
 @pytest.mark.parametrize("extra", sorted(COMMANDS))
-def test_a_command_without_its_libraries(
-    extra: str, corpus: Path, swsdist: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_command_without_them(extra: str, corpus: Path, swsdist: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     (corpus / "model").mkdir(exist_ok=True)
     kernels = {"conv_kernel": [10], "conv_stride": [5]}
     encoder = {"model_type": "hubert", "hidden_size": 8, "num_hidden_layers": 1, **kernels}

@@ -1,7 +1,5 @@
 """Mistakes: the exit code, and a message that says what, where and what to do. No traceback for what is not our bug."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path
@@ -43,21 +41,15 @@ def test_what_was_meant(swsdist, tmp_path: Path) -> None:
     swsdist("glossary", "list", "My old interviews", cwd=tmp_path)
 
 
-PCA = "features: {transforms: [{name: pca, options: {%s}}]}\n"
-
-
 def test_config(swsdist, place: Path, tmp_path: Path) -> None:
-    """The file and line, the key that was meant, what is allowed."""
+    pca = "features: {transforms: [{name: pca, options: {%s}}]}\n"
     base = (place / "config.yaml").read_text().replace("corpus/", f"{place}/corpus/")
     path = tmp_path / "config.yaml"
     for text, parts in {
         "serch: {}\n": (f"{path}:10", "serch: unknown key; did you mean search?", "[unknown-key]"),
-        "search: {distance: cosin}\n": (f"{path}:10", "distance", "cosine-squared"),
-        "search: {lanes: many}\n": (f"{path}:10", "search.lanes", "integer"),
-        "run: twice\n": (f"{path}:10", "run"),
         "features: {name: mfc}\n": ("unknown feature extractor 'mfc'; did you mean mfcc?", "use one of: "),
-        PCA % "components: 5000": ("pca.options.components: ", "its options: hours"),
-        PCA % "columns: 0": ("pca.options.columns: ", "of pca"),
+        pca % "components: 5000": ("pca.options.components: ", "its options: hours"),
+        pca % "columns: 0": ("pca.options.columns: ", "of pca"),
     }.items():
         path.write_text(base + text)
         told = swsdist("index", path, code=2).err
@@ -67,12 +59,8 @@ def test_config(swsdist, place: Path, tmp_path: Path) -> None:
 def test_set(swsdist, place: Path) -> None:
     asked = "search run/store --query corpus/queries/q001_1.wav --set "
     cases = {
-        "run config.yaml --set serch.distance=x": "did you mean search",
-        "run config.yaml --set search.distance": "=",
         "run config.yaml --set search.lanes=0": "search.lanes",
-        f"{asked}search.distance": "search.distance",
         f"{asked}search.distanse=cosine": "search.distanse",
-        f"{asked}search.distance=hamming": "search.distance",
     }
     assert untold(swsdist, cases, place) == {}
 
@@ -92,10 +80,8 @@ def test_stages(swsdist, place: Path, tmp_path: Path) -> None:
     told = swsdist("run", "config.yaml", "--only", "serach", cwd=place, code=2).err
     assert says(told, families.UNKNOWN_NAME)
     assert "index, queries, search" in told
-    assert (
-        untold(swsdist, {f"run config.yaml --only search --set run={tmp_path}/new": "[not-finished] .. index"}, place)
-        == {}
-    )
+    early = {f"run config.yaml --only search --set run={tmp_path}/new": "[not-finished] .. index"}
+    assert untold(swsdist, early, place) == {}
 
 
 def test_tables(swsdist, place: Path, tmp_path: Path) -> None:
@@ -160,30 +146,20 @@ def test_what_cannot_be_written(swsdist, place: Path) -> None:
     before = set(place.iterdir())
     cases = {
         "report run --det d.eps": ".svg, .pdf, .png or .csv, not in .eps [unknown-name]",
-        "report run --table t.xlsx": ".csv, .tex, .md or .json, not in .xlsx [unknown-name]",
         "paper figure a.svg a.eps": ".svg, .pdf or .png, not in .eps [unknown-name]",
-        "paper table a.csv a.doc": ".csv, .tex, .md or .json, not in .doc [unknown-name]",
         "report run --per-query t": "not in nothing [unknown-name] .. ends in .csv",
         "report run --histogram h.txt": ".svg, .pdf or .png, not in .txt [unknown-name]",
         "report run --det no/such/det.svg": "[output-refused] .. make it",
-        "report run --det run": "ends in .svg",
         f"score -s {_LIST} --det d.tex": ".svg, .pdf, .png, .csv or .det, not in .tex [unknown-name]",
-        f"score -s {_LIST} --per-term terms.xlsx": "must end in .csv, .tex",
-        f"score -s {_LIST} --measures m.txt": ".csv, .tex, .md or .json, not in .txt [unknown-name]",
         f"score -s {_LIST} --alignment terms": "not in nothing [unknown-name]",
         f"score -s {_LIST} -o no/such/table.txt": "[output-refused] .. make it",
         "compare run --html page.pdf": "must end in .html",
-        "compare run --table t.doc": ".csv, .tex, .md or .json, not in .doc [unknown-name]",
         "compare run --forest f.md": ".svg, .pdf or .png, not in .md [unknown-name]",
-        "corpus describe config.yaml --table t.txt": "must end in .csv, .tex",
-        "resources --audio 9 --table t.svg": "must end in .csv, .tex",
         "search run --query q --table t.png": "must end in .csv, .tex",
         "compare run --csv config.yaml": "[output-refused] .. name another",
         "compare run --csv config.yaml/tables": "[output-refused]",
         f"calibrate -s {_LIST} --method none --out l.doc": "[unknown-name] .. .xml",
         f"calibrate -s {_LIST} --method none --out corpus": "[output-refused] .. in it",
-        f"calibrate -s {_LIST} --method kst --out l.csv --save f.yaml": "must end in .json",
-        f"fuse {_LIST} --out l.doc": "[unknown-name] .. .xml",
         f"fuse {_LIST} --out l.csv --save f.yaml": "must end in .json",
         "init no/such/dir.yaml": "[output-refused] .. make it",
         "init mine.json": "must end in .yaml or .yml, not in .json [unknown-name]",

@@ -1,7 +1,5 @@
 """Whoever reads what a command prints may leave, as `head` does: its work is done all the same, with the exit code of that."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -29,7 +27,6 @@ NEW = "--set run=new --set report.clips=1 --set report.exports=[csv]"
 
 #: A line a command, in a folder with a config, a finished run, lists and frames.
 QUICK = f"""\
-run config.yaml {NEW}
 run config.yaml
 search run --query query.wav --html hits.html
 score -s list.csv {LISTS} --per-query queries.csv
@@ -83,9 +80,8 @@ def work(place: Path, tmp_path: Path) -> Path:
     folder.mkdir()
     corpus = place / "corpus"
     (folder / "config.yaml").write_text((place / "config.yaml").read_text().replace("corpus/", f"{corpus}/"))
-    (folder / "sweep.yaml").write_text(
-        "config: config.yaml\nrun: swept\npoints: {grid: {calibrate.alpha: [0.5, 1]}}\nmeasures: [atwv]\n"
-    )
+    points = "points: {grid: {calibrate.alpha: [0.5, 1]}}\nmeasures: [atwv]\n"
+    (folder / "sweep.yaml").write_text(f"config: config.yaml\nrun: swept\n{points}")
     shutil.copytree(place / "run", folder / "run")
     shutil.copytree(place / "run/store", folder / "broken")
     next((folder / "broken/shards").glob("part-????????????????????????????????.parquet")).write_bytes(b"broken")
@@ -95,9 +91,8 @@ def work(place: Path, tmp_path: Path) -> Path:
     (folder / "refs.csv").write_text("query_id,doc_id,start,end\nq1,d1,1.0,1.5\nq1,d2,2.0,2.5\nq2,d1,1.0,1.5\n")
     for name, scores in (("list", (0.9, 0.4, 0.3)), ("other", (0.5, 0.6, 0.1))):
         rows = zip(("q1,d1,1.0,1.5", "q1,d3,1.0,1.5", "q2,d1,1.0,1.5"), scores, strict=True)
-        (folder / f"{name}.csv").write_text(
-            "query_id,doc_id,start,end,score\n" + "".join(f"{row},{score}\n" for row, score in rows)
-        )
+        lines = ["query_id,doc_id,start,end,score", *(f"{row},{score}" for row, score in rows), ""]
+        (folder / f"{name}.csv").write_text("\n".join(lines))
     (folder / "phones.txt").write_text("d1 0.0 0.1 a\nd1 0.1 0.2 b\n")
     (folder / "classes.txt").write_text("Class 1\nd1 0.0 0.2\n\n")
     with Project.open(folder / "words") as project:
@@ -161,9 +156,8 @@ def test_all_commands_are_held_to_it() -> None:
 def test_in_a_shell(work: Path, closed: str) -> None:
     """Also where a stream is closed from the start."""
     command = f"'{sys.executable}' -m swsdist.cli.main run config.yaml --set run=new --events -"
-    done = subprocess.run(
-        ["bash", "-c", f"{command} {closed}; exit ${{PIPESTATUS[0]}}"], cwd=work, capture_output=True, text=True
-    )
+    typed = ["bash", "-c", f"{command} {closed}; exit ${{PIPESTATUS[0]}}"]
+    done = subprocess.run(typed, cwd=work, capture_output=True, text=True)
     assert "Traceback" not in done.stderr
     assert done.returncode == 0
     assert json.loads((work / "new/status.json").read_text())["state"] == "done"

@@ -1,14 +1,12 @@
 """`swsdist search` of a run: as the run searched, also when its store has changed since; what is told, and what is refused."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
-from commands import Command, hits, in_this_process
+from commands import Command, in_this_process
 
 import swsdist as package
 from swsdist.cli import progress
@@ -97,10 +95,9 @@ def test_as_the_run_searched(swsdist: Command, place: Path, run: Path) -> None:
 
 
 def test_warnings_and_strictness(swsdist: Command, place: Path) -> None:
-    """A query that finds itself is told of; what is odd is an error of --strict, and what does nothing is refused."""
+    """What is odd, as a query that finds itself, is an error of --strict, and what does nothing is refused."""
     ask = ("search", "run", "--query", "corpus/audio/d001.flac:0.50-1.10", "--top", "3")
     told = swsdist(*ask, cwd=place)
-    assert "warning: hit 1 of corpus/audio/d001.flac:0.50-1.10 is the query itself" in told.err
     strict = swsdist(*ask, "--strict", cwd=place, code=4)
     assert (strict.out, "1 warning under --strict" in strict.err) == (told.out, True)
     swsdist("search", "run", "--query", WORD, "--top", "3", "--strict", cwd=place)
@@ -112,34 +109,6 @@ def test_commands_stand_in_lists_alone(swsdist: Command, place: Path, tmp_path: 
     ask = ("search", "run", "--query", f"touch '{mark}'; cat {WORD} |", "--allow-commands")
     assert says(swsdist(*ask, cwd=place, code=2).err, families.COMMAND_REFUSED)
     assert not mark.exists()
-
-
-def test_the_same_sound_on_two_channels_counts_once(swsdist: Command, place: Path, tmp_path: Path) -> None:
-    (tmp_path / "audio").mkdir()
-    for source in sorted((place / "corpus/audio").glob("*.flac"))[:3]:
-        samples, rate = soundfile.read(source)
-        soundfile.write(tmp_path / "audio" / source.name, np.stack([samples, samples], 1), rate)
-    (tmp_path / "c.yaml").write_text("run: run\ncorpus: {documents: audio}\nexecutor: {kind: serial}\n")
-    swsdist("index", "c.yaml", cwd=tmp_path)
-    ask = ("search", tmp_path / "run", "--query", place / WORD, "--top", "5")
-    assert "5 hits shown" in swsdist(*ask).out
-    rows = hits(swsdist(*ask, "--csv"))
-    assert [row["channel"] for row in rows] == ["1", "2"] * 5
-    assert len({(row["doc_id"], row["start"]) for row in rows}) == 5
-
-
-def test_documents_without_a_recording(swsdist: Command, tmp_path: Path) -> None:
-    """Frames make no sound, and are told as what they are."""
-    rng = np.random.default_rng(1)
-    (tmp_path / "frames").mkdir()
-    for k in range(3):
-        np.save(tmp_path / "frames" / f"d{k}.npy", rng.normal(size=(200, 5)).astype(np.float32))
-    np.save(tmp_path / "q.npy", np.load(tmp_path / "frames/d1.npy")[50:90])
-    swsdist("store", "import", "there", "frames", "--shift", "0.01", "--dimension", "5", cwd=tmp_path)
-    ask = ("search", "there", "--query", "q.npy", "--top", "3", "--html", "hits.html", "--clips", "hits")
-    assert "warning: 3 hits without a recording, and without a clip [no-sound]" in swsdist(*ask, cwd=tmp_path).err
-    assert not list((tmp_path / "hits").iterdir())
-    assert (tmp_path / "hits.html").read_text().count("No sound: no recording") == 3
 
 
 def test_a_long_search_tells_how_far_it_is(

@@ -1,7 +1,5 @@
 """The sounds of examples that a project keeps, and which of them a pack has."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -70,9 +68,7 @@ def test_one_that_cannot_be_cut(project: Project, store: Store, monkeypatch: pyt
     assert KeptSounds(project.folder).of(SECOND, None) is not None
 
 
-def test_a_pack_has_no_voice_that_was_taken_out(
-    place: Path, project: Project, swsdist: Command, tmp_path: Path
-) -> None:
+def test_a_pack_has_no_voice_taken_out(place: Path, project: Project, swsdist: Command, tmp_path: Path) -> None:
     wavs = sorted((place / "corpus" / "queries").glob("*.wav"))[:2]
     kept, taken = (project.add_sound(wav.read_bytes(), name=wav.name, person="Ann").sound for wav in wavs)
     project.judge(1, Place(None, 1, 0.0, 0.3, kept), "yes", person="Ann")

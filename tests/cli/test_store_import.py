@@ -1,7 +1,5 @@
 """swsdist store import: a store of frames that another program made, what is searched in it, and what `check` says of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -23,9 +21,8 @@ def frames(place: Path, tmp_path: Path) -> Path:
     for doc_id in documents.documents()["doc_id"].to_pylist():
         np.save(tmp_path / "f" / f"{doc_id}.npy", documents.features(doc_id))
     for row in queries.documents().to_pylist():
-        np.save(
-            tmp_path / "q" / f"{row['doc_id']}-{row['channel']}.npy", queries.features(row["doc_id"], row["channel"])
-        )
+        key = (row["doc_id"], row["channel"])
+        np.save(tmp_path / "q" / "{}-{}.npy".format(*key), queries.features(*key))
     return tmp_path
 
 
@@ -139,9 +136,8 @@ def test_check_of_a_config(swsdist: Command, frames: Path) -> None:
     (frames / "f" / "d002.npy").unlink()
     assert "7 of 8 documents; the first without: d002" in told()
     (frames / "docs.csv").write_text("doc_id\nx1\nx2\n")
-    assert "frames of 0 of 2 documents; the first without: x1; there are frames of the keys d001, d003, " in told(
-        code=2
-    )
+    none = "frames of 0 of 2 documents; the first without: x1; there are frames of the keys d001, d003, "
+    assert none in told(code=2)
     (frames / "docs.csv").write_text("doc_id\nd001\n")
     out = told("--set", "features.options.dimension=12", code=2)
     assert "d001.npy: the frames of 'd001' have the shape 938 x 39, not frames x 12 [wrong-dimension]; remedy: " in out

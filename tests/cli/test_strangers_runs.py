@@ -1,7 +1,5 @@
 """A run of somebody else is data: it gets nothing of our environment, and does not say where our keys go."""
 
-from __future__ import annotations
-
 import copy
 import json
 import shutil

@@ -1,7 +1,5 @@
 """`swsdist transcribe`: what was heard, written beside a run."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from xml.etree import ElementTree
@@ -83,6 +81,7 @@ def test_nothing_of_another_is_overwritten(talks: Path, swsdist: Command) -> Non
     (folder / "none.txt").unlink()
     (folder / "none.txt").symlink_to(folder / "b/talk.srt")
     (talks / "talks/a/talk.json").write_text(TRANSCRIPTS["a/talk.json"].replace("world", "moon"))
+    swsdist("index", "talks", "--text", "--set", "executor.kind=serial", cwd=talks)  # else Ray is started for it
     told = swsdist("transcribe", "talks", "--to", "out", "--format", "srt,txt", cwd=talks).err
     assert told.count("stays as it is") == 3
     assert (folder / "b/talk.srt").read_text() == "mine"
@@ -93,8 +92,8 @@ def test_nothing_of_another_is_overwritten(talks: Path, swsdist: Command) -> Non
 def test_a_ctm_has_words_alone(talks: Path, swsdist: Command) -> None:
     text = TRANSCRIPTS["a/talk.json"].replace("Hello,", "--").replace("world", "mo\ufeffon")
     (talks / "talks/a/talk.json").write_text(text)
-    swsdist("index", "talks", "--text", "--set", "executor.kind=serial", cwd=talks)  # else Ray is started for it
-    swsdist("transcribe", "talks", "--format", "ctm,txt", cwd=talks)
+    swsdist("index", "talks", "--text", "--set", "executor.kind=serial", cwd=talks)
+    swsdist("transcribe", "talks-text", "--format", "ctm,txt", cwd=talks)
     folder = talks / "talks-transcripts"
     words = "a/talk 1 1.0 0.4 mo 1\na/talk 1 1.0 0.4 on 1\na/talk 1 1.4 0.0 So 1\nb/"
     assert (folder / "words.ctm").read_text().startswith(words)

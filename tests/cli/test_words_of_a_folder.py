@@ -1,7 +1,5 @@
 """`swsdist index FOLDER --text` and `--model RECOGNISER`: recordings become words, beside frames or alone."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os
@@ -9,22 +7,15 @@ import shutil
 import time
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
 from commands import Command, hits
 
 import swsdist as swsdist_package
-from swsdist.chains.lattices.options import LatticesOptions
 from swsdist.chains.search.words import SearchOptions
 from swsdist.cli import models
-from swsdist.cli.options import TRANSCRIPTS_CONFIG
-from swsdist.config import load_config
 from swsdist.core.codes import families
 from swsdist.io.filesystem import Folder
-from swsdist.lattices.collection import read_file
-from swsdist.lattices.lattice import Lattices, Origin
-from swsdist.lattices.recognition import Recognition
 from swsdist.registry.registries import RECOGNISERS
 from swsdist.searcher.searcher import setup_of
 from swsdist.server.running import settings_for
@@ -124,35 +115,11 @@ def test_transcripts_win(swsdist: Command, tapes: Path) -> None:
     assert tones.Tones.heard == ["a", "b"]
 
 
-def test_transcripts_are_not_read_to_learn_their_names(tapes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """But those that are not named after a recording, in which there may be several."""
-    read: list[str] = []
-
-    def noted(form: str, origin: Origin) -> Lattices:
-        read.append(origin.path)
-        return read_file(form, origin)
-
-    monkeypatch.setattr("swsdist.cli.models.read_file", noted)
+def test_a_transcript_may_be_of_several_recordings(tapes: Path) -> None:
+    """Where it is not named after one."""
     (tapes / "a.srt").write_text(SRT)
     (tapes / "more.ctm").write_text("b 1 0.0 0.5 river\nc 1 0.0 0.5 apple\n")
     assert models.words([], f"{tapes}-text", str(tapes), []) == []
-    assert read == [f"{tapes}/more.ctm"]
-    (tapes / "more.ctm").unlink()
-    for name in "bc":
-        (tapes / f"{name}.srt").write_text(SRT)
-    assert models.words([], f"{tapes}-text", str(tapes), []) == []
-    assert read == [f"{tapes}/more.ctm"]
-
-
-def test_a_run_by_the_recogniser_of_the_options_goes_on(tapes: Path) -> None:
-    """One that names none in its plan."""
-    place: dict[str, Any] = {"corpus": {"documents": str(tapes)}, "run": f"{tapes}-text"}
-    config = load_config(TRANSCRIPTS_CONFIG, ["options.source=recogniser"], **place)
-    assert "recogniser" not in config.options
-    with mock.patch("swsdist.cli.models._configs", return_value=[config]):
-        config = load_config(TRANSCRIPTS_CONFIG, models.words([], f"{tapes}-text", str(tapes), []), **place)
-    assert config.options["source"] == "recogniser"
-    assert LatticesOptions.model_validate(config.options).recogniser == Recognition()
 
 
 def test_frames_and_words_in_one_store(swsdist: Command, tapes: Path) -> None:
@@ -185,9 +152,7 @@ def test_frames_and_words_in_one_store(swsdist: Command, tapes: Path) -> None:
 
 
 @pytest.mark.parametrize("both", [False, True])
-def test_what_is_done_is_asked_and_kept(
-    swsdist: Command, tapes: Path, monkeypatch: pytest.MonkeyPatch, both: bool
-) -> None:
+def test_what_is_done_is_kept(swsdist: Command, tapes: Path, monkeypatch: pytest.MonkeyPatch, both: bool) -> None:
     """After an interruption; the same as without one."""
     index = ("index", "tapes", *(PLAIN if both else ("--text",)), *SERIAL, "--model", "model")
     swsdist(*index, "--run", "whole", cwd=tapes.parent)

@@ -1,7 +1,5 @@
 """What the world does to the command line: no room, no rights, no place. Never a traceback, nothing computed is lost."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess
@@ -32,31 +30,29 @@ def in_a_namespace(script: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 def without_root_s_rights(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run `swsdist` as one for whom rights to files count, root or not."""
-    words = [sys.executable, "-m", "swsdist.cli.main", *arguments]
+    words = ['exec "$@"', "sh", *SWSDIST.split(), *arguments]
     if shutil.which("capsh") is None:
         pytest.skip("capsh is not here")
     drop = "--drop=cap_dac_override,cap_dac_read_search"
-    done = subprocess.run(
-        ["capsh", drop, "--", "-c", 'exec "$@"', "sh", *words], cwd=cwd, capture_output=True, text=True, timeout=300
-    )
+    done = subprocess.run(["capsh", drop, "--", "-c", *words], cwd=cwd, capture_output=True, text=True, timeout=300)
     assert "Traceback" not in done.stderr, done.stderr
     return done
 
 
 @pytest.fixture
-def copy(place: Path, tmp_path: Path, swsdist: Command) -> Path:
-    """A folder with a copy of the finished run, and a config by which there is nothing left to do."""
+def copy(place: Path, tmp_path: Path) -> Path:
+    """A folder with a copy of the finished run, and its config; only the report is of the other place."""
     copy = tmp_path / "place"
     shutil.copytree(place / "run", copy / "run")
     config = (place / "config.yaml").read_text().replace("corpus/", f"{place}/corpus/")
     (copy / "config.yaml").write_text(config)
-    swsdist("run", "config.yaml", cwd=copy)  # its report is of the other place
     return copy
 
 
 @pytest.mark.slow
-def test_a_finished_run_on_a_read_only_mount(copy: Path) -> None:
+def test_a_finished_run_on_a_read_only_mount(copy: Path, swsdist: Command) -> None:
     """There is nothing to do, so nothing is written. What has something to do says why it cannot."""
+    swsdist("run", "config.yaml", cwd=copy)
     done = in_a_namespace(
         "mount --bind . . && mount -o remount,ro,bind . && cd $PWD/../place && "
         "$SWSDIST run config.yaml; echo rc $?; $SWSDIST run config.yaml --set reduce.nbest.least=3; echo rc $?",
@@ -71,7 +67,8 @@ def test_a_finished_run_on_a_read_only_mount(copy: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_folder_that_is_not_ours(copy: Path) -> None:
+def test_a_run_folder_that_is_not_ours(copy: Path, swsdist: Command) -> None:
+    swsdist("run", "config.yaml", cwd=copy)
     try:
         for mode, more, code, told in (
             (0o555, [], 0, "nothing to do"),
@@ -88,10 +85,10 @@ def test_a_run_folder_that_is_not_ours(copy: Path) -> None:
 def test_folders_that_are_closed(place: Path, tmp_path: Path) -> None:
     """One among the recordings is told and left out; so is what cannot be searched."""
     folder = tmp_path / "archive"
-    shutil.copytree(place / "corpus" / "audio", folder / "good")
     closed, unsearchable = folder / "lost+found", folder / "names only"
-    for path in (closed, unsearchable):
-        shutil.copytree(folder / "good", path)
+    for path in (folder / "good", closed, unsearchable):
+        path.mkdir(parents=True)
+        shutil.copy(place / "corpus/audio/d001.flac", path)
     (tmp_path / "a.yaml").write_text(f"run: run\ncorpus:\n  documents: {folder}\nexecutor:\n  kind: serial\n")
     closed.chmod(0o000)
     unsearchable.chmod(0o444)
@@ -103,8 +100,7 @@ def test_folders_that_are_closed(place: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "warning: 1 folder left out: they cannot be read (first: " in done.stderr
     assert "lost+found (Permission denied)); check their permissions [left-out]" in done.stderr
-    assert "warning: 8 recordings left out: unreadable, or a broken link (first: " in done.stderr
-    assert "[left-out]" in done.stderr
+    assert "warning: 1 recording left out: unreadable, or a broken link (first: " in done.stderr
     assert "names only/" in done.stderr
 
 
@@ -160,7 +156,7 @@ def test_status_of_a_stage_with_nothing_to_do(copy: Path, swsdist: Command) -> N
     """All was in the store already when the run was planned."""
     plan = json.loads((copy / "run" / "plan.json").read_text())
     assert plan["plans"]["run"]["steps"]["index"]["planned"] in (0, 1)
-    swsdist("run", "config.yaml", "--run", "second", "--set", f"index.store={copy}/run/store", cwd=copy)
+    swsdist("index", "config.yaml", "--run", "second", "--set", f"index.store={copy}/run/store", cwd=copy)
     out = swsdist("status", "second", cwd=copy).out
     assert "nothing to do" in out
     assert "0 of 0" not in out

@@ -1,7 +1,5 @@
 """What a test registers is gone after it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Every registered step of calibration passes the suite for third parties, and the suite catches what is broken."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import count

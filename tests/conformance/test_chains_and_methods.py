@@ -1,7 +1,5 @@
 """The chain search and the methods dtw and windows pass the suites of their kinds; what is wrong is caught."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import count, islice
 from pathlib import Path
@@ -39,7 +37,6 @@ from tests.support.coded import raises
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A corpus of eight documents and four queries."""
     place = tmp_path_factory.mktemp("corpus")
     make_corpus(place, documents=8, queries=4, voices=2)
     return place
@@ -55,7 +52,6 @@ def config(folder: Path, run: str, **values: Any) -> Config:
 
 @pytest.fixture(scope="module")
 def searched(folder: Path) -> tuple[pa.Table, Store]:
-    """A store, and the examples of all queries."""
     outcome = run_stages(config(folder, "searched"), StepSelection(until="queries"), Progress())
     assert not outcome.failures
     chain_run = load_chain_run(Folder(str(folder / "searched")))
@@ -235,9 +231,7 @@ def test_the_least_chain(added: Any, folder: Path) -> None:
     assert set(check_chain(lambda word: config(folder, f"note-{word}", chain=name))) == {"words"}
 
 
-@pytest.mark.parametrize(
-    ("name", "complaint"), [("restless", "a second run does work again"), ("placed", "something else")]
-)
+@pytest.mark.parametrize(("name", "complaint"), [("restless", "run does work again"), ("placed", "something else")])
 def test_a_wrong_chain_is_caught(added: Any, folder: Path, name: str, complaint: str) -> None:
     added(CHAINS, name, Entry(f"{__name__}:{name}", 1))
     with pytest.raises(AssertionError, match=complaint):

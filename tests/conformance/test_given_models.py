@@ -1,7 +1,5 @@
 """A model file that a config names: another kind, another dimension and another number of components are refused."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -115,7 +113,6 @@ COUNTED = [name for name, (options, _) in TAKING.items() if {"components", "colu
 
 @pytest.mark.parametrize("name", COUNTED)
 def test_a_number_that_is_given_is_that_of_the_output(name: str, files: dict[str, dict[int, str]]) -> None:
-    """Or refused, where the model has another."""
     options, kind = TAKING[name]
     of_mixture = "components" in options
     code = families.MISMATCH if of_mixture else codes.TOO_MANY_COMPONENTS

@@ -1,7 +1,5 @@
 """Every registered reader and writer of lists passes its suite; what is wrong is caught, and a stranger's is read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,9 +1,4 @@
-"""Extractors as models are: with a file, of whole utterances, in batches, of posteriors.
-
-The suite passes them, and catches their faults.
-"""
-
-from __future__ import annotations
+"""Extractors as models are: with a file, of whole utterances, in batches, of posteriors; the suite catches their faults."""
 
 import sys
 from collections.abc import Iterator
@@ -12,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-import soundfile
 from pydantic import BaseModel, ConfigDict
 
 from swsdist.config import config_from_dict, load_config
@@ -25,12 +19,8 @@ from swsdist.features.extractors import create, demand, from_recipe, identity, r
 from swsdist.features.fitting.interface import Model, load_model
 from swsdist.features.interface import columns_of, frame_count, kind_of, needs_of, surroundings, use
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.chain_run import StepSelection
-from swsdist.pipeline.driver import run_stages
-from swsdist.pipeline.operation.progress import Progress
 from swsdist.registry.registries import FEATURES
 from swsdist.registry.registry import Entry
-from swsdist.store.reading import Store
 from swsdist.testing.conformance import check_extractor
 
 
@@ -118,9 +108,8 @@ class Posteriors(Plain):
 
 @pytest.fixture
 def matrix(tmp_path: Path) -> str:
-    Model("projection", 1, {"matrix": np.random.default_rng(1).normal(size=(20, 3))}).save(
-        Folder(str(tmp_path)), "m.npz"
-    )
+    values = {"matrix": np.random.default_rng(1).normal(size=(20, 3))}
+    Model("projection", 1, values).save(Folder(str(tmp_path)), "m.npz")
     return str(tmp_path / "m.npz")
 
 
@@ -271,29 +260,3 @@ def test_faults_are_caught(complaint: str, matrix: str) -> None:
     wrong = type("Wrong", (kind,), members)(**({"matrix": matrix} if kind is Projected else {}))
     with pytest.raises(AssertionError, match=complaint):
         check_extractor(wrong)
-
-
-def test_another_model_makes_the_store_anew(matrix: str, tmp_path: Path) -> None:
-    sound = np.random.default_rng(5).normal(scale=0.1, size=3000)
-    soundfile.write(tmp_path / "a.wav", sound, 1000)
-    (tmp_path / "docs.csv").write_text("doc_id,path\na,a.wav\n")
-    values = {
-        "run": "run",
-        "corpus": {"documents": "docs.csv"},
-        "features": {"name": "projected", "options": {"matrix": "m.npz"}},
-        "executor": {"kind": "serial"},
-    }
-
-    def index() -> Store:
-        outcome = run_stages(config_from_dict(values, tmp_path), StepSelection(until="index"), Progress())
-        assert not outcome.failures
-        return Store(outcome.chain_run.chain.inputs.store.folder)
-
-    before = index()
-    assert index().manifest == before.manifest
-    assert from_recipe(before.manifest.tracks[0].recipe) is create("projected", {"matrix": matrix})
-    frames = before.features("a")
-    Model("projection", 1, {"matrix": np.ones((20, 3))}).save(Folder(str(tmp_path)), "m.npz")
-    after = index()
-    assert after.manifest.tracks[0].fingerprint != before.manifest.tracks[0].fingerprint
-    assert not np.array_equal(after.features("a"), frames)

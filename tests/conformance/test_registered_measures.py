@@ -1,7 +1,5 @@
 """Every registered measure keeps the rules, and its bytes are those of its version."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pyarrow as pa
@@ -55,8 +53,6 @@ def test_the_example(added) -> None:
 
 
 class Queries:
-    """How many queries have a reference."""
-
     parts = (CLASSES,)
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
@@ -108,8 +104,6 @@ def _means(aligned: pa.Table, point: OperatingPoint) -> pa.Table:
 
 
 class Averages:
-    """Averages do not add."""
-
     parts = (PartTable("classes", pa.schema([("ntrue", pa.int64()), ("mean", pa.float64())]), ("ntrue",), _means),)
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:

@@ -1,7 +1,5 @@
 """The suite for transforms, on those of this package and on wrong ones; and extractors with transforms behind them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -281,12 +279,10 @@ def test_the_content_of_a_model_counts_and_not_its_place(tmp_path: Path) -> None
     copy = tmp_path / "copy" / "other.npz"
     copy.write_bytes(Path(first).read_bytes())
     same = create("mfcc", {}, transforms=[("project", {"model": str(copy)})])
-    assert identity(same) == identity(made)
     stored = json.loads(json.dumps(recipe(same)))
     assert stored["transforms"][0]["paths"] == {"model": str(copy)}
-    assert recipe_fingerprint(stored) == recipe_fingerprint(identity(made))
+    assert recipe_fingerprint(stored) == recipe_fingerprint(identity(same)) == recipe_fingerprint(identity(made))
     assert recipe(from_recipe(stored)) == stored
-    assert recipe_fingerprint(identity(create("mfcc", {}))) != recipe_fingerprint(stored)
     assert "transforms" not in identity(create("mfcc", {}))
     wide(tmp_path)  # another model under the same name
     other = create("mfcc", {}, transforms=[("project", {"model": first})])
@@ -294,13 +290,8 @@ def test_the_content_of_a_model_counts_and_not_its_place(tmp_path: Path) -> None
 
 
 def test_paths_are_relative_to_the_config(tmp_path: Path) -> None:
-    text = """run: r
-corpus: {documents: d.csv}
-features:
-  - name: mfcc
-    transforms: [{name: project, options: {model: m.npz}}]
-"""
-    for one in (text, text.replace("  - name", "    name")):
-        (tmp_path / "c.yaml").write_text(one)
+    one = "{name: mfcc, transforms: [{name: project, options: {model: m.npz}}]}"
+    for features in (one, f"[{one}]"):
+        (tmp_path / "c.yaml").write_text(f"run: r\ncorpus: {{documents: d.csv}}\nfeatures: {features}\n")
         (features,) = load_config(tmp_path / "c.yaml").features
         assert features.transforms[0].options == {"model": str(tmp_path / "m.npz")}

@@ -1,7 +1,5 @@
 """Lattices of files, the method lattice and every format of lattices pass the suites of their kinds; wrong ones do not."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -96,9 +94,8 @@ def test_the_method_refuses_what_it_does_not_look_at() -> None:
 def test_format(name: str) -> None:
     file, content, beside = SAMPLES[name]
     others = {other: text.encode() for other, text in beside.items()}
-    assert check_lattice_format(name, file, content.encode(), others) == {"kaldi": 2, "confusion": 2, "ctm": 2}.get(
-        name, 1
-    )
+    count = 2 if name in ("kaldi", "confusion", "ctm") else 1
+    assert check_lattice_format(name, file, content.encode(), others) == count
 
 
 def read_mine(origin: Origin) -> Lattices:
@@ -147,9 +144,8 @@ def tells_all(name: str, head: bytes) -> bool:
     ],
 )
 def test_a_wrong_format_is_caught(added: Any, reader: str, detector: str, complaint: str) -> None:
-    name = added(
-        LATTICE_FORMATS, reader, LatticeFormatEntry(f"{__name__}:{reader}", 1, f"{__name__}:{detector}", "mine")
-    )
+    entry = LatticeFormatEntry(f"{__name__}:{reader}", 1, f"{__name__}:{detector}", "mine")
+    name = added(LATTICE_FORMATS, reader, entry)
     with pytest.raises(AssertionError, match=complaint):
         check_lattice_format(name, "talk.mine", b"mine:\n\n1\n00:00:00,000 --> 00:00:01,250\nHello\n")
 

@@ -1,14 +1,13 @@
 """One demo for all pages, made by the README's first command."""
 
-from __future__ import annotations
-
 import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from markdown_pages import ROOT, run
+
+from tools.markdown_pages import ROOT, run
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,5 @@
 """What deploy/ holds for platforms that are not here is held against their schemas and rules."""
 
-from __future__ import annotations
-
-import ast
 import json
 import re
 import runpy
@@ -16,21 +13,20 @@ from typing import Any
 import pytest
 import ray
 from jsonschema import Draft7Validator
-from markdown_pages import ROOT
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 from ruamel.yaml import YAML
 
 import swsdist
+from tools.markdown_pages import ROOT
 
 DEPLOY = ROOT / "deploy"
 LOCK = runpy.run_path(str(DEPLOY / "lock.py"))
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 IMAGE = f"registry.example.org/swsdist:{swsdist.__version__}"
 
-#: Keys of the KubeRay operator's CRDs (v1.5), of Kubernetes' core and of its network policies, as far as we use them: an
-#: unknown key is an error, as Kubernetes' strict validation has it.
+#: Keys of the KubeRay operator's CRDs (v1.5) and of Kubernetes' core, as far as we use them: others are refused.
 KEYS = """apiVersion kind metadata spec name labels entrypoint shutdownAfterJobFinishes ttlSecondsAfterFinished backoffLimit
     activeDeadlineSeconds rayClusterSpec rayVersion authOptions mode enableInTreeAutoscaling autoscalerOptions upscalingMode
     idleTimeoutSeconds resources headGroupSpec rayStartParams template serviceType workerGroupSpecs groupName replicas
@@ -70,7 +66,9 @@ def test_kubernetes(name: str, api: str, kind: str) -> None:
     assert (values["apiVersion"], values["kind"]) == (api, kind)
     assert _unknown(values) == []
     assert _unknown({**values, "entrypiont": "a slip"}) == ["entrypiont"]
-    limits = re.findall(r'(?:memory|cpu): "?([^\s,}"]+)', (DEPLOY / f"kubernetes/{name}.yaml").read_text())
+    text = (DEPLOY / f"kubernetes/{name}.yaml").read_text()
+    assert {*re.findall(r"image: (?:&image )?(registry\S+)", text)} <= {IMAGE, f"{IMAGE}-gpu"}
+    limits = re.findall(r'(?:memory|cpu): "?([^\s,}"]+)', text)
     assert all(re.fullmatch(r"[0-9.]+([KMGTPE]i|[mkMGTPE])?", one) for one in limits)
 
 
@@ -79,11 +77,11 @@ def test_network_policy() -> None:
     policy = _read("kubernetes/networkpolicy.yaml")
     assert (policy["apiVersion"], policy["kind"]) == ("networking.k8s.io/v1", "NetworkPolicy")
     spec = policy["spec"]
-    assert set(spec) == {"podSelector", "policyTypes", "ingress", "egress"}
-    assert spec["policyTypes"] == ["Ingress", "Egress"]
-    for rule in (*spec["ingress"], *spec["egress"]):
-        assert set(rule) <= {"from", "to", "ports"}
-        assert all(0 < port["port"] < 65536 and port["protocol"] in ("TCP", "UDP") for port in rule.get("ports", ()))
+    assert (set(spec), spec["policyTypes"]) == (
+        {"podSelector", "policyTypes", "ingress", "egress"},
+        ["Ingress", "Egress"],
+    )
+    assert all(set(rule) <= {"from", "to", "ports"} for rule in (*spec["ingress"], *spec["egress"]))
     inner, others = spec["ingress"]
     assert inner == {"from": [{"podSelector": spec["podSelector"]}]}
     assert [port["port"] for port in others["ports"]] == [8265]
@@ -113,24 +111,9 @@ def test_what_belongs_together_on_kubernetes(name: str) -> None:
     assert cluster["authOptions"] == {"mode": "token"}
     # Nodes with a GPU cost more: there is none until one is asked for. The operator tells Ray of the limit.
     assert on_gpus["minReplicas"] == on_gpus["replicas"] == 0 < on_gpus["maxReplicas"]
-    assert gpu["resources"]["limits"] == gpu["resources"]["requests"]
     assert [one["resources"]["limits"].get("nvidia.com/gpu") for one in containers] == [None, None, "1"]
-    assert pods[2]["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
     assert all(gpu[name] == worker[name] for name in ("env", "readinessProbe", "livenessProbe"))
     assert pods[2]["securityContext"] == pods[1]["securityContext"]
-
-
-def test_every_night_one_index_at_a_time_with_keys_that_change() -> None:
-    spec = _read("kubernetes/index-every-night.yaml")["spec"]
-    assert spec["concurrencyPolicy"] == "Forbid", "a second one finds the run locked"
-    pod = spec["jobTemplate"]["spec"]["template"]["spec"]
-    (one,) = pod["containers"]
-    assert (one["image"], one["args"][0], pod["restartPolicy"]) == (IMAGE, "index", "Never")
-    assert pod["securityContext"]["runAsNonRoot"]
-    assert one["env"][0]["value"].startswith(one["volumeMounts"][0]["mountPath"])
-    assert [mount["name"] for mount in one["volumeMounts"]] == [volume["name"] for volume in pod["volumes"]]
-    job = _read("kubernetes/rayjob.yaml")["spec"]
-    assert job["entrypoint"].startswith("swsdist run /config/config.yaml --set executor.kind=ray")
 
 
 def test_cloud() -> None:
@@ -142,10 +125,7 @@ def test_cloud() -> None:
     types = values["available_node_types"]
     head, worker, on_gpu = types[values["head_node_type"]], types["worker"], types["gpu"]
     assert "InstanceMarketOptions" not in head["node_config"], "the driver is not to be taken away"
-    assert worker["node_config"]["InstanceMarketOptions"] == {"MarketType": "spot"}
     assert 1 <= worker["min_workers"] <= worker["max_workers"] <= values["max_workers"]
-    assert on_gpu["resources"]["GPU"] == 1
-    assert on_gpu["min_workers"] == 0 < on_gpu["max_workers"], "none until one is asked for"
     # Its commands stand for those of all nodes, but for what they install.
     commands = [one.replace("requirements-gpu.lock", "requirements.lock") for one in on_gpu["worker_setup_commands"]]
     assert commands == values["setup_commands"]
@@ -168,9 +148,6 @@ def test_cloud() -> None:
     (image,) = {node["node_config"]["ImageId"] for node in types.values()}
     told = ("> ~/.ray/auth_token", "--wheel-dir dist ", f"s/{image}/", *(f"`{name}`" for name in profiles))
     assert [words for words in told if words not in page] == []
-    # Ray's provider needs boto3, and sets workers up by ssh: so it is no container that would lack both.
-    assert "boto3" in values["head_setup_commands"][0]
-    assert "docker" not in values
 
 
 def _locked(name: str) -> dict[str, str]:
@@ -207,15 +184,10 @@ def test_the_locked_requirements_are_those_of_the_project() -> None:
 
 def test_the_images_hold_what_is_imported() -> None:
     """So whatever a config can name works in the image for GPUs, and in the other all but what the page says."""
-    assert {*LOCK["EXTRAS"], *LOCK["MORE"]} == EXTRAS.keys() - {"dask", "dev", "docs", "site"}, (
-        "an extra that is in no image"
-    )
-    imported = set()
-    for path in (ROOT / "swsdist").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            imported |= {name.split(".")[0] for name in names}
+    assert {*LOCK["EXTRAS"], *LOCK["MORE"]} == EXTRAS.keys() - {"dask", "dev", "docs", "site"}
+    modules = re.compile(r"^ *(?:import (\w+)[\w.]*(?: as \w+)?$|from (\w+)[\w.]* import )", re.MULTILINE)
+    texts = (path.read_text(encoding="utf-8") for path in (ROOT / "swsdist").rglob("*.py"))
+    imported = {one or other for text in texts for one, other in modules.findall(text)}
     imported -= {*sys.stdlib_module_names, "swsdist", "_typeshed", "dask", "distributed"}
     packages = packages_distributions()
     wanted = {canonicalize_name(packages.get(name, [name])[0]) for name in imported}

@@ -1,7 +1,5 @@
 """Links lead somewhere, pages can be found, what the code says of the docs is there; and the docs as a site."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import subprocess
@@ -11,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from markdown_pages import DOCS, ROOT, anchors, links, pages
 from ruamel.yaml import YAML
+
+from tools.markdown_pages import DOCS, ROOT, anchors, links, pages
 
 
 def _broken(page: Path, target: str) -> bool:

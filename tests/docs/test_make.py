@@ -1,7 +1,5 @@
 """The README's two commands, the Makefile, and what continuous integration does with them."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -12,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from markdown_pages import ROOT, blocks
+
+from tools.markdown_pages import ROOT, blocks
 
 BIN = str(Path(sys.executable).parent)
 

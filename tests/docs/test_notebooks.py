@@ -1,12 +1,11 @@
 """Notebooks run from their first cell to their last, and show what they would show now."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import nbformat
 import pytest
-from notebook_pages import NOTEBOOKS, alike, differences, executed, texts, tidy
+
+from tools.notebook_pages import NOTEBOOKS, alike, differences, executed, texts, tidy
 
 #: kB
 _PICTURE, _NOTEBOOK = 100, 250

@@ -6,8 +6,6 @@ folder of the test's own. Commands are forks of one warm process (warm.py), but 
 reader has it, those that kill what they started, and one that installs a command.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import shutil
@@ -17,21 +15,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from markdown_pages import ROOT, Block, blocks, pages, run
 from warm import warm
 
 import swsdist
+from tools.markdown_pages import ROOT, Block, blocks, pages, run
 
 pytestmark = pytest.mark.xdist_group("docs")
 
 RUN = ("bash", "python")
 _SECONDS = 300
-_INSTALLED = (
-    "README.md",
-    "add-an-executor-or-a-command.md",
-    "resume-after-a-crash.md",
-    "run-on-a-cluster.md",
-)
+_INSTALLED = ("README.md", "add-an-executor-or-a-command.md", "resume-after-a-crash.md", "run-on-a-cluster.md")
 
 #: Libraries of an extra that tests are run without, too.
 _NEEDS = {"use-self-supervised-models.md": ("torch", "transformers"), "superb/README.md": ("torch", "transformers")}
@@ -76,10 +69,9 @@ def environment(tmp_path: Path, page: Path, reader: Reader, request: pytest.Fixt
     pip = programs / "pip"
     pip.write_text(f'#!/bin/sh\nshift\nexec "{sys.executable}" -m pip install --target "{site}" --no-deps "$@"\n')
     pip.chmod(0o755)
-    warmed = (
-        () if page.relative_to(ROOT).as_posix().removeprefix("docs/how-to/") in _INSTALLED else (str(reader.programs),)
-    )
-    path = (str(programs), *warmed, str(Path(sys.executable).parent), os.environ["PATH"])
+    path = [str(programs), str(reader.programs), str(Path(sys.executable).parent), os.environ["PATH"]]
+    if page.relative_to(ROOT).as_posix().removeprefix("docs/how-to/") in _INSTALLED:
+        path.remove(str(reader.programs))
     found = {
         **os.environ,
         "PATH": os.pathsep.join(path),

@@ -1,14 +1,13 @@
 """The reference pages say what the code says."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import tomllib
+from typing import Any
 
 import click
 import pytest
-from markdown_pages import DOCS, ROOT, rows, sections
+from ruamel.yaml import YAML
 
 from swsdist.config.loader import config_from_dict
 from swsdist.config.search import WindowsOptions
@@ -16,6 +15,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.registries import CHAINS, DISTANCES, FEATURES
 from swsdist.score.measures.protocol import PROTOCOLS
+from tools.markdown_pages import DOCS, ROOT, rows, sections
 from tools.pages import PAGES
 from tools.pages.commands import all_commands
 
@@ -120,3 +120,14 @@ def test_recordings() -> None:
     assert endings == ENDINGS - {"raw"}
     assert f"{RATES[0]} Hz" in text
     assert f"{CHANNELS} channels" in text
+
+
+def test_citation() -> None:
+    citation: dict[str, Any] = YAML(typ="safe").load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert (citation["cff-version"], citation["type"]) == ("1.2.0", "software")
+    assert citation["authors"]
+    assert all(set(author) == {"name"} and author["name"] for author in citation["authors"])
+    assert all(isinstance(citation[key], str) for key in ("message", "title", "version", "license", "abstract"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert {key: citation[key] for key in ("version", "license", "keywords")}.items() <= project.items()
+    assert all(citation[key] == value for key, value in citation["preferred-citation"].items() if key != "year")

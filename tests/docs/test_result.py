@@ -1,16 +1,14 @@
 """Numbers that pages show say where they are from, and are what our own runs give."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from markdown_pages import ROOT
-from quoted_results import RUNS, all_quoted, renewed, run_of
 
 from swsdist import RunResult
+from tools.markdown_pages import ROOT
+from tools.quoted_results import RUNS, all_quoted, renewed, run_of
 
 QUOTED = all_quoted()
 FORMS = {"checked": r".+ by \S+", "measured": r"[0-9a-f]{8}, \S.*", "cited": r"\S.*", "defined": r"\S+"}
@@ -19,7 +17,7 @@ FORMS = {"checked": r".+ by \S+", "measured": r"[0-9a-f]{8}, \S.*", "cited": r"\
 def test_where_numbers_are_from() -> None:
     """The page, the line, and the form that it lacks."""
     lacking = [f"{one.page.relative_to(ROOT)}, line {one.line}" for one in QUOTED if not one.statements]
-    assert not lacking, "below `<!-- measured: COMMIT, MACHINE -->`, or as tests/docs/quoted_results.py says"
+    assert not lacking, "below `<!-- measured: COMMIT, MACHINE -->`, or as tools/quoted_results.py says"
     for one in QUOTED:
         for kind, text in one.statements:
             assert re.fullmatch(FORMS[kind], text), (one.page, one.line, kind, text)
@@ -42,6 +40,5 @@ def _compare(name: str, result: RunResult) -> None:
     of_run = [one for one in QUOTED if any(run == name for _, run in one.checks)]
     assert of_run
     for one in of_run:
-        assert renewed(one, name, result).splitlines() == one.text.splitlines(), (
-            f"{one.page}, line {one.line}; `make quoted` writes it"
-        )
+        found = renewed(one, name, result).splitlines()
+        assert found == one.text.splitlines(), f"{one.page}, line {one.line}; `make quoted` writes it"

@@ -1,7 +1,5 @@
 """Which systems in configs/systems search on a GPU (docs/how-to/search-on-a-gpu.md)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

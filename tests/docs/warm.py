@@ -7,8 +7,6 @@ a page has installed is seen by what comes after. What a page does to the proces
 installed: see `test_pages_run`.
 """
 
-from __future__ import annotations
-
 import array
 import contextlib
 import json

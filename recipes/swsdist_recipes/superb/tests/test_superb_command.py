@@ -72,13 +72,16 @@ def test_its_configs_run_by_hand(here: Path, first: Ended, swsdist: Command) -> 
     assert json.loads(again.out) == json.loads((here / "superb-tiny/superb/superb.json").read_text())
 
 
-def test_some_layers_and_a_variant(here: Path, swsdist: Command) -> None:
-    half = "--set", "features.options.dtype=float16"
-    ended = swsdist(*SUPERB, *half, "--layers", "2,1", "--variant", "cosine", "--run", "some", "--json", cwd=here)
+def test_some_layers_and_a_variant_without_the_frames_of_a_class(here: Path, swsdist: Command) -> None:
+    given = ("--variant", "neg-log", "--json", "--set", "features.options.dtype=float16")
+    values = json.loads(swsdist(*SUPERB, *given, "--layers", "2,1", "--run", "some", cwd=here).out)
     assert "dtype: float16" in (here / "some/superb/configs/dev-layer1.yaml").read_text()
-    values = json.loads(ended.out)
     assert [row["layer"] for row in values["dev"]] == [1, 2]
-    assert values["variant"] == "cosine"
+    assert values["variant"] == "neg-log"
+    more = ("--layers", "1", "--run", "dropped", "--set", "search.drop={columns: [3, 6]}")
+    (without,) = json.loads(swsdist(*SUPERB, *given, *more, cwd=here).out)["dev"]
+    assert without["layer"] == 1
+    assert without["min_cnxe"] != values["dev"][0]["min_cnxe"]
 
 
 @pytest.mark.slow
@@ -99,16 +102,6 @@ def test_recordings_that_cannot_be_read_are_named(here: Path, swsdist: Command) 
     assert notice.startswith("1 query(s) rejected")
     assert query.name in notice
     assert notice in ended.err
-
-
-def test_a_layer_without_the_frames_of_a_class(here: Path, first: Ended, swsdist: Command) -> None:
-    options = ("--layers", "1,2", "--variant", "neg-log", "--json")
-    of_all, without = (
-        json.loads(swsdist(*SUPERB, *options, *more, cwd=here).out)["dev"]
-        for more in (("--run", "all"), ("--run", "dropped", "--set", "search.drop={columns: [3, 6]}"))
-    )
-    assert [row["layer"] for row in without] == [1, 2]
-    assert all(row["min_cnxe"] != other["min_cnxe"] for row, other in zip(of_all, without, strict=True))
 
 
 def test_mistakes(here: Path, swsdist: Command) -> None:

@@ -1,7 +1,7 @@
 """The notebooks of this project: run, kept small, and held against what they show.
 
-`python tests/docs/notebook_pages.py` (`make notebooks`) runs all of them, or those that are named, and writes their outputs
-anew.
+`python -m tools.notebook_pages` (`make notebooks`) runs all of them, or those that are named, and writes their
+outputs anew.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from markdown_pages import ROOT
 from nbclient import NotebookClient
+
+from tools.markdown_pages import ROOT
 
 FOLDER = ROOT / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -28,7 +29,7 @@ _RELATIVE, _ABSOLUTE = 0.02, 0.02
 
 def executed(path: Path, folder: Path) -> Any:
     """A notebook with new outputs, run in a folder from its first cell to its last."""
-    notebook = nbformat.read(path, 4)
+    notebook = nbformat.read(path, 4)  # type: ignore[no-untyped-call]
     NotebookClient(
         notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
     ).execute()
@@ -95,7 +96,7 @@ def main(names: list[str]) -> None:
     for path in [FOLDER / name for name in names] or NOTEBOOKS:
         with tempfile.TemporaryDirectory() as folder:
             notebook = executed(path, Path(folder))
-        nbformat.write(notebook, path)
+        nbformat.write(notebook, path)  # type: ignore[no-untyped-call]
         print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 
 _BLOCK = re.compile(r"^(?:<!--(?P<note>(?:(?!-->).)*)-->\n\n?)?```(?P<language>\w*)\n(?P<code>.*?)^```$", re.S | re.M)

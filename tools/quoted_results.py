@@ -6,7 +6,7 @@ A table of measured numbers, and output that follows a command, stand below an H
     measured: COMMIT, MACHINE    the rest is from there
     cited: SOURCE, defined: FILE    the numbers are not ours, or no results
 
-`python tests/docs/quoted_results.py` (`make quoted`) writes what is checked anew; it needs ../shared.
+`python -m tools.quoted_results` (`make quoted`) writes what is checked anew; it needs ../shared.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from markdown_pages import ROOT, pages
 from rich.console import Console
 
 import swsdist
 from swsdist import RunResult
 from swsdist.report.summary import print_headline, print_location
+from tools.markdown_pages import ROOT, pages
 
 #: Settings of runs of configs/mboshi-dev.yaml.
 RUNS = {
