@@ -115,7 +115,7 @@ def test_costs_of_journals_and_of_what_they_are_packed_into(tmp_path: Path) -> N
     assert Costs(records(folder), receipts).table().schema.equals(NODES)
 
 
-def test_a_process_that_may_still_write_is_not_packed(tmp_path: Path) -> None:
+def test_a_process_that_may_still_write_is_not_packed_and_a_broken_line_ends_a_journal(tmp_path: Path) -> None:
     folder = Folder(str(tmp_path))
     journal = Journal(folder, "worker")
     pack(folder)
@@ -129,9 +129,6 @@ def test_a_process_that_may_still_write_is_not_packed(tmp_path: Path) -> None:
     assert [line["event"] for line in lines if line["event"] != "sample"] == ["open", "died", "close"]
     died = next(line for line in lines if line["event"] == "died")
     assert (died["pid"], died["lost"], died["message"]) == (1, ["a"], "gone")  # type: ignore[typeddict-item]
-
-
-def test_a_broken_line_ends_a_journal() -> None:
     whole = _lines("a", 1, ("sample", 1.0, 2.0, {"pss": 3}))
     for end in ("", '{"t": 2.0, "ev', '{"t": 2.0, "event": "sample", "cpu": tru}\n', "\x00\x00\n"):
         table = table_of("worker-a-1-0", (whole + end).encode())
@@ -155,14 +152,14 @@ class Bucket:
 
 
 def test_bytes_put_to_s3_grow_as_the_journal_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An hour and two of tasks of ten seconds: once 3.2 GB were put for a journal of 2 MB."""
+    """A quarter and half an hour of tasks of ten seconds: once 3.2 GB were put for a journal of 2 MB."""
     now, put = [0.0], []
     monkeypatch.setattr("swsdist.accounts.journal.time.monotonic", lambda: now[0])
     monkeypatch.setattr(Journal, "_sample", lambda self: None)
-    for hours in (1, 2):
+    for hours in (0.25, 0.5):
         bucket: Any = Bucket()
         journal = Journal(bucket, "worker", "node")
-        for second in range(hours * 3600):
+        for second in range(round(hours * 3600)):
             now[0] += 1
             if second % 10 == 0:
                 journal.write("begin", stage="search", phase="search", fingerprint="f" * 32)
@@ -310,9 +307,6 @@ def test_the_machine_describes_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["cores"] == int(said), "those that this process may use"
     kibibytes = int(Path("/proc/meminfo").read_text().split()[1])
     assert (found["ram_gb"], found["os"]) == (round(kibibytes * 1024 / 1e9, 1), f"Linux {platform.release()}")
-    lines = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
-    models = [" ".join(line.partition(":")[2].split()) for line in lines]
-    assert found["cpu"] in (models[:1] or [platform.processor(), platform.machine()])
     # As in a container without /proc/cpuinfo and without a vendor.
     monkeypatch.setattr(hardware, "_first_line", lambda path: None)
     found = hardware.describe.__wrapped__()

@@ -36,6 +36,7 @@ from swsdist.store.lattice_shards import (
 )
 from swsdist.store.maintaining import check, forget
 from swsdist.store.manifest import File
+from swsdist.store.memory import Memory
 from swsdist.store.reading import Store
 from tests.oracles.edits import edits
 from tests.oracles.phrases import paths, pattern
@@ -70,12 +71,13 @@ def test_shares_are_those_of_all_paths(item: Lattice) -> None:
 CHOICE = lattice([(0, 1, 1, 1.0, 10.0), (0, 1, 2, 2.0, 0.0)], {1: (0.0, 0.0)}, [0, 7])
 
 
-def test_scales_and_pruning() -> None:
-    for recipe, odds in (
-        *((Recipe(), 9.0), (Recipe(acoustic_scale=0.1), 0.0)),
+def test_scales_pruning_and_what_cannot_be_packed() -> None:
+    for how, odds in (
+        (Recipe(), 9.0),
+        (Recipe(acoustic_scale=0.1), 0.0),
         (Recipe(acoustic_scale=0.1, lm_scale=0), 1.0),
     ):
-        chances = pack(CHOICE, recipe).chances
+        chances = pack(CHOICE, how).chances
         assert chances[1] / chances[0] == pytest.approx(np.exp(odds))
     as_probabilities = pack(replace(CHOICE, probabilities=True), Recipe(acoustic_scale=0.1, lm_scale=0))
     assert as_probabilities.chances == pytest.approx(pack(CHOICE, Recipe()).chances)
@@ -86,6 +88,16 @@ def test_scales_and_pruning() -> None:
     assert len(pack(CHOICE, Recipe(beam=9.1)).chances) == 2
     nothing = pack(lattice([(0, 1, 1, 0, 0), (0, 1, 1, 0, 0), (0, 1, 1, 0, 0)], {1: (0, 0)}, [0, 3]), Recipe(least=0.5))
     assert (len(nothing.times), len(nothing.steps), nothing.ticks) == (0, 0, 30)
+    with raises(families.TOO_LARGE, where="key"):
+        pack(replace(CHOICE, length=1 << 40), Recipe())
+    circle = lattice([(0, 1, 1, 0, 0), (1, 0, 2, 0, 0)], {1: (0, 0)}, [0, 0])
+    with raises(families.DAMAGED_LATTICE, where="key"):
+        pack(circle, Recipe())
+    for item in (lattice([], {}, [], start=-1), lattice([(0, 1, 1, 0, 0)], {}, [0, 3])):
+        packed = pack(item, Recipe())
+        assert len(packed.times) == len(packed.steps) == 0
+    alone = pack(lattice([], {0: (1.0, 0.0)}, [4]), Recipe())
+    assert (len(alone.steps), alone.ticks) == (0, 40)
 
 
 def test_labels_fillers_and_marks() -> None:
@@ -105,19 +117,6 @@ def test_labels_fillers_and_marks() -> None:
     with raises(families.DUPLICATE_NAME, where="key", first="s", second="S", text="s"):
         pack(phones, Recipe())
     assert pack(phones, Recipe(spelling="exact")).texts == ("", "s", "S")
-
-
-def test_what_cannot_be_packed_and_no_paths() -> None:
-    with raises(families.TOO_LARGE, where="key"):
-        pack(replace(CHOICE, length=1 << 40), Recipe())
-    circle = lattice([(0, 1, 1, 0, 0), (1, 0, 2, 0, 0)], {1: (0, 0)}, [0, 0])
-    with raises(families.DAMAGED_LATTICE, where="key"):
-        pack(circle, Recipe())
-    for item in (lattice([], {}, [], start=-1), lattice([(0, 1, 1, 0, 0)], {}, [0, 3])):
-        packed = pack(item, Recipe())
-        assert len(packed.times) == len(packed.steps) == 0
-    alone = pack(lattice([], {0: (1.0, 0.0)}, [4]), Recipe())
-    assert (len(alone.steps), alone.ticks) == (0, 40)
 
 
 TEXTS = ["a b c", "b b", "", "c a", "a a a b"]
@@ -193,6 +192,14 @@ def test_postings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = np.array([False, True, False, False, True])
     assert [first for first, _ in read_lattices(folder, files, chosen)] == [1, 4]
     assert list(read_lattices(folder, files, np.zeros(5, bool))) == []
+    memory = Memory(1 << 20)
+    (one, *_) = (group for _, group in read_lattices(folder, files, memory=memory))
+    left = memory.room
+    (other, *_) = (group for _, group in read_lattices(folder, files, memory=memory))
+    assert memory.room == left < 1 << 20
+    assert one.doc_ids == other.doc_ids
+    assert np.shares_memory(one.steps, other.steps)
+    assert list(read_lattices(folder, files, rows=np.zeros(5, bool), memory=memory)) == []
 
 
 def test_empty_documents_have_a_row_and_a_shard_that_is_given_up_leaves_nothing(tmp_path: Path) -> None:
@@ -231,12 +238,6 @@ def test_words_are_kept_as_they_are_written(tmp_path: Path, monkeypatch: pytest.
     assert list(check(store)) == []
 
 
-def test_a_store_of_an_earlier_version_is_sound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    without_words = lattice_shards.LATTICES.remove(lattice_shards.LATTICES.get_field_index("words"))
-    monkeypatch.setattr(lattice_shards, "LATTICES", without_words)
-    assert list(check(store_of(tmp_path, {"d": chain("abc")}))) == []
-
-
 def test_a_document_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lattice_shards, "ROW_GROUP_ARCS", 4)
     held = {name: chain(labels) for name, labels in {"a": "xyz", "b": "pq", "c": "zqx", "d": "xx", "e": "yr"}.items()}
@@ -256,10 +257,8 @@ def test_a_document_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         rows = {text: places.tolist() for text, places in postings.rows.items()}
         columns: tuple[list[object], ...] = ([], [], [])
         for _, group in read_lattices(store.folder, files):
-            for column, some in zip(
-                columns, (group.doc_ids, [texts[k] for k in group.labels], group.times), strict=True
-            ):
-                column.extend(some)
+            for c, some in zip(columns, (group.doc_ids, [texts[k] for k in group.labels], group.times), strict=True):
+                c.extend(some)
         return [rows, columns]
 
     assert content(now, shard.files) == content(other, other.manifest.shards[0].files)
@@ -440,7 +439,7 @@ def written(path: Path, text: str) -> str:
     return str(path)
 
 
-def test_a_dictionary(tmp_path: Path) -> None:
+def test_a_dictionary_its_numbers_and_mistakes(tmp_path: Path) -> None:
     path = written(
         tmp_path / "words.txt",
         ";;; a comment\n# another\n\nThe DH AH\nTHE(2)\tDH IY\nread 0.75 R EH D\nread 2.5e-1 R IY D\nx 1.0 E K S\n"
@@ -458,9 +457,6 @@ def test_a_dictionary(tmp_path: Path) -> None:
     assert [item.cost for item in read["read"]] == pytest.approx([-math.log(0.75), math.log(4)])
     assert read["x"][0].cost == 0.0
     assert "THE" in read_dictionary(path, None, "exact")
-
-
-def test_numbers_in_dictionaries_and_mistakes(tmp_path: Path) -> None:
     acoustic = "a 0.5 0.2 1.3 0.9 A\nb 1 0.1 1 0.25 B C\n"
     for text, word, phones, probability in (
         ("în 1 n\n", "în", ("1", "n"), 1),
@@ -488,9 +484,7 @@ def test_nearest_words() -> None:
     words = {"cat": [("k", "a", "t")], "cut": [("k", "u", "t")], "at": [("a", "t"), ("e", "t")]}
     words["long"] = [tuple("longer")]
     spoken = [("k", "a", "p"), ("e", "t")]
-    expected = sorted(
-        (min(edits(item, phones) for item in items for phones in spoken), word) for word, items in words.items()
-    )
+    expected = sorted((min(edits(item, p) for item in items for p in spoken), word) for word, items in words.items())
     vocabulary = Vocabulary(words)
     assert vocabulary.nearest(spoken, 9) == [(word, distance) for distance, word in expected]
     assert vocabulary.nearest(spoken, 2) == [("at", 0), ("cat", 1)]

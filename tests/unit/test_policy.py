@@ -62,7 +62,7 @@ def policy(workers: int = 2, in_flight: int = 2, attempts: int = 3, restarts: in
     return found
 
 
-def test_the_largest_first_one_to_each_before_a_second() -> None:
+def test_the_largest_first_and_what_fails_is_tried_again() -> None:
     mine = policy()
     mine.begin([task(name, work) for name, work in (("a", 1), ("b", 5), ("c", 3), ("d", 2), ("e", 4))])
     assert names(mine.hand_out(0.0)) == [(1, "b"), (2, "e"), (1, "c"), (2, "d")]
@@ -76,9 +76,6 @@ def test_the_largest_first_one_to_each_before_a_second() -> None:
     assert names(later.hand_out(0.0)) == [(1, "a")]
     later.ready(2)
     assert names(later.hand_out(0.0)) == [(2, "b")]
-
-
-def test_what_fails_or_loses_its_worker_is_tried_again() -> None:
     mine = policy(workers=1, attempts=2)
     mine.begin([task("a")])
     mine.hand_out(0.0)
@@ -271,9 +268,7 @@ class FakeRay:
     st.integers(1, 4),
     st.integers(1, 3),
 )
-def test_ray_s_executor_and_the_simulator_hand_out_alike(
-    works: list[tuple[int, int]], workers: int, in_flight: int
-) -> None:
+def test_ray_and_the_simulator_hand_out_alike(works: list[tuple[int, int]], workers: int, in_flight: int) -> None:
     """The same tasks, of the same seconds: each goes to the same worker, in the same order.
 
     Seconds are made to differ by powers of two, so that no two tasks end at one moment.
@@ -368,7 +363,7 @@ def test_versions_that_matter_are_compared_and_no_others() -> None:
     assert version_mismatches({}, {"numpy": "1.0"}) == ["numpy (none) (driver: 1.0)"]
 
 
-def test_a_worker_rests_after_two_failures_of_its_disk_in_a_row() -> None:
+def test_a_worker_rests_after_two_failures_of_its_disk_and_its_tasks_go_elsewhere() -> None:
     one, other = slot("a"), slot("b")
     assert not one.failed(full())
     assert not one.failed(ZeroDivisionError())  # says nothing of the node
@@ -379,9 +374,6 @@ def test_a_worker_rests_after_two_failures_of_its_disk_in_a_row() -> None:
     assert usable_slots([one]) == [one], "all rest: better there than nowhere"
     assert before + REST <= one.rests <= time.monotonic() + REST
     assert not one.failed(ConnectionResetError(errno.ECONNRESET, "reset")), "a server's failure is not the node's"
-
-
-def test_what_failed_for_a_disk_goes_elsewhere_if_there_is_an_elsewhere() -> None:
     task, one, twin, other = Task("s", "f", "label", 1.0, {}), slot("a"), slot("a"), slot("b")
     avoided = AvoidedHosts()
     avoided.add(task, one, ZeroDivisionError())
