@@ -32,7 +32,7 @@ def of_many(count: int, seed: int) -> list[str]:
     return ["".join(rng.choices("abcdefghijklmnop", k=6)) for _ in range(count)]
 
 
-def test_misheard_words_take_the_place_of_what_is_heard_and_a_mark_the_pause() -> None:
+def test_misheard_words_and_numbers_take_the_places_of_what_is_heard() -> None:
     places = placed(TEXT, heard(" ".join(TEXT).replace("Drusilvane", "drew silver vane").split()))
     around = [(word.text, word.start, word.end) for word in places if word][7:10]
     assert around == [("near", 7.0, 7.75), ("Drusilvane", 8.0, 10.75), ("arrived", 11.0, 11.75)]
@@ -40,6 +40,23 @@ def test_misheard_words_take_the_place_of_what_is_heard_and_a_mark_the_pause() -
     found = {word.text: (word.start, word.end) for word in places if word}
     assert found["-"] == (2.75, 3.0)
     assert found.keys() == {*TEXT, "-"} - {"lighthouse"}
+    words = ["in", "the", "year", "fourteen", "fifty", "five", "the", "first", "book", "came", "from", "the", "press"]
+    said = spoken(words)
+    as_figures = [*said[:3], Word("1455", said[3].start, said[5].end), *said[6:]]
+    places = placed(words, as_figures)
+    assert all(places)
+    assert [word.start for word in places[3:6] if word] == pytest.approx([word.start for word in said[3:6]])
+    other = transcript("talk", heard(of_many(30, 1)))
+    with raises(codes.NOT_THE_TEXT, where="talk"):
+        aligned(" ".join(TEXT), other, heard(of_many(30, 1)))
+    with raises(codes.NOT_THE_TEXT, heard="nothing"):
+        aligned(" ".join(TEXT), transcript("talk", []), [])
+    left_out = aligned(" ".join([*of_many(30, 1), *TEXT]), other, heard(of_many(30, 1))).left_out or LeftOut()
+    assert [error.code for error in left_out.errors] == [codes.WORDS_WITHOUT_PLACE.name]
+    said = heard(list("今天天气很好我们去公园"))
+    words = aligned("今天天气很好，我们去公园。", transcript("talk", said), said).words or ()
+    assert written([word.text for word in words]) == "今天天气很好，我们去公园。"
+    assert [word._replace(text=word.text.strip("，。")) for word in words] == said
 
 
 def spoken(words: list[str]) -> list[Word]:
@@ -77,26 +94,6 @@ def test_invented_words_have_no_place_and_others_keep_theirs(way: str) -> None:
         assert all(word.end - word.start >= 0.001 for word in places if word)
     assert counts["other"] <= 0.01 * counts["true"]
     assert counts["placed"] <= (0.25 if way == "replaced" else 0.05) * counts["foreign"]
-
-
-def test_a_number_is_its_words_and_another_text_none_of_the_recording() -> None:
-    words = ["in", "the", "year", "fourteen", "fifty", "five", "the", "first", "book", "came", "from", "the", "press"]
-    said = spoken(words)
-    as_figures = [*said[:3], Word("1455", said[3].start, said[5].end), *said[6:]]
-    places = placed(words, as_figures)
-    assert all(places)
-    assert [word.start for word in places[3:6] if word] == pytest.approx([word.start for word in said[3:6]])
-    other = transcript("talk", heard(of_many(30, 1)))
-    with raises(codes.NOT_THE_TEXT, where="talk"):
-        aligned(" ".join(TEXT), other, heard(of_many(30, 1)))
-    with raises(codes.NOT_THE_TEXT, heard="nothing"):
-        aligned(" ".join(TEXT), transcript("talk", []), [])
-    left_out = aligned(" ".join([*of_many(30, 1), *TEXT]), other, heard(of_many(30, 1))).left_out or LeftOut()
-    assert [error.code for error in left_out.errors] == [codes.WORDS_WITHOUT_PLACE.name]
-    said = heard(list("今天天气很好我们去公园"))
-    words = aligned("今天天气很好，我们去公园。", transcript("talk", said), said).words or ()
-    assert written([word.text for word in words]) == "今天天气很好，我们去公园。"
-    assert [word._replace(text=word.text.strip("，。")) for word in words] == said
 
 
 @given(st.integers(0, 150), st.integers(0, 150), st.integers(0, 9))

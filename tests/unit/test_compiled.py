@@ -89,9 +89,7 @@ def chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pat
 
 @pytest.mark.parametrize("odd", ["writable by all", "open to others", "a link"])
 @pytest.mark.parametrize("where", ["TMPDIR", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR"])
-def test_only_a_folder_of_ours_alone_is_taken(
-    tmp_path: Path, chosen: Callable[..., Path], where: str, odd: str
-) -> None:
+def test_only_a_folder_of_ours_is_taken(tmp_path: Path, chosen: Callable[..., Path], where: str, odd: str) -> None:
     """Who makes it first would choose the code that is run."""
     temporary, cache = tmp_path / "temporary", tmp_path / "cache"
     temporary.mkdir()

@@ -171,7 +171,7 @@ def test_classes_come_back_as_written_and_wrong_ones_are_refused(tmp_path) -> No
         write_classes(read_classes(put(tmp_path, "c", ONE_CLASS), {}), ("a b",), tmp_path / "x")
 
 
-def test_lists_folds_and_talkers(tmp_path) -> None:
+def test_lists_folds_talkers_and_units(tmp_path) -> None:
     pairs = read_list(put(tmp_path, "p", "d 0 1 e 2 3 0.7\n\nd 1 2 d 3 4\n"), "pairs", {})
     found = sorted(zip(pairs.group.tolist(), pairs.onset.tolist(), strict=True))
     assert found == [(0, 0), (0, 2_000_000), (1, 1_000_000), (1, 3_000_000)]
@@ -192,14 +192,6 @@ def test_lists_folds_and_talkers(tmp_path) -> None:
             read(put(tmp_path, "wrong", text))
     with raises(families.WRONG_KIND):
         read_units(put(tmp_path, "p.srt", "1\n00:00:00,000 --> 00:00:01,000\nhello\n"), {})
-
-
-TEXTGRID = 'File type = "ooTextFile"\nObject class = "TextGrid"\n\n' + (
-    '0 0.3 <exists> 1 "IntervalTier" "phones" 0 0.3 3 0 0.1 "a" 0.1 0.2 "b" 0.2 0.3 ""\n'.replace(" ", "\n")
-)
-
-
-def test_units_of_each_format_make_a_perfect_system(tmp_path) -> None:
     listed = put(tmp_path, "u.phn", "u 0 0.1 a\nu 0.1 0.2 b\n")
     timed = put(tmp_path, "u.ctm", "u 1 0 0.1 a\nu 1 0.1 0.1 b\n")
     grid = put(tmp_path, "u.TextGrid", TEXTGRID)
@@ -222,7 +214,12 @@ def test_units_of_each_format_make_a_perfect_system(tmp_path) -> None:
     assert [name for name, _ in notices.entries] == [codes.FOUND_NOTHING.name]
 
 
-def test_parts_of_a_system_and_what_a_mode_needs(tmp_path) -> None:
+TEXTGRID = 'File type = "ooTextFile"\nObject class = "TextGrid"\n\n' + (
+    '0 0.3 <exists> 1 "IntervalTier" "phones" 0 0.3 3 0 0.1 "a" 0.1 0.2 "b" 0.2 0.3 ""\n'.replace(" ", "\n")
+)
+
+
+def test_parts_of_a_system_and_of_a_corpus(tmp_path) -> None:
     pairs = put(tmp_path, "pairs", "d 0 0.3 d 0.4 0.7\n")
     result = score_files(files(tmp_path, fragments=pairs, words=None), "seed", Notices(), given="pairs")
     assert result["all"]["matching"]["fscore"] == 1
@@ -241,9 +238,6 @@ def test_parts_of_a_system_and_what_a_mode_needs(tmp_path) -> None:
     notices = Notices()
     assert score_files(files(tmp_path, elsewhere), "seed", notices)["all"]["n_empty"] == 1
     assert [name for name, _ in notices.entries] == [codes.FRAGMENTS_ELSEWHERE.name]
-
-
-def test_documents_have_talkers_and_equal_parts(tmp_path) -> None:
     talkers = put(tmp_path, "t", "d x\n")
     with raises(families.MISSING_INPUT):
         score_files(files(tmp_path, talkers=talkers), "seed", Notices())

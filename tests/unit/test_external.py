@@ -161,26 +161,7 @@ def test_compressed_archives(tmp_path: Path, kind: str) -> None:
     assert np.allclose(found["a"], expected, rtol=0, atol=3e-6)
 
 
-def test_rows_and_channels_of_frames(tmp_path: Path, frames: Frames) -> None:
-    scp(tmp_path, frames)
-    line = (tmp_path / "f.scp").read_text().splitlines()[0]
-    place = line.split()[1]
-    (tmp_path / "rows.scp").write_text(f"{line}[2:5]\n\nbeyond\t{place}[30:40]\nafter {tmp_path}/f.ark:999999\n")
-    items = find_items(str(tmp_path / "rows.scp"))
-    assert np.array_equal(read_item(items["b"])[0], frames["b"][2:6])
-    with raises(families.DAMAGED_FILE):
-        read_item(items["beyond"])
-    with raises(families.DAMAGED_FILE):
-        read_item(items["after"])
-    blobs = [each.astype("<f4").tobytes() for each in frames.values()]
-    rows = {"doc_id": ["x", "x", "y"], "channel": [1, 2, 1], "frames": blobs}
-    pq.write_table(pa.table(rows), tmp_path / "f.parquet")
-    found = read_all(tmp_path / "f.parquet")
-    assert list(found) == ["x-1", "x-2", "y"]
-    assert np.array_equal(found["x-2"].reshape(-1, 5), frames["a"])
-
-
-def test_htk(tmp_path: Path, frames: Frames) -> None:
+def test_htk_rows_and_channels_of_frames(tmp_path: Path, frames: Frames) -> None:
     for compressed, checked in product((False, True), repeat=2):
         (tmp_path / "b.mfc").write_bytes(htk(frames["b"], 125_000, 6, compressed, checked))
         found, shift = read_item(find_items(str(tmp_path))["b"])
@@ -203,6 +184,22 @@ def test_htk(tmp_path: Path, frames: Frames) -> None:
             read_all(tmp_path / "a.htk")
         assert error.value.where == str(tmp_path / "a.htk")
         assert code is None or error.value.code == code.name
+    scp(tmp_path, frames)
+    line = (tmp_path / "f.scp").read_text().splitlines()[0]
+    place = line.split()[1]
+    (tmp_path / "rows.scp").write_text(f"{line}[2:5]\n\nbeyond\t{place}[30:40]\nafter {tmp_path}/f.ark:999999\n")
+    items = find_items(str(tmp_path / "rows.scp"))
+    assert np.array_equal(read_item(items["b"])[0], frames["b"][2:6])
+    with raises(families.DAMAGED_FILE):
+        read_item(items["beyond"])
+    with raises(families.DAMAGED_FILE):
+        read_item(items["after"])
+    blobs = [each.astype("<f4").tobytes() for each in frames.values()]
+    rows = {"doc_id": ["x", "x", "y"], "channel": [1, 2, 1], "frames": blobs}
+    pq.write_table(pa.table(rows), tmp_path / "f.parquet")
+    found = read_all(tmp_path / "f.parquet")
+    assert list(found) == ["x-1", "x-2", "y"]
+    assert np.array_equal(found["x-2"].reshape(-1, 5), frames["a"])
 
 
 def test_what_is_refused(tmp_path: Path, frames: Frames) -> None:
@@ -371,7 +368,7 @@ def packed(place: Path, members: dict[str, bytes]) -> Path:
     return place
 
 
-def test_given_frames(tmp_path: Path, s3: Any) -> None:
+def test_given_frames_and_models_that_lie(tmp_path: Path, s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Headers that lie; numbers of another file; chunks that were never written, which are zeros when they are read."""
     packed(tmp_path / "x.npz", {"a.npy": lying((MANY, 1))})
     (tmp_path / "x.ark").write_bytes(b"a \0BFM " + struct.pack("<bibi", 4, 1 << 30, 4, 1 << 20) + bytes(1000))
@@ -394,9 +391,6 @@ def test_given_frames(tmp_path: Path, s3: Any) -> None:
         item = find_items(place, storage=storage)["a"]
         with pytest.raises(DataError, match="damaged or cut off"):
             read_item(item, storage)
-
-
-def test_models_that_lie_and_what_is_packed_too_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Model("m", 1, {"x": np.ones(3)}, {}).save(Folder(str(tmp_path)), "m.npz")
     members = {"x.npy": lying((MANY,))}
     with zipfile.ZipFile(tmp_path / "m.npz") as archive:

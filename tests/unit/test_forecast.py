@@ -160,7 +160,7 @@ def cost(name: str, work: list[float], **values: object) -> StepCost:
     return StepCost(name=name, work=np.array(work), **given)  # type: ignore[arg-type]
 
 
-def test_more_hours_make_more_tasks_or_larger_ones() -> None:
+def test_more_hours_make_more_tasks_larger_ones_or_more_buckets() -> None:
     costs = [
         cost("index", [3600.0, 1800.0], grows_with_hours="more"),
         cost("queries", [12.0], unit="examples", grows_with_hours="same", grows_with_queries="more"),
@@ -183,10 +183,6 @@ def test_more_hours_make_more_tasks_or_larger_ones() -> None:
     assert told.node_hours == pytest.approx(2 * told.wall_s / 3600)
     assert told.price == pytest.approx(3 * told.node_hours)
     assert told.low_s <= told.wall_s <= told.high_s
-
-
-def test_buckets_grow_in_number_where_they_follow_the_candidates() -> None:
-    """64 times the candidates: four times the buckets, of which the queries fill fewer; the work is the same."""
     costs = [
         cost("index", [3600.0], grows_with_hours="more"),
         cost("queries", [1000.0], unit="examples", grows_with_hours="same", grows_with_queries="more"),

@@ -190,7 +190,7 @@ def refused(code: Code[DataError], line: int | None, read: Callable[[str], objec
     return caught.value
 
 
-def test_what_is_refused(write: Write) -> None:
+def test_what_is_refused_and_other_encodings(write: Write, tmp_path: Path) -> None:
     line, xml = families.MALFORMED_LINE, families.MALFORMED_XML
 
     def ecf(duration: str) -> str:
@@ -233,9 +233,6 @@ def test_what_is_refused(write: Write) -> None:
     # At their limits scores are fine.
     assert rows(read_systemlist(write(limits('min_score="0" max_score="0"'))))
     assert rows(read_systemlist(write(limits(""))))
-
-
-def test_other_encodings(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(STDLIST.replace("F1", "Fé").encode("latin-1"))
     with raises(families.MALFORMED_XML):

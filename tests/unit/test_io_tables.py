@@ -139,7 +139,7 @@ def test_lists_as_others_write_them_and_their_separators(tmp_path) -> None:
     assert caught.value.remedy == "give true or false, yes or no, or nothing"
 
 
-def test_parquet(tmp_path, s3):
+def test_parquet_and_what_is_written_and_packed_read_back(tmp_path, s3):
     path = str(tmp_path / "table.parquet")
     names, paths = pa.array(["a", "b"]).dictionary_encode(), pa.array(["a.wav", "b.wav"], pa.large_string())
     given = pa.table({"doc_id": names, "path": paths, "channel": [1.0, 2.0], "extra": [1, 2]})
@@ -161,9 +161,6 @@ def test_parquet(tmp_path, s3):
     folder.write_bytes("docs.csv", b"doc_id,path\na,a.wav\nb,\n")
     with raises(families.BAD_CELL, where=f"{folder.root}/docs.csv, line 3"):
         read_table(folder.path("docs.csv"), CORPUS, storage=s3.storage)
-
-
-def test_written_and_packed_it_reads_back(tmp_path):
     rows = [
         {"query_id": "q,1", "doc_id": 'a "b"', "channel": 1, "start": 0.1, "end": 0.30000000000000004, "score": -1e-20},
         {"query_id": "ŋ", "doc_id": "x/y", "channel": 2, "start": 0.0, "end": 1e7, "score": 1 / 3, "decision": True},

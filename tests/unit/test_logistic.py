@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
-from swsdist.calibrate import statistics as calibrate_statistics
+from swsdist.calibrate import statistics as tallies
 from swsdist.calibrate.likelihood import ENCODER, MFCC, Likelihood, Prior, prior_of, word_of
 from swsdist.calibrate.procedure import Procedure, check_steps, fit_models, fold_of, make_steps
 from swsdist.calibrate.steps.interface import TwvParameters
@@ -289,20 +289,18 @@ def test_the_logarithm_is_that_of_mathematics(values: list[float]) -> None:
     assert logarithm(1.0) == 0.0
 
 
-def test_m_norm_by_hand() -> None:
+def test_m_norm_and_zt_norm_by_hand() -> None:
     """The mode is where the scores crowd, whatever the tail does; the deviation is of those above it."""
     crowd, tail, best = [-0.5 + k / 4096 for k in range(-8, 9)], [-0.9 + k / 100 for k in range(6)], [-0.4, -0.3]
-    statistics = {
-        "score-histogram": calibrate_statistics.ScoreHistogram().of(candidates({"q": [*crowd, *tail, *best]}))
-    }
-    bins, counts = calibrate_statistics.histograms(statistics["score-histogram"])["q"]
+    statistics = {"score-histogram": tallies.ScoreHistogram().of(candidates({"q": [*crowd, *tail, *best]}))}
+    bins, counts = tallies.histograms(statistics["score-histogram"])["q"]
     width = math.floor(np.std(np.repeat(bins, counts)) / 4)
     held = {centre: counts[abs(bins - centre) <= width].sum() for centre in range(-1024, 0)}
     centres = [centre for centre, count in held.items() if count == max(held.values())]
-    mode = (centres[0] + centres[-1] + 1) / 2 / calibrate_statistics.BINS
+    mode = (centres[0] + centres[-1] + 1) / 2 / tallies.BINS
     assert mode_of(bins, counts) == mode
     assert abs(mode + 0.5) < 0.05
-    middle = (np.repeat(bins, counts) + 0.5) / calibrate_statistics.BINS
+    middle = (np.repeat(bins, counts) + 0.5) / tallies.BINS
     for side, kept in (("better", middle >= mode), ("worse", middle <= mode), ("all", middle > -9)):
         expected = math.sqrt(np.mean((middle[kept] - mode) ** 2))
         assert deviation_of(bins, counts, mode, side) == pytest.approx(expected, rel=1e-12)  # type: ignore[arg-type]
@@ -310,8 +308,36 @@ def test_m_norm_by_hand() -> None:
     above = math.sqrt(np.mean((middle[middle >= mode] - mode) ** 2))
     assert found == pytest.approx([(-0.3 - mode) / above, (-0.5 - mode) / above], rel=1e-12)
     # Of one candidate the mode is its bin.
-    assert mode_of(np.array([7]), np.array([3])) == 7.5 / calibrate_statistics.BINS
-    assert deviation_of(np.array([7]), np.array([3]), 7.5 / calibrate_statistics.BINS, "better") == 0.0
+    assert mode_of(np.array([7]), np.array([3])) == 7.5 / tallies.BINS
+    assert deviation_of(np.array([7]), np.array([3]), 7.5 / tallies.BINS, "better") == 0.0
+    heard = [("c1", "d", 0, 1.0), ("c1", "d", 3, 2.0), ("c2", "d", 1, 0.5), ("c1", "e", 0, 7.0)]
+    cohort = cohort_sums(places(heard), None)
+    assert cohort_of(cohort_table(cohort)) == cohort
+    mine = {"q": [0.25, -0.5, 0.125, 0.75]}
+    statistics = {"cost-sums": tallies.CostSums().of(candidates(mine)), COHORT: cohort}
+    mean, deviation = z_of(mine)["q"]
+    z = (np.array([0.75, 0.25, 0.125]) - mean) / deviation
+    found = places([("q", "d", 0, 0.75), ("q", "e", 0, 0.25), ("q", "f", 0, 0.125)])
+    # In d two queries of the cohort, in e one, in f none.
+    expected = [(z[0] - 1.25) / 0.75, z[1] - 7.0, z[2]]
+    assert step("zt-norm").apply(found, None, statistics, None) == pytest.approx(expected, rel=1e-9)
+    cohort = cohort_sums(places([("c1", "d", 0.0, 1.0), ("c2", "d", 9.9, 3.0), ("c1", "d", 12.0, 5.0)]), 10.0)
+    assert set(cohort.values) == {("d", 1, 0), ("d", 1, 1)}
+    statistics = {"cost-sums": tallies.CostSums().of(candidates({"q": [0.0, 1.0]})), COHORT: cohort}
+    found = places([("q", "d", 5.0, 1.0), ("q", "d", 19.0, 1.0)])
+    scores = step("zt-norm", window=10.0).apply(found, None, statistics, None)
+    assert scores == pytest.approx([(1.0 - 2.0) / 1.0, 1.0 - 5.0])
+    # What all queries come to, less the query's own, is what the others come to.
+    scores = {"a": [0.5, -0.5, 0.0], "b": [0.25, -0.75, 0.125], "c": [0.0, 1.0, -2.0]}
+    rows = [(query, "def"[k], 0.0, score) for query, some in scores.items() for k, score in enumerate(some)]
+    normed = [(q, d, t, (s - z_of(scores)[q][0]) / z_of(scores)[q][1]) for q, d, t, s in rows]
+    sums = tallies.CostSums().of(candidates(scores))
+    found = step("zt-norm").apply(places(rows), None, {"cost-sums": sums, ALL: cohort_sums(places(normed), None)}, None)
+    for row, value in zip(rows, found, strict=True):
+        query = row[0]
+        others = cohort_sums(places([one for one in normed if one[0] != query]), None)
+        alone = step("zt-norm").apply(places([row]), None, {"cost-sums": sums, COHORT: others}, None)
+        assert value == alone[0]
 
 
 def places(rows: list[tuple[str, str, float, float]]) -> pa.Table:
@@ -325,38 +351,6 @@ def places(rows: list[tuple[str, str, float, float]]) -> pa.Table:
 
 def z_of(scores: Mapping[str, list[float]]) -> dict[str, tuple[float, float]]:
     return {query: (float(np.mean(some)), float(np.std(some))) for query, some in scores.items()}
-
-
-def test_zt_norm_by_hand_with_a_cohort_or_the_other_queries() -> None:
-    """z by all candidates of the query, then t by the best z of each cohort query in the document, or in the stretch."""
-    heard = [("c1", "d", 0, 1.0), ("c1", "d", 3, 2.0), ("c2", "d", 1, 0.5), ("c1", "e", 0, 7.0)]
-    cohort = cohort_sums(places(heard), None)
-    assert cohort_of(cohort_table(cohort)) == cohort
-    mine = {"q": [0.25, -0.5, 0.125, 0.75]}
-    statistics = {"cost-sums": calibrate_statistics.CostSums().of(candidates(mine)), COHORT: cohort}
-    mean, deviation = z_of(mine)["q"]
-    z = (np.array([0.75, 0.25, 0.125]) - mean) / deviation
-    found = places([("q", "d", 0, 0.75), ("q", "e", 0, 0.25), ("q", "f", 0, 0.125)])
-    # In d two queries of the cohort, in e one, in f none.
-    expected = [(z[0] - 1.25) / 0.75, z[1] - 7.0, z[2]]
-    assert step("zt-norm").apply(found, None, statistics, None) == pytest.approx(expected, rel=1e-9)
-    cohort = cohort_sums(places([("c1", "d", 0.0, 1.0), ("c2", "d", 9.9, 3.0), ("c1", "d", 12.0, 5.0)]), 10.0)
-    assert set(cohort.values) == {("d", 1, 0), ("d", 1, 1)}
-    statistics = {"cost-sums": calibrate_statistics.CostSums().of(candidates({"q": [0.0, 1.0]})), COHORT: cohort}
-    found = places([("q", "d", 5.0, 1.0), ("q", "d", 19.0, 1.0)])
-    scores = step("zt-norm", window=10.0).apply(found, None, statistics, None)
-    assert scores == pytest.approx([(1.0 - 2.0) / 1.0, 1.0 - 5.0])
-    # What all queries come to, less the query's own, is what the others come to.
-    scores = {"a": [0.5, -0.5, 0.0], "b": [0.25, -0.75, 0.125], "c": [0.0, 1.0, -2.0]}
-    rows = [(query, "def"[k], 0.0, score) for query, some in scores.items() for k, score in enumerate(some)]
-    normed = [(q, d, t, (s - z_of(scores)[q][0]) / z_of(scores)[q][1]) for q, d, t, s in rows]
-    sums = calibrate_statistics.CostSums().of(candidates(scores))
-    found = step("zt-norm").apply(places(rows), None, {"cost-sums": sums, ALL: cohort_sums(places(normed), None)}, None)
-    for row, value in zip(rows, found, strict=True):
-        query = row[0]
-        others = cohort_sums(places([one for one in normed if one[0] != query]), None)
-        alone = step("zt-norm").apply(places([row]), None, {"cost-sums": sums, COHORT: others}, None)
-        assert value == alone[0]
 
 
 def aligned() -> pa.Table:
@@ -404,10 +398,10 @@ def test_llr_is_a_weighted_logistic_regression(weights: str) -> None:
     assert made.threshold(POINT) == pytest.approx(math.log(POINT.beta))
 
 
-def lengths() -> dict[str, calibrate_statistics.Tally]:
+def lengths() -> dict[str, tallies.Tally]:
     values = {"a": (2, 800_000), "b": (1, 300_000), "c": (3, 1_500_000), "x": (1, 600_000)}
     rows = {(q, k + 1, 1): (1, whole // count, 40) for q, (count, whole) in values.items() for k in range(count)}
-    return {"example-lengths": calibrate_statistics.Tally(calibrate_statistics.ExampleLengths.quantities, rows)}
+    return {"example-lengths": tallies.Tally(tallies.ExampleLengths.quantities, rows)}
 
 
 def test_side_information_enters_by_its_formula() -> None:
@@ -483,13 +477,13 @@ def test_at_prior_decides_as_the_bayes_threshold() -> None:
 
 def test_entropies_and_speech_of_examples_and_sums_of_posteriors() -> None:
     described = lists("cost").examples
-    tally = calibrate_statistics.ExampleEntropies().of(described)
+    tally = tallies.ExampleEntropies().of(described)
     for row in described.rows():
         p = row["values"].astype(float)
         frames, total = tally.values[row["query_id"], row["example"], 1 << 32]
         assert (frames, total / 2**32) == (len(p), pytest.approx(-(p * np.log(p)).sum(), abs=1e-6))
     with raises(families.UNSUPPORTED, features="mfcc"):
-        calibrate_statistics.ExampleEntropies().of(described._replace(posteriors=(), features=("mfcc",)))
+        tallies.ExampleEntropies().of(described._replace(posteriors=(), features=("mfcc",)))
     speech = statistics_of(lists("cost"), ["example-speech"])["example-speech"]
     parts = {key: voiced / frames for key, (frames, voiced) in speech.values.items()}
     assert all(0.25 < part < 0.5 for part in parts.values()), parts  # 0.25 or 0.31 s of 1 s, and what rings on

@@ -68,7 +68,7 @@ def test_what_is_no_part_table_and_what_trials_lack_is_told() -> None:
     check_needs(protocol("sws2013"), {}, "score.protocol")
 
 
-def test_curves_in_pieces() -> None:
+def test_curves_in_pieces_and_areas_over_pairs() -> None:
     point = example_point()
     whole = twv_curve(Counts.of(example()), trials=point.trials, beta=point.beta)
     pieces = concatenate(curve_of(merge_tables([measure_parts(example(), point)]), point))
@@ -81,9 +81,6 @@ def test_curves_in_pieces() -> None:
         one, other = det(whole, step=step), det_of(cut, step=step)
         assert np.array_equal(one.threshold, other.threshold)
         assert np.array_equal(one.pfa, other.pfa)
-
-
-def test_the_area_over_pairs_is_what_it_says() -> None:
     point = example_point()
     pairs: dict[tuple[str, str], tuple[float, bool]] = {}
     for row in example().to_pylist():

@@ -72,12 +72,8 @@ CHOICE = lattice([(0, 1, 1, 1.0, 10.0), (0, 1, 2, 2.0, 0.0)], {1: (0.0, 0.0)}, [
 
 
 def test_scales_pruning_and_what_cannot_be_packed() -> None:
-    for how, odds in (
-        (Recipe(), 9.0),
-        (Recipe(acoustic_scale=0.1), 0.0),
-        (Recipe(acoustic_scale=0.1, lm_scale=0), 1.0),
-    ):
-        chances = pack(CHOICE, how).chances
+    for r, odds in ((Recipe(), 9.0), (Recipe(acoustic_scale=0.1), 0.0), (Recipe(acoustic_scale=0.1, lm_scale=0), 1.0)):
+        chances = pack(CHOICE, r).chances
         assert chances[1] / chances[0] == pytest.approx(np.exp(odds))
     as_probabilities = pack(replace(CHOICE, probabilities=True), Recipe(acoustic_scale=0.1, lm_scale=0))
     assert as_probabilities.chances == pytest.approx(pack(CHOICE, Recipe()).chances)
@@ -286,7 +282,7 @@ def labels(term: str, options: Terms | None = None, recipe: Recipe | None = None
     return [" ".join(item.labels) for item in alternatives]
 
 
-def test_words_patterns_and_too_many_of_them(options: Any) -> None:
+def test_words_patterns_and_words_like_one(options: Any) -> None:
     assert labels("  Good   morning! ") == ["good morning"]
     assert labels("well - yes") == ["well yes"]
     assert labels("a <sil> b") == ["a b"]
@@ -312,6 +308,21 @@ def test_words_patterns_and_too_many_of_them(options: Any) -> None:
     reader = TermReader(Terms(nearest=8), Recipe(), known=["a-a", "a", *(f"a'{k}" for k in range(100))])
     assert 1 < len(reader.alternatives(" ".join(["a"] * 40))) <= MOST
     assert reader.alternatives(" ".join(["b"] * 3000))
+    reader = TermReader(Terms(), Recipe(), known={"librarian", "libraries", "librray", "liberty", "lib", "museum"})
+    assert reader.similar("library") == ["librray", "librarian", "libraries"]
+    assert reader.similar("lip") == ["lib"]
+    # Without a dictionary: the word, and words of the documents of which a third of the letters differ, cheapest first.
+    near = Terms(units="words", nearest=2, edit_cost=0.5)
+    reader = TermReader(near, Recipe(), known=["velkren", "velkrine", "velvet", "red"])
+    found = [(item.labels, item.cost) for item in reader.alternatives("Velkran")]
+    assert found == [(("velkran",), 0.0), (("velkren",), 0.5), (("velkrine",), 1.0)]
+    assert len(reader.alternatives(" ".join(["velkran"] * 9))) <= MOST
+    nearest = options(nearest=2, rules=True, edit_cost=2.0)
+    reader = TermReader(nearest, Recipe())
+    assert [(item.labels, item.cost) for item in reader.alternatives("bed")] == [(("read",), 2.0), (("red",), 2.0)]
+    assert labels("the book", nearest) == ["the book"]  # words of the dictionary are searched as they are
+    with raises(codes.NO_PRONUNCIATION, word="zz"):
+        labels("zz", nearest)
 
 
 PATTERNS = {
@@ -350,24 +361,6 @@ def test_any_pattern_is_that_of_its_expression(term: str) -> None:
 
 def _matches(glob: str, word: str) -> bool:
     return glob == "?" or (glob == word if "?" not in glob else len(word) == len(glob) and word.startswith("a"))
-
-
-def test_words_like_one_and_the_nearest_of_a_dictionary(options: Any) -> None:
-    reader = TermReader(Terms(), Recipe(), known={"librarian", "libraries", "librray", "liberty", "lib", "museum"})
-    assert reader.similar("library") == ["librray", "librarian", "libraries"]
-    assert reader.similar("lip") == ["lib"]
-    # Without a dictionary: the word, and words of the documents of which a third of the letters differ, cheapest first.
-    near = Terms(units="words", nearest=2, edit_cost=0.5)
-    reader = TermReader(near, Recipe(), known=["velkren", "velkrine", "velvet", "red"])
-    found = [(item.labels, item.cost) for item in reader.alternatives("Velkran")]
-    assert found == [(("velkran",), 0.0), (("velkren",), 0.5), (("velkrine",), 1.0)]
-    assert len(reader.alternatives(" ".join(["velkran"] * 9))) <= MOST
-    nearest = options(nearest=2, rules=True, edit_cost=2.0)
-    reader = TermReader(nearest, Recipe())
-    assert [(item.labels, item.cost) for item in reader.alternatives("bed")] == [(("read",), 2.0), (("red",), 2.0)]
-    assert labels("the book", nearest) == ["the book"]  # words of the dictionary are searched as they are
-    with raises(codes.NO_PRONUNCIATION, word="zz"):
-        labels("zz", nearest)
 
 
 def test_phones_rows_and_identities(options: Any, tmp_path: Path) -> None:

@@ -335,7 +335,7 @@ def test_a_recording_is_cut_where_it_is_quiet() -> None:
 
 
 @needs_pocketsphinx
-def test_what_cannot_be_used_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_and_options_that_cannot_be_used_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     cases: list[tuple[dict[str, Any], Code[Any], str]] = [
         *(({"parameters": given}, families.INVALID_VALUE, "parameters") for given in ({"beem": 1e-20}, {"lw": "much"})),
         ({"parameters": {"ascale": 10.0}}, families.INVALID_VALUE, "parameters"),
@@ -350,19 +350,15 @@ def test_what_cannot_be_used_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
     for others, missing in (({"lm": "x"}, "dictionary"), ({}, "dictionary and lm")):
         with pytest.raises(ValidationError, match=codes.MODEL_ALONE.text(missing=missing)[0]):
             Pocketsphinx(model="spanish", **others)
-    monkeypatch.setattr(recognition, "find_spec", lambda name: None)
-    with raises(families.NOT_INSTALLED, where="options.recogniser", extra="pocketsphinx"):
-        Recognition().identities()
-
-
-@needs_pocketsphinx
-def test_files_that_are_no_models(tmp_path: Path) -> None:
     (tmp_path / "words.dict").write_text("actor no phones\n")
     (tmp_path / "lm").write_text("nothing\n")
     options = Recognition(options={"dictionary": str(tmp_path / "words.dict"), "lm": str(tmp_path / "lm")})
     assert options.identities() != Recognition().identities()
     with raises(families.UNUSABLE_MODEL):
         options.loaded(LEAST[0])
+    monkeypatch.setattr(recognition, "find_spec", lambda name: None)
+    with raises(families.NOT_INSTALLED, where="options.recogniser", extra="pocketsphinx"):
+        Recognition().identities()
 
 
 @needs_pocketsphinx

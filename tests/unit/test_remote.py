@@ -76,9 +76,7 @@ def test_a_fault_that_passes(folder: Folder, proxy: FaultProxy, kind: str) -> No
 
 
 @pytest.mark.parametrize("kind", ["cut", "short", "long"])
-def test_a_range_or_listing_is_cut(
-    folder: Folder, proxy: FaultProxy, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ranges_and_listings_cut(folder: Folder, proxy: FaultProxy, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     proxy.faults = [Fault(kind, ("GET",), last=2)]
     with folder.open("x", ahead=1000) as file:
         file.seek(100_000)

@@ -151,10 +151,19 @@ class Elements(HTMLParser):
 
 
 @every_run
-def test_json_fits_its_schema_and_holds_nothing_else(make: Callable[[], data.ReportData]) -> None:
+def test_json_fits_its_schema_and_the_page_asks_nothing_of_the_network(make: Callable[[], data.ReportData]) -> None:
     report = json.loads(json.dumps(data.write_report_json(make()), allow_nan=False))
     again = data.ReportJson.model_validate(report).model_dump(mode="json", by_alias=True)
     assert again == report
+    text = render_page(make())
+    elements = Elements(text)
+    assert elements.open == []
+    assert not {"link", "img", "iframe", "base"} & {tag for tag, _ in elements.found}
+    for tag, attributes in elements.found:
+        for name in ("src", "href"):
+            value = attributes.get(name) or ""
+            assert value.startswith(("#", "data:audio/")) or value in ("", HOSTILE), f"<{tag} {name}={value}>"
+    assert "default-src 'none'" in text
 
 
 def test_json_has_the_headlines_on_top() -> None:
@@ -176,19 +185,6 @@ def test_json_has_the_headlines_on_top() -> None:
     assert len(report["det"]["pfa"]) == len(report["det"]["pmiss"]) == len(report["det"]["threshold"]) < 4000
     with pytest.raises(ValueError, match="swsdist-report/1"):
         data.ReportJson.model_validate({**report, "schema": "swsdist-report/2"})
-
-
-@every_run
-def test_page_is_whole_and_asks_nothing_of_the_network(make: Callable[[], data.ReportData]) -> None:
-    text = render_page(make())
-    elements = Elements(text)
-    assert elements.open == []
-    assert not {"link", "img", "iframe", "base"} & {tag for tag, _ in elements.found}
-    for tag, attributes in elements.found:
-        for name in ("src", "href"):
-            value = attributes.get(name) or ""
-            assert value.startswith(("#", "data:audio/")) or value in ("", HOSTILE), f"<{tag} {name}={value}>"
-    assert "default-src 'none'" in text
 
 
 def test_page_escapes_whatever_others_wrote() -> None:
@@ -312,9 +308,7 @@ def test_what_is_odd_begins_with_what_is_worst() -> None:
     run = an_odd_run()
     task = data.RejectedRow(kind="task", id="shard 1", reason="bug", message="no\nmemory")
     stages = (dataclasses.replace(run.stages[0], failed=2),)
-    lines = [
-        one.line for one in summary.issues(dataclasses.replace(run, stages=stages, rejected=(*run.rejected, task)))
-    ]
+    lines = [o.line for o in summary.issues(dataclasses.replace(run, stages=stages, rejected=(*run.rejected, task)))]
     assert lines[0] == "failed: 2 tasks, not included in the figures; the first: shard 1: no memory"
     assert lines[2].startswith("rejected: 1 document(s), truncated; the first: audio/broken_01.flac: ")
     assert lines[4:] == [f"warning: oddity {number}" for number in range(4)]

@@ -42,7 +42,7 @@ talk2 1 0.00 0.08 yes NA lex NA
 """
 
 
-def test_ctm_a_recording_and_channel_a_lattice_that_breaks_alone(tmp_path: Path) -> None:
+def test_a_recording_and_channel_of_a_ctm_is_a_lattice_and_wrong_lines_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / "words.ctm"
     path.write_text(CTM)
     lattices = read_as("ctm", path)
@@ -64,9 +64,6 @@ def test_ctm_a_recording_and_channel_a_lattice_that_breaks_alone(tmp_path: Path)
         broken = [item for item in items if isinstance(item, Broken)]
         assert [(item.key, item.error.code) for item in broken] == [(key, code.name)]
         assert len(items) == 1 + whole
-
-
-def test_a_wrong_line_of_a_ctm_is_left_out_of_its_recording(tmp_path: Path) -> None:
     path = tmp_path / "words.ctm"
     text = CTM.replace("talk1 A 0.75 0.50 world\n", "")
     for line, code in (
@@ -304,7 +301,7 @@ SHORT = _HEAD + "\n".join(_LINES)
 ANN = [*((word, 0.0, 1.25, 1.0) for word in ("say", '"hello"', "1e-3")), ("später", 2.0, 2.5, 1.0)]
 
 
-def test_praat_tier_after_tier_and_what_is_wrong(tmp_path: Path) -> None:
+def test_praat_tier_after_tier_in_all_forms(tmp_path: Path) -> None:
     path = tmp_path / "talk.TextGrid"
     for encoding in ("utf-8", "utf-8-sig", "utf-16"):
         path.write_bytes(TEXTGRID.encode(encoding))
@@ -318,9 +315,6 @@ def test_praat_tier_after_tier_and_what_is_wrong(tmp_path: Path) -> None:
     cases += [(TEXTGRID.replace("xmax = 1.25", "xmax = -1.25"), io_codes.BAD_TIME), (end, codes.WORD_ENDS_BEFORE_START)]
     cases += [(TEXTGRID.replace("size = 3", "size = 9"), codes.OTHER_COUNT), (TEXTGRID[:400], codes.INCOMPLETE_ITEM)]
     demand_broken("textgrid", tmp_path / "talk.TextGrid", cases)
-
-
-def test_the_short_and_the_binary_form_say_the_same(tmp_path: Path) -> None:
     from praatio import textgrid  # another program's reader
     from pympi import TextGrid
 
