@@ -81,7 +81,7 @@ def test_six_different_errors_are_told_together_with_their_lines(load: Load) -> 
         load(LEAST + "strict: yes\n")
 
 
-def test_an_unknown_key_names_the_one_that_was_meant(load: Load) -> None:
+def test_an_unknown_key_or_value_names_what_was_meant(load: Load) -> None:
     for line, key, hint in (
         ("exports: [csv]", "exports", "did you mean report.exports?"),
         ("search: {folds: 3}", "search.folds", "did you mean calibrate.folds?"),
@@ -94,9 +94,6 @@ def test_an_unknown_key_names_the_one_that_was_meant(load: Load) -> None:
         values = {"meant": f"; {hint}" if hint else "", "keys": ", ".join(fields.model_fields)}
         with raises(codes.UNKNOWN_KEY, where="my.yaml:3", key=key, **values):
             load(f"{LEAST}{line}\n")
-
-
-def test_a_wrong_value_names_the_allowed_ones(load: Load) -> None:
     for line, key, value, takes in (
         ("executor: {workers: '4'}", "executor.workers", '"4"', "integer > 0 | null"),
         ("system: 2024", "system", "2024", "text"),

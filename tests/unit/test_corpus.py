@@ -93,7 +93,7 @@ def sounds(folder: Path, *names: str) -> None:
         soundfile.write(folder / name, np.zeros(1600), 16000, format={"MP3": "MP3", "FLAC": "FLAC"}.get(ending, "WAV"))
 
 
-def test_masters_and_access_copies(tmp_path: Path) -> None:
+def test_masters_and_access_copies_and_what_swsdist_wrote(tmp_path: Path) -> None:
     """Two files of one stem are two documents, and the master's name stays when a copy is added; or one, by a rule."""
     sounds(tmp_path, "a.flac", "b/c.wav")
     assert read_documents(str(tmp_path))["doc_id"].to_pylist() == ["a", "b/c"]
@@ -108,6 +108,23 @@ def test_masters_and_access_copies(tmp_path: Path) -> None:
     assert not notices.entries
     assert [notice.count for notice in notices.requested.values()] == [3]
     assert read_documents(str(tmp_path), notices=Notices(strict=True), prefer=["mp3"]).num_rows == 2
+
+    def read(name: str) -> list[str]:
+        return read_documents(str(tmp_path / name))["doc_id"].to_pylist()
+
+    clip = "exports/clips/q001_1.wav"
+    sounds(tmp_path / "below", "talk.wav", f"runs/one/{clip}", "runs/two/x.wav")
+    sounds(tmp_path / "itself", "talk.wav", "queries/talk.wav", clip)
+    sounds(tmp_path / "search", "talk.wav", "hits/001-q.wav", "hits of mine/x.wav")
+    assert len(read("itself")) == 3
+    for name in ("plan.json", "config.yaml"):
+        (tmp_path / "below" / "runs" / "one" / name).write_text("")
+        (tmp_path / "itself" / name).write_text("")
+    (tmp_path / "search" / "hits" / MARKER).touch()
+    assert read("below") == ["runs/two/x", "talk"]
+    assert read("itself") == ["queries/talk", "talk"]
+    assert read("search") == ["hits of mine/x", "talk"]
+    assert read("search/hits") == ["001-q"]  # named itself
 
 
 def test_odd_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,27 +149,6 @@ def test_odd_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = " ".join(notice.first for notice in notices.entries.values())
     assert "secret (Permission denied)" in told
     assert "caf\\udce9.wav" in told
-
-
-def test_what_swsdist_wrote_is_no_recording(tmp_path: Path) -> None:
-    """Clips of a run in the archive, or of the archive itself, and of a search are left out; all else is the archive's."""
-
-    def read(name: str) -> list[str]:
-        return read_documents(str(tmp_path / name))["doc_id"].to_pylist()
-
-    clip = "exports/clips/q001_1.wav"
-    sounds(tmp_path / "below", "talk.wav", f"runs/one/{clip}", "runs/two/x.wav")
-    sounds(tmp_path / "itself", "talk.wav", "queries/talk.wav", clip)
-    sounds(tmp_path / "search", "talk.wav", "hits/001-q.wav", "hits of mine/x.wav")
-    assert len(read("itself")) == 3
-    for name in ("plan.json", "config.yaml"):
-        (tmp_path / "below" / "runs" / "one" / name).write_text("")
-        (tmp_path / "itself" / name).write_text("")
-    (tmp_path / "search" / "hits" / MARKER).touch()
-    assert read("below") == ["runs/two/x", "talk"]
-    assert read("itself") == ["queries/talk", "talk"]
-    assert read("search") == ["hits of mine/x", "talk"]
-    assert read("search/hits") == ["001-q"]  # named itself
 
 
 def test_queries_from_files_and_from_documents_and_empty_tables(tmp_path, documents):

@@ -177,7 +177,7 @@ def test_curve_and_path_are_in_frames_of_the_recordings(tmp_path: Path, sounds: 
 
 
 @pytest.mark.parametrize("row_range", [False, True])
-def test_rescored_places_are_frames_searched(tmp_path: Path, sounds: dict[str, np.ndarray], row_range: bool) -> None:
+def test_rescored_spans_are_of_searched_frames(tmp_path: Path, sounds: dict[str, np.ndarray], row_range: bool) -> None:
     search = search_of(drop={"track": "classes", "columns": [1, 3]}, row_range=row_range)
     store = store_of(tmp_path, {**sounds, "d": sounds["b"][~kept(sounds["b"], None)]}, ["abcd"])
     queries = examples_of(tmp_path, {"q": sounds["a"][500:540]}, store, search).examples

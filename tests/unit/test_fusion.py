@@ -100,7 +100,7 @@ def labelled(seed: int, rows: int = 3000, systems: int = 2) -> pa.Table:
     return table.select(JOINED_TRIALS.names).cast(JOINED_TRIALS)
 
 
-def test_systems_weigh_what_they_know_and_one_is_the_logistic() -> None:
+def test_systems_weigh_what_they_know_and_marks_tell_what_was_not_found() -> None:
     """Normal scores of unit variance, means 2 and 1 apart: the log-odds ratio is 2 s1 + s2 and a constant."""
     table = labelled(1)
     rows = fusion.label_rows(table, marks=False)
@@ -119,6 +119,14 @@ def test_systems_weigh_what_they_know_and_one_is_the_logistic() -> None:
     found = fusion.fit_fusion([fusion.label_rows(replaced(table, "parts", twice["parts"]), marks=False)])
     assert found.weights[0] == pytest.approx(found.weights[1])
     assert sum(found.weights) == pytest.approx(once.weights[0], rel=1e-4)
+    table, rng = labelled(11), np.random.default_rng(11)
+    hit = table["ref_start"].is_valid().to_numpy()
+    names, scores, given = fusion.parts_of(table)
+    given[:, 1] = hit | (rng.random(len(hit)) < 0.3)
+    parts = fusion.with_parts(table.select(JOINED.names[:6]), list(names), np.zeros_like(scores), given)["parts"]
+    found = fusion.fit_fusion([fusion.label_rows(replaced(table, "parts", parts), marks=True)])
+    assert found.weights == (0.0, 0.0)
+    assert found.marks[1] < -3
 
 
 def test_the_prior_of_the_operating_point_makes_a_likelihood_ratio_over_all_trials() -> None:
@@ -140,18 +148,6 @@ def test_the_prior_of_the_operating_point_makes_a_likelihood_ratio_over_all_tria
     assert fusion.fit_fusion([rows], trials=10, prior=0.1) == fusion.fit_fusion(
         [rows], prior=0.1
     )  # more listed than trials
-
-
-def test_marks_tell_what_was_not_found() -> None:
-    """A system whose scores say nothing, but whose silence does."""
-    table, rng = labelled(11), np.random.default_rng(11)
-    hit = table["ref_start"].is_valid().to_numpy()
-    names, scores, given = fusion.parts_of(table)
-    given[:, 1] = hit | (rng.random(len(hit)) < 0.3)
-    parts = fusion.with_parts(table.select(JOINED.names[:6]), list(names), np.zeros_like(scores), given)["parts"]
-    found = fusion.fit_fusion([fusion.label_rows(replaced(table, "parts", parts), marks=True)])
-    assert found.weights == (0.0, 0.0)
-    assert found.marks[1] < -3
 
 
 def test_folds_are_fitted_on_the_others_and_saved() -> None:

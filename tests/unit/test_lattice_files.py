@@ -490,7 +490,7 @@ def test_formats_of_a_folder_and_of_one_transcript_the_first(tmp_path: Path) -> 
     assert listed(tmp_path / "v1.0") == ({"first": "kaldi", "second": "srt"}, {})
 
 
-def test_a_format_that_is_named_comes_before_others(tmp_path: Path) -> None:
+def test_formats_that_are_named_or_that_names_say(tmp_path: Path) -> None:
     put(tmp_path, a_txt=CTM, b_json=JSON, x__notes_md="# Notes\n")
     assert listed(tmp_path, "ctm") == ({"a.txt": "ctm", "x/notes.md": "ctm"}, {"b.json": None})
     (tmp_path / "a.txt").rename(tmp_path / "a.ctm")
@@ -508,9 +508,6 @@ def test_a_format_that_is_named_comes_before_others(tmp_path: Path) -> None:
     assert (Path(file.path).name, file.format) == ("a.ctm", "ctm")
     (file,) = find_files(str(tmp_path / "a.ctm"), "srt", {}, lambda *_: None)
     assert file.format == "srt"
-
-
-def test_an_unreadable_file_has_the_format_that_its_name_says(tmp_path: Path) -> None:
     put(tmp_path, a_json_gz=gzip.compress(JSON.encode())[:15])
     path = str(tmp_path / "a.json.gz")
     assert detect(path, {}) == "json"

@@ -371,7 +371,7 @@ def write(folder: Path, config: object = CONFIG, front: object = FRONT) -> str:
     return str(folder)
 
 
-def test_folders_of_convolutions_and_of_spectra(tmp_path: Path) -> None:
+def test_folders_of_convolutions_and_of_spectra_and_weights_in_several_files(tmp_path: Path) -> None:
     known = {"torch", "transformers"} & sys.modules.keys()
     one = read_encoder(write(tmp_path))
     assert (one.sample_rate, one.frame_length, one.hop) == (16000, 400, 320)
@@ -383,9 +383,6 @@ def test_folders_of_convolutions_and_of_spectra(tmp_path: Path) -> None:
     assert (one.mels, one.heads, one.inner) == (80, 2, 32)
     one = read_encoder(write(tmp_path, {**CONFIG, "model_type": "wav2vec2-bert"}, {**FRONT, "stride": 2}))
     assert (one.frame_length, one.hop, one.most, one.samples) == (560, 320, None, False)
-
-
-def test_weights_in_several_files(tmp_path: Path) -> None:
     folder = write(tmp_path)
     (tmp_path / "model.safetensors").rename(tmp_path / "model-00001-of-00002.safetensors")
     (tmp_path / "model-00002-of-00002.safetensors").write_bytes(b"12345")
@@ -500,7 +497,9 @@ def write_adapter(folder: Path, language: str, columns: int) -> None:
     (folder / f"adapter.{language}.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
 
 
-def test_columns_and_options_of_a_head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_and_options_of_a_head_and_vocabularies_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     head = read_head(write_head(tmp_path), None)
     assert head.columns == ("<pad>", "|", "a", "tʃ")
     assert (head.stride, head.adapted, [path.name for path in head.files]) == (1, False, ["vocab.json"])
@@ -524,9 +523,6 @@ def test_columns_and_options_of_a_head(tmp_path: Path, monkeypatch: pytest.Monke
     later = {"head", "language", "gain", "short_seconds", "window_seconds"}
     assert set(layer.describe()) == set(Ssl.model_fields) - later
     assert tmp_path / "vocab.json" not in layer.files()
-
-
-def test_vocabularies_of_another_head(tmp_path: Path) -> None:
     least = {"<pad>": 0, "|": 1}
     cases: list[tuple[dict[str, object], object, str]] = [
         *(({**TOKENS, "x": column}, None, f"'x' is column {column!r}") for column in (4, -1, "3")),

@@ -310,7 +310,7 @@ def test_ray_and_the_simulator_hand_out_alike(works: list[tuple[int, int]], work
 _JOURNAL = SimpleNamespace(host="here", others=set(), write=lambda *given, **values: None)
 
 
-def test_what_lies_near_is_looked_for_at_the_head_of_the_queue() -> None:
+def test_what_lies_near_is_looked_for_where_most_of_the_bytes_lie() -> None:
     mine = policy(workers=2, in_flight=1)
     mine.begin([task("a", 10), task("b", 9), task("c", 8), task("d", 4.9)])
     lies = {"a": 2, "c": 1, "d": 1}
@@ -343,6 +343,34 @@ def test_what_lies_near_is_looked_for_at_the_head_of_the_queue() -> None:
     assert len(looked) == 256
     mine.done(1, task("t0000"), 1.0, 1.0)
     assert names(mine.hand_out(1.0, near=near)) == [(1, "t0001")], "what was looked at keeps its order"
+    mine = held()
+    mine.add("n1", [("a", 10)])
+    assert mine.near("n1", reading(("a", 10))) == NEAREST
+    assert mine.near("n2", reading(("a", 10))) == 0
+    assert mine.near("n2", reading(("b", 10))) == 1
+    mine.done("n2", reading(("a", 10)), done())
+    assert mine.near("n2", reading(("a", 10))) == NEAREST, "it was read there"
+    mine.done("n3", reading(place="s3://store"), done(("c", 10)))
+    assert mine.near("n3", reading(("c", 10))) == NEAREST, "it was written there"
+    mine.done("n3", reading(), done(("d", 10)))
+    assert mine.near("n1", reading(("d", 10))) == 1, "what goes into the run folder is in no cache"
+    assert mine.near("n1", reading()) == NEAREST, "what reads nothing goes to anybody"
+    mine = held()
+    mine.add("n1", [("a", 10)])
+    mine.add("n2", [("b", 60)])
+    two = reading(("a", 10), ("b", 60))
+    assert [mine.near(node, two) for node in ("n1", "n2", "n3")] == [0, NEAREST, 0]
+    mine.gone("n2")
+    assert [mine.near(node, two) for node in ("n1", "n2", "n3")] == [1, 0, 0]
+    mine.gone("n4")
+    without = held(0)
+    assert not without
+    without.add("n", [("a", 10)])
+    without.done("n", reading(("a", 10)), done())
+    assert without.near("n", reading(("a", 10))) == 1
+    mine = held(25)
+    mine.add("n", [("a", 10), ("b", 10), ("a", 10), ("c", 10), ("d", 26)])
+    assert [mine.near("n", reading((name, 10))) for name in "abcd"] == [NEAREST, 1, NEAREST, 1]
 
 
 def slot(host: str) -> Slot:
@@ -462,37 +490,6 @@ def reading(*files: tuple[str, int], place: str = "") -> Task:
 
 def done(*outputs: tuple[str, int]) -> Any:
     return SimpleNamespace(outputs=[SimpleNamespace(sha256=name, size=size) for name, size in outputs])
-
-
-def test_where_most_of_the_bytes_lie_as_far_as_caches_hold_them() -> None:
-    mine = held()
-    mine.add("n1", [("a", 10)])
-    assert mine.near("n1", reading(("a", 10))) == NEAREST
-    assert mine.near("n2", reading(("a", 10))) == 0
-    assert mine.near("n2", reading(("b", 10))) == 1
-    mine.done("n2", reading(("a", 10)), done())
-    assert mine.near("n2", reading(("a", 10))) == NEAREST, "it was read there"
-    mine.done("n3", reading(place="s3://store"), done(("c", 10)))
-    assert mine.near("n3", reading(("c", 10))) == NEAREST, "it was written there"
-    mine.done("n3", reading(), done(("d", 10)))
-    assert mine.near("n1", reading(("d", 10))) == 1, "what goes into the run folder is in no cache"
-    assert mine.near("n1", reading()) == NEAREST, "what reads nothing goes to anybody"
-    mine = held()
-    mine.add("n1", [("a", 10)])
-    mine.add("n2", [("b", 60)])
-    two = reading(("a", 10), ("b", 60))
-    assert [mine.near(node, two) for node in ("n1", "n2", "n3")] == [0, NEAREST, 0]
-    mine.gone("n2")
-    assert [mine.near(node, two) for node in ("n1", "n2", "n3")] == [1, 0, 0]
-    mine.gone("n4")
-    without = held(0)
-    assert not without
-    without.add("n", [("a", 10)])
-    without.done("n", reading(("a", 10)), done())
-    assert without.near("n", reading(("a", 10))) == 1
-    mine = held(25)
-    mine.add("n", [("a", 10), ("b", 10), ("a", 10), ("c", 10), ("d", 26)])
-    assert [mine.near("n", reading((name, 10))) for name in "abcd"] == [NEAREST, 1, NEAREST, 1]
 
 
 GPU, CPU = Needs(1, 2.0, 1.0), Needs(1, 2.0)

@@ -106,7 +106,7 @@ def test_nothing_helps(folder: Folder, proxy: FaultProxy) -> None:
 
 
 @pytest.mark.slow
-def test_an_outage_multiplies_no_requests(folder: Folder, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_budget_bounds_an_outage(folder: Folder, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch) -> None:
     """The budget of a process is used up: what fails then fails at once."""
     monkeypatch.setattr(client, "budget", client.Budget(10))
     proxy.faults = [Fault("cut", ("GET",))]
