@@ -40,7 +40,9 @@ def samples(path: str, **place: float) -> np.ndarray:
     return np.concatenate(list(read_blocks(path, rate=16000, **place)))
 
 
-def test_none_is_run_unless_it_is_allowed(tmp_path: Path, wav: Path) -> None:
+def test_none_is_run_unless_it_is_allowed_nor_where_a_file_must_be(
+    tmp_path: Path, wav: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     command = f"touch {tmp_path}/seen; cat {wav} |"
     for read in (samples, probe, sha256):
         with raises(codes.COMMAND_NOT_ALLOWED, where=command, command=command):
@@ -48,9 +50,6 @@ def test_none_is_run_unless_it_is_allowed(tmp_path: Path, wav: Path) -> None:
     with permitted(True), permitted(False), raises(codes.COMMAND_NOT_ALLOWED):
         samples(command)
     assert not (tmp_path / "seen").exists()
-
-
-def test_a_path_that_must_be_a_file_is_nothing_else(tmp_path: Path, wav: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("a;touch seen;|", "touch seen|", "b.ark:4", "b.arrow:0+9"):
         (tmp_path / name).write_bytes(wav.read_bytes())

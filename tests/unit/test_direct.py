@@ -220,15 +220,6 @@ def test_curve_and_paths_are_the_candidates(name, query, document, distance, ban
                 path(left, right, end, distance, name, options, ranged)
 
 
-def test_what_cannot_be_traced() -> None:
-    one = frames(np.random.default_rng(0), "constant", 3, COSINE, "query")
-    for end in (-1, 3):
-        with pytest.raises(UserError):
-            path(one, one, end, COSINE)
-    with pytest.raises(UserError):
-        curve(np.zeros(((1 << 14) + 1, 3), np.float32), one, COSINE, "non-segmental")
-
-
 @pytest.mark.parametrize(
     ("name", "documents_by"), [("averages", "collection"), *((name, "document") for name in RECURRENCES)]
 )
@@ -250,7 +241,7 @@ def test_detections_lie_on_the_curve(place: Path, name: str, documents_by: str) 
         assert cells["distance"].mean() == pytest.approx(-row["score"])
 
 
-def test_columns_missing_values_and_mistakes(place: Path) -> None:
+def test_missing_values_and_what_cannot_be_traced(place: Path) -> None:
     found = swsdist.curve(swsdist.open_store(str(place / "run" / "store")), str(place / "hello.wav"), "d1", trim=False)
     assert list(found.columns) == ["start", "end", "score", "cost", "frames"]
     assert found["end"].iloc[0] == 0.01
@@ -271,6 +262,12 @@ def test_columns_missing_values_and_mistakes(place: Path) -> None:
             swsdist.warping_path(store, query, "d1", end, trim=False)
     with pytest.raises(DataError):
         swsdist.curve(store, str(place / "none.wav"), "d1", trim=False)
+    one = frames(np.random.default_rng(0), "constant", 3, COSINE, "query")
+    for end in (-1, 3):
+        with pytest.raises(UserError):
+            path(one, one, end, COSINE)
+    with pytest.raises(UserError):
+        curve(np.zeros(((1 << 14) + 1, 3), np.float32), one, COSINE, "non-segmental")
 
 
 TRUE = {"query_id": ["a"], "doc_id": ["x"], "start": [10.0], "end": [10.5]}

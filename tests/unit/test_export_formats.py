@@ -107,15 +107,6 @@ def test_elan_and_praat_read_every_tier(tmp_path: Path) -> None:
     assert grid_of(tmp_path / "textgrid/talks/a.TextGrid")[1] == 2.0
 
 
-def test_names_that_no_tier_or_file_can_have(tmp_path: Path) -> None:
-    for export in (write_eaf, write_textgrid):
-        for query, document in (("", "d"), ("a\tb", "d"), ("a\nb", "d"), ("a\x00", "d"), ("q", "d" * 300)):
-            with raises(families.UNWRITABLE_NAME):
-                export(material([(query, document, 1, 0.0, 1.0, 1.0, True)]), tmp_path / "names")
-        export(material([ROWS[5]]), tmp_path / "nothing")  # where nothing is detected
-    assert list((tmp_path / "nothing").rglob("*")) == []
-
-
 def row(query: str, doc_id: str, channel: int, start: float, score: float) -> dict:
     return {"query_id": query, "doc_id": doc_id, "channel": channel, "start": start, "end": start + 0.5, "score": score}
 
@@ -138,7 +129,7 @@ def test_labels_are_lines_of_a_file_of_their_document_and_name_no_tabs(tmp_path)
         write_labels(pa.Table.from_pylist([row("a\tb", "d", 1, 0, 0)], DETECTIONS).to_batches(), tmp_path / "none")
 
 
-def test_names_of_files_are_their_own():
+def test_names_of_files_are_their_own_or_refused(tmp_path: Path) -> None:
     ids = ["a", "a.1", "a/b", "a%2Fb", "..", "%2E%2E", "../x", "/x", "a//b", "a\nb", "a\\b", "."]
     names = [label_file(doc_id, channel) for doc_id in ids for channel in (1, 11)]
     assert len(set(names)) == len(names)
@@ -148,6 +139,12 @@ def test_names_of_files_are_their_own():
         assert name.isprintable()
     ids = {"a": "a", "x/y/a.flac": "a", "a.b": "a.b", "a.sph": "a", "a.wav": "a", "a.mp3": "a.mp3"}
     assert {doc_id: file_id(doc_id) for doc_id in ids} == ids
+    for export in (write_eaf, write_textgrid):
+        for query, document in (("", "d"), ("a\tb", "d"), ("a\nb", "d"), ("a\x00", "d"), ("q", "d" * 300)):
+            with raises(families.UNWRITABLE_NAME):
+                export(material([(query, document, 1, 0.0, 1.0, 1.0, True)]), tmp_path / "names")
+        export(material([ROWS[5]]), tmp_path / "nothing")  # where nothing is detected
+    assert list((tmp_path / "nothing").rglob("*")) == []
 
 
 WRITERS = {"stdlist": (stdlist, "termid"), "kwslist": (kwslist, "kwid")}

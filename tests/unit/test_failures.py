@@ -203,13 +203,24 @@ def folder(request, tmp_path) -> Folder:
     return Folder(f"s3://{server.bucket}/{tmp_path.name}", server.storage)
 
 
-def test_files_are_what_the_listing_tells(folder):
+def test_files_are_what_the_listing_tells_and_change_their_identity(folder):
     assert list(folder.files()) == []
     for name in ("top", "a/one", "a/b/two", "a/b/c/d/three", "z/four", "receipts/a-b.json"):
         folder.write_bytes(name, name.encode())
     beside = Folder(f"{folder.root}-beside", folder.storage)
     beside.write_bytes("a/other", b"x")
     assert sorted(folder.files()) == list(folder.listing().items())
+    for read in (folder.read_bytes, folder.open, folder.identity, folder.info):
+        with pytest.raises(FileNotFoundError):
+            read("x")
+    folder.write_bytes("x", b"one")
+    before = folder.identity("x")
+    assert before.startswith("3:")
+    assert before == folder.listing()["x"].identity == identify(folder.path("x"), folder.storage)
+    folder.write_bytes("x", b"two")
+    assert folder.identity("x") != before
+    again = pickle.loads(pickle.dumps(folder))
+    assert (again, hash(again)) == (folder, hash(folder))
 
 
 def test_what_is_published_is_there(folder):
@@ -233,20 +244,6 @@ def test_what_is_published_is_there(folder):
     folder.remove("a/b.bin")
     folder.remove("a/b.bin")
     assert list(folder.listing()) == ["c.bin"]
-
-
-def test_identity_changes_with_the_file(folder):
-    for read in (folder.read_bytes, folder.open, folder.identity, folder.info):
-        with pytest.raises(FileNotFoundError):
-            read("x")
-    folder.write_bytes("x", b"one")
-    before = folder.identity("x")
-    assert before.startswith("3:")
-    assert before == folder.listing()["x"].identity == identify(folder.path("x"), folder.storage)
-    folder.write_bytes("x", b"two")
-    assert folder.identity("x") != before
-    again = pickle.loads(pickle.dumps(folder))
-    assert (again, hash(again)) == (folder, hash(folder))
 
 
 def test_half_a_file_is_never_seen(folder):

@@ -95,7 +95,7 @@ def test_second_attempts_and_gpus_beside_cpus() -> None:
         simulate([alone], kinds=(Kind(cpus=1, gpus=1, memory_gb=0.5), Kind(cpus=1)))
 
 
-def test_what_a_stage_needs_bounds_its_workers() -> None:
+def test_what_a_stage_needs_bounds_its_workers_and_nodes_fail() -> None:
     """Tasks of 2 s on 4 CPUs and 16 GB: four at once, or two that take 8 GB each, which stay, and leave no room for others."""
     assert fit_on(Kind(cpus=16, memory_gb=10).resources, Needs(1, 4)) == 2
     assert fit_on(Kind(cpus=16).resources, Needs(4, 1)) == 4
@@ -105,9 +105,6 @@ def test_what_a_stage_needs_bounds_its_workers() -> None:
     for one, memory in ((load(1), 0.5), (big, 4.0)):
         with raises(families.NO_WORKER):
             simulate([one], kinds=(Kind(cpus=4, memory_gb=memory),))
-
-
-def test_nodes_fail_and_their_work_is_done_again() -> None:
     calm = simulate([load(*[600.0] * 40)], kinds=(Kind(10, 2),))
     how: dict[str, object] = {"kinds": (Kind(10, 2, mtbf_hours=0.5),), "repair_s": 60.0}
     found = simulate([load(*[600.0] * 40)], **how)  # type: ignore[arg-type]

@@ -473,7 +473,7 @@ def test_a_dictionary_its_numbers_and_mistakes(tmp_path: Path) -> None:
     assert by_rules("a", {}) is None
 
 
-def test_nearest_words() -> None:
+def test_nearest_words_and_texts_as_they_are_compared() -> None:
     words = {"cat": [("k", "a", "t")], "cut": [("k", "u", "t")], "at": [("a", "t"), ("e", "t")]}
     words["long"] = [tuple("longer")]
     spoken = [("k", "a", "p"), ("e", "t")]
@@ -485,16 +485,6 @@ def test_nearest_words() -> None:
         within = [(word, distance) for distance, word in expected if distance <= most]
         assert vocabulary.nearest(spoken, 9, most) == within
     assert Vocabulary({}).nearest(spoken, 2, 1) == []
-
-
-#: Texts as they are compared.
-FOLDED = {"Hello,": "hello", "«Straße»": "strasse", "it's": "it's", "'tis": "tis", "x-ray": "x-ray", "—": "", "...": ""}
-FOLDED |= {"ＡＢＣ": "abc", "50%": "50", unicodedata.normalize("NFD", "Café"): "café", "ΣΊΣΥΦΟΣ": "σίσυφοσ", "": ""}
-FOLDED |= {"مرحبا؟": "مرحبا", "İstanbul": "istanbul", "\u200fשלום\u200f": "שלום", "don’t": "don't", "++": ""}
-FOLDED |= {"l’homme’": "l'homme", "co\u00adop": "coop", "(C++),": "c++", "#C#": "c#", BREAK: BREAK}
-
-
-def test_texts_as_they_are_compared_and_written() -> None:
     assert {text: spelled(text, "folded") for text in FOLDED} == FOLDED
     for text, folded in FOLDED.items():
         assert spelled(folded, "folded") == folded
@@ -505,3 +495,10 @@ def test_texts_as_they_are_compared_and_written() -> None:
     assert {word: pieces(word) for word in words} == words
     assert joined(["你", "好", "world", "of", "中", "国"]) == "你好 world of 中国"
     assert joined(["你", "好", "。", "我", "ok", "。", "go"]) == "你好。我 ok 。 go"
+
+
+#: Texts as they are compared.
+FOLDED = {"Hello,": "hello", "«Straße»": "strasse", "it's": "it's", "'tis": "tis", "x-ray": "x-ray", "—": "", "...": ""}
+FOLDED |= {"ＡＢＣ": "abc", "50%": "50", unicodedata.normalize("NFD", "Café"): "café", "ΣΊΣΥΦΟΣ": "σίσυφοσ", "": ""}
+FOLDED |= {"مرحبا؟": "مرحبا", "İstanbul": "istanbul", "\u200fשלום\u200f": "שלום", "don’t": "don't", "++": ""}
+FOLDED |= {"l’homme’": "l'homme", "co\u00adop": "coop", "(C++),": "c++", "#C#": "c#", BREAK: BREAK}

@@ -92,7 +92,7 @@ def test_a_config_takes_whatever_is_registered_and_tells_what_is_not(mine: None)
         config_from_dict({**LEAST, "report": {"exports": ["labels", "cvs"]}})
 
 
-def test_a_version_counts_where_it_is_used_and_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_versions_and_options_count_where_they_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
     used = {
         "plain": search(),
         "kl": search(distance="kl", normalise="none"),
@@ -115,9 +115,6 @@ def test_a_version_counts_where_it_is_used_and_nowhere_else(monkeypatch: pytest.
     assert changed(RECURRENCES, "bounded-slope") == {"plain", "kl", "both", "coarse"}
     assert changed(FIRST_PASSES, "coarse") == {"coarse"}
     assert changed(FIRST_PASSES, "quantised") == set()
-
-
-def test_options_count_by_their_values_and_defaults_are_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:
     kl = search(distance="kl", normalise="none").matters()
     assert search(distance="kl", normalise="none", floor=1e-4).matters() == kl
     assert search(distance="kl", normalise="none", floor=1e-3).matters() != kl
