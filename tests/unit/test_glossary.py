@@ -489,7 +489,7 @@ from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place
 name = sys.argv[1]
 with Project.open("words") as project:
-    for k in range(40):
+    for k in range(16):
         project.judge(1, Place(name, 1, k, k + 0.5), "yes", person=name)
         if k % 4 == 3:
             project.undo(person=name)
@@ -507,8 +507,8 @@ def test_processes_at_once(tmp_path: Path) -> None:
     with Project.open(tmp_path / "words") as project:
         assert len(project.entries()) == 2
         assert [process.wait(120) for process in [start(JUDGES, name) for name in ("Ann", "Bob")]] == [0, 0]
-        assert (project.entry(1).yes, project.change) == (2 * 30, 2 + 2 * 50)
-        killed = start(JUDGES.replace("range(40)", "range(10000)"), "Dee")
+        assert (project.entry(1).yes, project.change) == (2 * 12, 2 + 2 * 20)
+        killed = start(JUDGES.replace("range(16)", "range(10000)"), "Dee")
         while not any(token.place.doc_id == "Dee" for token in project.tokens(1)):
             assert killed.poll() is None
         killed.kill()
