@@ -131,22 +131,6 @@ def test_a_process_that_may_still_write_is_not_packed(tmp_path: Path) -> None:
     assert (died["pid"], died["lost"], died["message"]) == (1, ["a"], "gone")  # type: ignore[typeddict-item]
 
 
-def test_ends_of_short_phases_share_a_measurement_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    now, measured = [5.0], iter(range(100, 1000, 100))
-    monkeypatch.setattr("swsdist.accounts.journal.time.monotonic", lambda: now[0])
-    monkeypatch.setattr(Journal, "_sample", lambda self: None)
-    monkeypatch.setattr(Journal, "memory", lambda self: next(measured))
-    journal = Journal(Folder(str(tmp_path)), "worker")
-    for phase, later in (("index", 0.05), ("search", 0.06), ("search", 0.05)):
-        with journal.phase(phase):
-            now[0] += later
-    journal.sample()  # before processes end: always measured
-    journal.close()
-    (lines,) = read_journals(Folder(str(tmp_path)))
-    found = [(line["phase"], line["pss"]) for line in lines if line["event"] == "sample"]  # type: ignore[typeddict-item]
-    assert found == [("index", 100), ("search", 100), ("search", 200), ("search", 300), ("search", 400)]
-
-
 def test_a_broken_line_ends_a_journal() -> None:
     whole = _lines("a", 1, ("sample", 1.0, 2.0, {"pss": 3}))
     for end in ("", '{"t": 2.0, "ev', '{"t": 2.0, "event": "sample", "cpu": tru}\n', "\x00\x00\n"):
@@ -171,14 +155,14 @@ class Bucket:
 
 
 def test_bytes_put_to_s3_grow_as_the_journal_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An hour and two of tasks of ten seconds: once 3.2 GB were put for a journal of 2 MB."""
+    """A quarter and half an hour of tasks of ten seconds: once 3.2 GB were put for a journal of 2 MB."""
     now, put = [0.0], []
     monkeypatch.setattr("swsdist.accounts.journal.time.monotonic", lambda: now[0])
     monkeypatch.setattr(Journal, "_sample", lambda self: None)
-    for hours in (1, 2):
+    for hours in (0.25, 0.5):
         bucket: Any = Bucket()
         journal = Journal(bucket, "worker", "node")
-        for second in range(hours * 3600):
+        for second in range(round(hours * 3600)):
             now[0] += 1
             if second % 10 == 0:
                 journal.write("begin", stage="search", phase="search", fingerprint="f" * 32)
@@ -326,9 +310,6 @@ def test_the_machine_describes_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["cores"] == int(said), "those that this process may use"
     kibibytes = int(Path("/proc/meminfo").read_text().split()[1])
     assert (found["ram_gb"], found["os"]) == (round(kibibytes * 1024 / 1e9, 1), f"Linux {platform.release()}")
-    lines = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
-    models = [" ".join(line.partition(":")[2].split()) for line in lines]
-    assert found["cpu"] in (models[:1] or [platform.processor(), platform.machine()])
     # As in a container without /proc/cpuinfo and without a vendor.
     monkeypatch.setattr(hardware, "_first_line", lambda path: None)
     found = hardware.describe.__wrapped__()
@@ -339,3 +320,19 @@ def test_the_machine_describes_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     assert re.fullmatch(r"\d+\.\d+\.\d+", known.pop("libsndfile"))  # no package, but what decodes
     assert {"swsdist", "numpy", "numba", "pyarrow", "soxr"} <= set(known)
     assert known == {name: version(name) for name in known}
+
+
+def test_ends_of_short_phases_share_a_measurement_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, measured = [5.0], iter(range(100, 1000, 100))
+    monkeypatch.setattr("swsdist.accounts.journal.time.monotonic", lambda: now[0])
+    monkeypatch.setattr(Journal, "_sample", lambda self: None)
+    monkeypatch.setattr(Journal, "memory", lambda self: next(measured))
+    journal = Journal(Folder(str(tmp_path)), "worker")
+    for phase, later in (("index", 0.05), ("search", 0.06), ("search", 0.05)):
+        with journal.phase(phase):
+            now[0] += later
+    journal.sample()  # before processes end: always measured
+    journal.close()
+    (lines,) = read_journals(Folder(str(tmp_path)))
+    found = [(line["phase"], line["pss"]) for line in lines if line["event"] == "sample"]  # type: ignore[typeddict-item]
+    assert found == [("index", 100), ("search", 100), ("search", 200), ("search", 300), ("search", 400)]

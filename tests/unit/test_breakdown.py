@@ -53,7 +53,7 @@ def scored_terms(terms: pa.Table) -> pa.Table:
 SCORED = scored_terms(TERMS_TABLE)
 
 
-def test_values_of_groups_by_hand_and_what_is_refused() -> None:
+def test_values_of_groups_and_bins_by_hand() -> None:
     first, second = breakdown(SCORED, by_value(["en", "es", "en"])).to_pylist()
     assert list(first.values()) == pytest.approx(["en", 2, 5, 2, 2, 3, 0.375, 0.01, 0.55, 1.1 / 3, None, None])
     assert (second["group"], second["terms"], second["total"]) == ("es", 1, pytest.approx(0.5 / 3))
@@ -68,9 +68,6 @@ def test_values_of_groups_by_hand_and_what_is_refused() -> None:
         difference(SCORED, SCORED.slice(1), by_value([1, 1, 1]))
     with raises(codes.UNDECIDED_QUERY, query="a", value="best_twv"):
         difference(SCORED, SCORED, by_value([1, 1, 1]), "best_twv")
-
-
-def test_groups_and_bins() -> None:
     for groups, labels, members in (
         (by_value([2, None, 10, 2]), ("2", "10", None), [0, 2, 1, 0]),  # what is not known is a group
         (by_value([0.5, math.nan]), ("0.5", None), [0, 1]),

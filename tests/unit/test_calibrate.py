@@ -85,7 +85,7 @@ def test_a_fold_learns_nothing_from_itself(rows: list[dict[str, Any]], folds: in
         assert fitted(table(turned), folds).thresholds[fold] == before.thresholds[fold]
 
 
-def test_folds_are_stable_and_one_has_all() -> None:
+def test_folds_are_stable_and_decide_leaves_all_else() -> None:
     """By the id alone, the same on every machine and for ever."""
     assert [fold_of(f"q{k:03d}", 5) for k in range(10)] == [stable_hash(f"fold q{k:03d}") % 5 for k in range(10)]
     assert [fold_of(f"q{k:03d}", 5) for k in range(1, 9)] == [0, 3, 4, 4, 3, 3, 1, 2]
@@ -100,9 +100,6 @@ def test_folds_are_stable_and_one_has_all() -> None:
     assert found.fit == "crossfit"
     assert [value is None for value in found.thresholds] == [fold == fold_of("a", 5) for fold in range(5)]
     assert found.apply(trials.slice(0, 2))["decision"].to_pylist() == [False, False]
-
-
-def test_decide_leaves_all_else() -> None:
     trials = table([trial("a", 1.0, True), trial("a", None, True), trial("b", -1.0, False)])
     found = decide(trials, (0.0,))
     assert found.schema.equals(TRIALS)
@@ -115,9 +112,6 @@ def test_decide_leaves_all_else() -> None:
     assert decide(detections, (0.0,))["decision"].to_pylist() == [True, False]
     for limits in ((0.0,), None):
         assert decide(DETECTIONS.empty_table(), limits).schema.equals(DETECTIONS)
-
-
-# -- the file ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_run_reads_its_own_file_others_the_mean_and_no_wrong_one() -> None:
@@ -197,9 +191,6 @@ def decided(result: RunResult) -> set[tuple[Any, ...]]:
     return set(zip(frame["query_id"], frame["score"], frame["decision"], strict=True))
 
 
-# -- a threshold alone ----------------------------------------------------------------------------------------------
-
-
 def test_a_report_says_what_decisions_looked_at(place: Path) -> None:
     for fit, references, seen in (
         ("none", True, ("own query",)),
@@ -242,9 +233,6 @@ def test_a_file_decides_as_it_was_fitted(place: Path, tmp_path: Path) -> None:
         assert {decision for _, _, decision in decided(run(place, fit=str(kept)))} == yes
 
 
-# -- steps, in a run ------------------------------------------------------------------------------------------------
-
-
 def test_what_cannot_be_fitted_is_told_at_the_door(place: Path) -> None:
     (place / "wrong.json").write_text('{"schema": "swsdist-calibration/1"}')
     first, *_ = (place / "refs.csv").read_text().splitlines()
@@ -261,9 +249,6 @@ def test_what_cannot_be_fitted_is_told_at_the_door(place: Path) -> None:
             run(place, *sets, **how)
 
 
-# -- alone ----------------------------------------------------------------------------------------------------------
-
-
 def aligned(seed: int) -> pa.Table:
     """Scores of twelve queries, hits higher by two."""
     rng = np.random.default_rng(seed)
@@ -276,7 +261,7 @@ def aligned(seed: int) -> pa.Table:
     return pa.Table.from_pylist(rows, TRIALS)
 
 
-def test_nothing_of_a_query_reaches_its_own_threshold() -> None:
+def test_nothing_of_a_query_reaches_its_own_threshold_whatever_the_order_of_parts() -> None:
     """A fold's threshold is fitted on the others' scores as its own logistic, fitted on the others, makes them."""
     whole = aligned(1)
     parts = dict(by_fold(whole, 4))
@@ -297,6 +282,11 @@ def test_nothing_of_a_query_reaches_its_own_threshold() -> None:
     assert (found.low, found.high) == (scores.min(), scores.max())
     assert Procedure.from_run(found.to_json()).to_json() == found.to_json()
     assert Procedure.from_run(found.to_json()).apply(whole).equals(found.apply(whole))
+    parts, point = [rows for _, rows in by_fold(aligned(2), 4)], TwvParameters(3000, 20.0)
+    how: dict[str, Any] = {"folds": 4, "own_threshold": True, "point": point, "trained_on": {}}
+    found = [fit_procedure(lambda way=way: iter(parts[::way]), procedure("logistic"), **how) for way in (1, -1)]
+    assert found[0].to_json() == found[1].to_json()
+    assert len(found[0].thresholds) == 4
 
 
 def through(logistic: Logistic, table: pa.Table) -> pa.Table:
@@ -310,14 +300,6 @@ def procedure(*names: str, **options: Any) -> Procedure:
     return Procedure(make_steps(names, options), TwvParameters(3000, 20.0))
 
 
-def test_the_order_of_parts_does_not_matter() -> None:
-    parts, point = [rows for _, rows in by_fold(aligned(2), 4)], TwvParameters(3000, 20.0)
-    how: dict[str, Any] = {"folds": 4, "own_threshold": True, "point": point, "trained_on": {}}
-    found = [fit_procedure(lambda way=way: iter(parts[::way]), procedure("logistic"), **how) for way in (1, -1)]
-    assert found[0].to_json() == found[1].to_json()
-    assert len(found[0].thresholds) == 4
-
-
 def test_a_second_fitted_step_learns_what_the_first_makes_of_others() -> None:
     """A step that is fitted on what another one gives sees, for a fold, the others as that fold's first step makes them."""
     whole, point = aligned(3), TwvParameters(3000, 20.0)
@@ -328,9 +310,7 @@ def test_a_second_fitted_step_learns_what_the_first_makes_of_others() -> None:
             steps = procedure("logistic").steps + procedure("again").steps
         finally:
             CALIBRATION.remove("again")
-    found = fit_procedure(
-        lambda: iter([whole]), Procedure(steps), folds=3, own_threshold=True, point=point, trained_on={}
-    )
+    found = fit_procedure(lambda: [whole], Procedure(steps), folds=3, own_threshold=True, point=point, trained_on={})
     for fold in range(3):
         others = pa.concat_tables([rows for k, rows in by_fold(whole, 3) if k != fold])
         first = fit_logistic(Labelled.of(others))
@@ -355,14 +335,11 @@ def test_thresholds_of_a_file() -> None:
     assert steps.with_file(saved, "there", thresholds=False).models[0] == ({"slope": 2.0, "offset": -0.5},)
 
 
-# -- which steps fit together ---------------------------------------------------------------------------------------
-
-
 def entries(*names: str) -> dict[str, StepEntry]:
     return {name: CALIBRATION[name] for name in names}
 
 
-def test_steps_fit_together_and_decide_by_what_they_look_at() -> None:
+def test_steps_fit_together_and_say_what_they_want() -> None:
     def fits(*steps: str, score: Any = "cost") -> bool:
         return misfit(steps, entries(*steps), score) is None
 
@@ -388,8 +365,6 @@ def test_steps_fit_together_and_decide_by_what_they_look_at() -> None:
     assert seen("q-norm", "logistic", "kst") == everything
     assert seen("q-norm", "logistic", "kst", fit="a.json") == ("own query",)
 
-
-def test_what_steps_want_before_they_are_fitted() -> None:
     def calibrate(**given: Any) -> Any:
         least = {"run": "r", "corpus": {"documents": "d.csv", "references": "r.csv"}}
         return config_from_dict({**least, "calibrate": given}, ".").calibrate

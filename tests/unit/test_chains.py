@@ -18,7 +18,6 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Chain, ChainInputs, Context, ExternalTable, Inputs, Stage, Step, Table, read
 from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_plans, run_stages
-from swsdist.pipeline.estimate import estimates
 from swsdist.pipeline.ledger import Ledger, pack_name
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.task import Task, TaskOutput
@@ -157,28 +156,6 @@ def test_what_comes_later_is_added_and_receipts_are_packed_a_stage(tmp_path: Pat
     assert sorted(receipt.result_as(Told).total for receipt in receipts.values()) == [*range(5)]
 
 
-def test_a_dry_run_is_exact_as_far_as_it_can_be(tmp_path: Path) -> None:
-    before = estimates(config(tmp_path), StepSelection())
-    rows = [(one.stage, one.tasks, one.done) for one in before]
-    assert rows == [("make", 5, 0), ("halve", None, 0), ("times", None, 0)]
-    assert not (tmp_path / "run").exists()
-    go(config(tmp_path))
-    assert [(one.tasks, one.done) for one in estimates(config(tmp_path), StepSelection())] == [(5, 5), (4, 4), (1, 1)]
-
-
-def test_steps_by_name(tmp_path: Path) -> None:
-    with raises(families.UNKNOWN_NAME, stage="halv", stages="make, halve, times"):
-        go(config(tmp_path), StepSelection(until="halv"))
-    with raises(families.NOT_FINISHED, where="--only times", stage="make", left=5, tasks=5):
-        go(config(tmp_path), StepSelection(only="times"))
-    made = go(config(tmp_path), StepSelection(until="make")).chain_run
-    assert list(made.outcomes) == ["make"]
-    assert go(config(tmp_path), StepSelection(redo_from="halve")).tasks_done == 5
-    assert [step.name for step in StepSelection(table="numbers").steps(made.chain)] == ["make"]
-    with raises(codes.NO_SUCH_TABLE, chain="small", table="sums"):
-        StepSelection(table="sums").steps(made.chain)
-
-
 def test_a_chain_is_checked_and_wired() -> None:
     a, b, other = Step("a", Make()), Step("b", Make()), Step("b", Make(), labels={"numbers": "others"})
     for made, code, values in (
@@ -202,14 +179,11 @@ def test_a_chain_is_checked_and_wired() -> None:
         may_take: ClassVar[dict[str, str]] = {"numbers": "numbers", "products": "products"}
 
     chain, made = Chain("wired", (Make(), Halve(), May(), Times()), Own(1)), {"numbers": "make:numbers"}
-    assert [(step.name, step.reads) for step in chain.steps] == [
-        ("make", {}),
-        *((name, made) for name in ("halve", "may", "times")),
-    ]
+    assert {step.name: step.reads for step in chain.steps} == {"make": {}, "halve": made, "may": made, "times": made}
     assert [step.phase for step in chain.steps] == ["index", "", "", "score"]
 
 
-def test_another_run_s_tables(tmp_path: Path) -> None:
+def test_tables_of_another_run_and_what_a_plan_knows_of_its_chain(tmp_path: Path) -> None:
     go(config(tmp_path))
     run = str(tmp_path / "run")
     made = read(ExternalTable(run, "numbers"), {})
@@ -222,9 +196,6 @@ def test_another_run_s_tables(tmp_path: Path) -> None:
     next((tmp_path / "run" / "tables" / "numbers").iterdir()).unlink()
     with raises(families.NOT_FINISHED, step="make"):
         read(ExternalTable(run, "numbers"), {})
-
-
-def test_a_plan_knows_its_chain(tmp_path: Path) -> None:
     with pytest.raises(KeyError, match=r"no step of .* makes 'number'"):
         go(config(tmp_path)).chain_run.table("number")
     with pytest.raises(ConfigError, match="did you mean small"):

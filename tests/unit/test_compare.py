@@ -55,10 +55,7 @@ def trials(*rows: tuple[str, str, float | None, bool | None, bool]) -> pa.Table:
     return pa.Table.from_pylist(cells, TRIALS)
 
 
-# -- bringing tables together -----------------------------------------------------------------------------------------
-
-
-def test_tables_are_brought_together_by_query() -> None:
+def test_tables_are_brought_together_by_query_or_refused() -> None:
     found = paired({"a": table({"q2": 0.2, "q1": 0.1}), "b": table({"q1": 0.3, "q2": 0.4})})
     assert (found.queries, found.values.tolist()) == (("q1", "q2"), [[0.1, 0.2], [0.3, 0.4]])
     # A query that a table lacks counts as all missed; one without references takes no part.
@@ -69,9 +66,6 @@ def test_tables_are_brought_together_by_query() -> None:
     assert first["query_id"] == "q1"
     keys = ("query_id", "ntrue", "nmiss", "nfa", "pmiss", "twv")
     assert [second[key] for key in keys] == ["q2", 3, 3, 0, 1.0, 0.0]
-
-
-def test_what_cannot_be_compared_is_refused() -> None:
     one = table({"q": 1.0})
     for tables, code, values in (
         ({}, codes.TOO_FEW_SYSTEMS, {"systems": 0}),
@@ -110,14 +104,12 @@ def test_conditions_and_miss_rates_are_compared_too() -> None:
     assert (pair.difference, pair.wins, pair.losses) == (-0.5, 1, 0)
 
 
-# -- tests ------------------------------------------------------------------------------------------------------------
-
 RNG = np.random.default_rng(3)
 A = RNG.normal(0.5, 0.2, 40)
 B = A - RNG.normal(0.03, 0.1, 40)
 
 
-def test_paired_tests_are_scipys() -> None:
+def test_paired_tests_are_scipys_with_zeros_and_ties() -> None:
     expected, found = stats.ttest_rel(A, B), paired_t(A, B)
     assert (found.n, found.statistic) == (40, pytest.approx(expected.statistic, rel=1e-9))
     assert found.p == pytest.approx(expected.pvalue, rel=1e-9)
@@ -129,9 +121,6 @@ def test_paired_tests_are_scipys() -> None:
         paired_t([1.0, 2.0], [1.0])
     with raises(families.INVALID_VALUE):
         wilcoxon([math.nan], [1.0])
-
-
-def test_wilcoxon_says_what_became_of_zeros_and_ties() -> None:
     first, second = [0.1 + 0.2, 0.5, 0.9, 0.4, 0.7, 0.2], [0.3, 0.4, 0.8, 0.5, 0.2, 0.9]
     dropped = wilcoxon(first, second)
     assert (dropped.n, dropped.zeros, dropped.exact) == (6, 1, False)  # 0.1 + 0.2 is 0.3; three differences are 0.1
@@ -158,9 +147,6 @@ def test_corrections_and_effect_sizes_by_hand() -> None:
     assert rank_biserial(pairs, zeros, "pratt") < 0  # as Pratt's own ranks say
 
 
-# -- bootstrap over terms ---------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("method", "level"), [("percentile", 0.9), ("bca", 0.9), ("bca", 0.95)])
 def test_intervals_are_those_that_scipy_takes_from_the_same_draws(method: str, level: float) -> None:
     values = np.stack([A**3, B])
@@ -182,19 +168,6 @@ def test_intervals_are_those_that_scipy_takes_from_the_same_draws(method: str, l
     assert (found.low, found.high) == pytest.approx(tuple(own.confidence_interval), abs=0.003)
     assert draws.replicates.std() == pytest.approx(own.standard_error, rel=0.03)
 
-
-def test_what_cannot_be_resampled_is_refused() -> None:
-    found = bootstrap_terms(np.array([[0.25]]), resamples=10).interval(0, method="bca")
-    assert (found.low, found.high, found.method) == (0.25, 0.25, "percentile")
-    with raises(families.EMPTY_INPUT):
-        bootstrap_terms(np.zeros((2, 0)))
-    with raises(codes.TOO_FEW_RESAMPLES, resamples=0):
-        bootstrap_terms(np.zeros((1, 3)), resamples=0)
-    with raises(families.INVALID_VALUE):
-        bootstrap_terms(np.zeros((1, 3)), resamples=2).interval(0, level=1.0)
-
-
-# -- bootstrap over documents -----------------------------------------------------------------------------------------
 
 ALIGNED = trials(
     ("q1", "d1", 0.9, True, True),
@@ -262,9 +235,14 @@ def test_documents_must_be_known_the_same_and_drawn() -> None:
     found = bootstrap_documents([DocumentCounts.of(aligned, documents)], beta=1.0, resamples=400)
     assert 60 < found.undefined < 140  # a quarter of them draws d2 twice
     assert set(found.replicates[0]) == {1.0}
-
-
-# -- all of it --------------------------------------------------------------------------------------------------------
+    found = bootstrap_terms(np.array([[0.25]]), resamples=10).interval(0, method="bca")
+    assert (found.low, found.high, found.method) == (0.25, 0.25, "percentile")
+    with raises(families.EMPTY_INPUT):
+        bootstrap_terms(np.zeros((2, 0)))
+    with raises(codes.TOO_FEW_RESAMPLES, resamples=0):
+        bootstrap_terms(np.zeros((1, 3)), resamples=0)
+    with raises(families.INVALID_VALUE):
+        bootstrap_terms(np.zeros((1, 3)), resamples=2).interval(0, level=1.0)
 
 
 def test_three_systems() -> None:
@@ -329,15 +307,13 @@ def compared(lists: dict[str, pa.Table], **keywords: Any) -> Entropies:
 def test_a_draw_is_the_list_of_the_queries_that_were_drawn() -> None:
     """Held against the measure itself, on lists in which a query that was drawn twice stands twice."""
     table, prior = ten_queries(1, 1.5), prior_of_beta(BETA)
-    counted = ByQuery.of([table], trials=NUMBER_OF_TRIALS, queries=QUERIES)
+    known = ByQuery.of([table], trials=NUMBER_OF_TRIALS, queries=QUERIES)
     (weights,) = draws_of(QUERIES, 5, 0)
-    found, _ = _least(
-        counted, np.ascontiguousarray(weights[: len(counted.queries)].T), NUMBER_OF_TRIALS, QUERIES, prior
-    )
+    found, _ = _least(known, np.ascontiguousarray(weights[: len(known.queries)].T), NUMBER_OF_TRIALS, QUERIES, prior)
     names = np.array(table["query_id"].to_pylist())
     for draw, value in zip(weights.T, found, strict=True):
         parts = []
-        for k, name in enumerate(counted.queries):
+        for k, name in enumerate(known.queries):
             mine = table.filter(pa.array(names == name))
             for n in range(int(draw[k])):
                 parts.append(mine.set_column(0, "query_id", pa.array([f"{name} {n}"] * mine.num_rows)))

@@ -89,9 +89,7 @@ def chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pat
 
 @pytest.mark.parametrize("odd", ["writable by all", "open to others", "a link"])
 @pytest.mark.parametrize("where", ["TMPDIR", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR"])
-def test_a_folder_that_is_not_ours_alone_is_not_taken(
-    tmp_path: Path, chosen: Callable[..., Path], where: str, odd: str
-) -> None:
+def test_only_a_folder_of_ours_is_taken(tmp_path: Path, chosen: Callable[..., Path], where: str, odd: str) -> None:
     """Who makes it first would choose the code that is run."""
     temporary, cache = tmp_path / "temporary", tmp_path / "cache"
     temporary.mkdir()
@@ -127,45 +125,7 @@ def test_a_folder_of_another_user_is_not_taken(tmp_path: Path, chosen: Callable[
     assert chosen(XDG_CACHE_HOME=str(tmp_path)) != own
 
 
-#: Searches one after the other, by distance and recurrence; prints the cost that each found.
-SEVERAL = """
-import sys
-import numpy as np
-from swsdist.kernels.distances.interface import create
-from swsdist.methods.dtw.settings import Settings
-from swsdist.methods.dtw.search import search
-from swsdist.methods.query.example import Example
-for name in sys.argv[1:]:
-    rng = np.random.default_rng(0)
-    name, recurrence = name.split("/")
-    distance = create(name, 5)
-    def prepared(frames, side):
-        features = rng.normal(size=(frames, 5)).astype("f4")
-        return distance.prepare(features, np.zeros(5), np.ones(5), side).frames
-    example, document = Example("q", 1, prepared(9, "query")), prepared(50, "document")
-    settings = Settings(distance, 3, 16, 100, recurrence)
-    print(search([example], [(0, [document])], np.ones(1, np.int64), settings).cost.tolist())
-"""
-
-
-def searched(cache: Path, *names: str) -> list[str]:
-    env = os.environ | {"XDG_CACHE_HOME": str(cache)}
-    env.pop("NUMBA_CACHE_DIR", None)
-    done = subprocess.run([sys.executable, "-c", SEVERAL, *names], env=env, text=True, capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split("\n")[:-1]
-
-
-@pytest.mark.compile
-def test_functions_of_one_name_from_different_processes_stay_apart(tmp_path: Path) -> None:
-    """Each is compiled in a process of its own, where numba may count it the same; then one process takes all from disk."""
-    names = ["cosine/bounded-slope", "cosine-squared/bounded-slope", "cosine/asymmetric"]
-    alone = [searched(tmp_path / "together", name)[0] for name in names]
-    assert len(set(alone)) == 3
-    assert searched(tmp_path / "together", *names, *names[::-1]) == [*alone, *alone[::-1]]
-
-
-def test_what_a_function_encloses_is_in_its_name() -> None:
+def test_what_a_function_encloses_and_code_of_another_packages_map_is_in_its_name(tmp_path: Path) -> None:
     from swsdist.kernels import products
     from swsdist.kernels.distances.interface import create
     from swsdist.registry.registries import DISTANCES
@@ -173,10 +133,6 @@ def test_what_a_function_encloses_is_in_its_name() -> None:
     maps = {create(name, 3).streams[0].from_dot for name in DISTANCES}
     fills = [products.fill(from_dot, source) for from_dot in maps for source in ("int16", "float32")]
     assert len({fill.py_func.__qualname__ for fill in fills}) == len(fills) == 2 * len(maps)
-
-
-def test_the_code_of_another_packages_map_is_in_its_name(tmp_path: Path) -> None:
-    """The folder is named by what our kernels say; a stranger's map that is mended must not meet its old code."""
     from swsdist.kernels.compiled import _enclosed
 
     def enclosing(text: str) -> str:
@@ -187,6 +143,21 @@ def test_the_code_of_another_packages_map_is_in_its_name(tmp_path: Path) -> None
         return _enclosed(lambda: from_dot)
 
     assert enclosing("def from_dot(dot): return dot") != enclosing("def from_dot(dot): return dot + 1")
+
+
+def test_one_is_told_once_of_compiling_and_of_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    from swsdist.kernels import compiled
+
+    monkeypatch.setattr(compiled, "_PATIENCE", 0.01)
+    monkeypatch.setattr(compiled, "_LOOK", 0.001)
+    for is_compiled in (True, False):
+        monkeypatch.setattr(compiled, "_COMPILED", compiled.threading.Event())
+        told: list[str] = []
+        with compiled.announcing(told.append):
+            if is_compiled:
+                compiled._COMPILED.set()
+            time.sleep(0.1)
+        assert len(told) == is_compiled
 
 
 #: A function of librosa that numba keeps in two files, a `guvectorize`.
@@ -207,18 +178,3 @@ def test_processes_that_start_together_load_whole_functions_of_librosa(tmp_path:
             for _ in range(count)
         ]
         assert {(one.communicate()[0], one.returncode) for one in together} == {("[False  True False]\n", 0)}
-
-
-def test_one_is_told_once_of_compiling_and_of_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    from swsdist.kernels import compiled
-
-    monkeypatch.setattr(compiled, "_PATIENCE", 0.01)
-    monkeypatch.setattr(compiled, "_LOOK", 0.001)
-    for is_compiled in (True, False):
-        monkeypatch.setattr(compiled, "_COMPILED", compiled.threading.Event())
-        told: list[str] = []
-        with compiled.announcing(told.append):
-            if is_compiled:
-                compiled._COMPILED.set()
-            time.sleep(0.1)
-        assert len(told) == is_compiled

@@ -12,26 +12,13 @@ from hypothesis import strategies as st
 
 import swsdist
 from swsdist.config import Config, config_from_dict, dump_config, load_config
-from swsdist.config.loader import section_from
-from swsdist.config.model import Calibrate, Executor, Index
+from swsdist.config.model import Index
 from swsdist.config.search import FeatureStream, Search
-from swsdist.config.template import (
-    PLACEHOLDERS,
-    allowed,
-    dotted,
-    find,
-    is_one_or_more,
-    is_path,
-    keys,
-    meant,
-    reference,
-    shown,
-    template,
-)
+from swsdist.config.template import PLACEHOLDERS, dotted, find, keys, meant, reference, shown, template
+from swsdist.config.template import is_one_or_more as repeats
 from swsdist.core.codes import config as codes
 from swsdist.core.codes import config as config_codes
 from swsdist.core.codes import families
-from swsdist.registry.registries import DISTANCES
 from swsdist.stages.inputs.corpus_documents import settings_of
 from tests.support.coded import raises
 
@@ -62,15 +49,10 @@ def listed(call: Callable[..., Any], *arguments: Any) -> list[str]:
     return lines
 
 
-# Values
-
-
 def test_defaults_and_given_values(load: Load) -> None:
-    config = load(
-        LEAST + "search: {candidates: {least: 7}}\nreport: {exports: [csv, clips]}\nindex: {shard_hours: 2}\n"
-    )
+    config = load(LEAST + "search: {candidates: {least: 7}}\nreport: {exports: [csv, eaf]}\nindex: {shard_hours: 2}\n")
     assert (config.search.candidates.least, config.search.candidates.per_second) == (7, 0.3)
-    assert (config.report.exports, config.index.shard_hours) == (("csv", "clips"), 2.0)
+    assert (config.report.exports, config.index.shard_hours) == (("csv", "eaf"), 2.0)
     # A section given in part keeps the other defaults of that place; an empty one is as good as none.
     assert load(LEAST + "reduce: {nbest: {least: 3}}\n").reduce.nbest.per_second == 0.1
     for section in ("search", "storage", "features", "reduce"):
@@ -78,9 +60,6 @@ def test_defaults_and_given_values(load: Load) -> None:
     texts = "profile: , since: 2024-01-01, a: 012, b: 0o14, c: yes, d: 1:30, e: 1e3"  # YAML is 1.2
     values = {"profile": None, "since": "2024-01-01", "a": 12, "b": 12, "c": "yes", "d": "1:30", "e": 1000.0}
     assert load(f"{LEAST}storage: {{{texts}}}\n").storage == values
-
-
-# Errors
 
 
 def test_six_different_errors_are_told_together_with_their_lines(load: Load) -> None:
@@ -95,18 +74,14 @@ def test_six_different_errors_are_told_together_with_their_lines(load: Load) -> 
         (["  my.yaml:9", "executor.workers"], "invalid-value]"),
         (["  my.yaml:11", "calibrate.folds"], "invalid-value]"),
     ]
-    for line, told in {
-        1: "${NO:-default}",
-        3: "did you mean search.distance?",
-        4: "did you mean bounded-slope?",
-    }.items():
-        assert told in lines[line]
+    for k, told in {1: "${NO:-default}", 3: "did you mean search.distance?", 4: "did you mean bounded-slope?"}.items():
+        assert told in lines[k]
     assert lines[-1].startswith("  remedy: `swsdist init`")
     with raises(families.INVALID_VALUE, where="my.yaml:3", key="strict", value="yes", allowed="true | false"):
         load(LEAST + "strict: yes\n")
 
 
-def test_an_unknown_key_names_the_one_that_was_meant(load: Load) -> None:
+def test_an_unknown_key_or_value_names_what_was_meant(load: Load) -> None:
     for line, key, hint in (
         ("exports: [csv]", "exports", "did you mean report.exports?"),
         ("search: {folds: 3}", "search.folds", "did you mean calibrate.folds?"),
@@ -119,9 +94,6 @@ def test_an_unknown_key_names_the_one_that_was_meant(load: Load) -> None:
         values = {"meant": f"; {hint}" if hint else "", "keys": ", ".join(fields.model_fields)}
         with raises(codes.UNKNOWN_KEY, where="my.yaml:3", key=key, **values):
             load(f"{LEAST}{line}\n")
-
-
-def test_a_wrong_value_names_the_allowed_ones(load: Load) -> None:
     for line, key, value, takes in (
         ("executor: {workers: '4'}", "executor.workers", '"4"', "integer > 0 | null"),
         ("system: 2024", "system", "2024", "text"),
@@ -130,10 +102,8 @@ def test_a_wrong_value_names_the_allowed_ones(load: Load) -> None:
         ("report: {exports: [csv, lables]}", "report.exports[1]", "lables", "csv"),
         ("reduce: {overlap: 2}", "reduce.overlap", "2", "number >= 0 and <= 1"),
         ("index: {store: ''}", "index.store", '""', "path | null"),
-        ("calibrate: {fit: 3}", "calibrate.fit", "3", "none | crossfit | oracle | path"),
         ("score: {tolerance: -1}", "score.tolerance", "-1", "number >= 0 | null"),
         ("index: {shard_hours: .inf}", "index.shard_hours", ".inf", ""),
-        ("storage: {x: [.nan]}", "storage.x[0]", ".nan", ""),
     ):
         with raises(families.INVALID_VALUE, where="my.yaml:3", key=key, value=value) as caught:
             load(f"{LEAST}{line}\n")
@@ -151,7 +121,6 @@ def test_an_error_in_a_list_of_sections_names_the_key_in_its_element(load: Load)
         ("{columns: [0, 1, 2]}", ".columns", invalid, {"allowed": "[integer >= 0, integer > 0] | null"}),
         ("{weight: 2}", "", families.MISSING_INPUT, {}),
         ("{columns: [0, 13], weight: 17}", ".weight", invalid, {"allowed": "integer >= 1 and <= 16"}),
-        ("{columns: [0, 13], distance: cosin}", ".distance", invalid, {"meant": "; did you mean cosine?"}),
         (
             "{columns: [0, 13], wieght: 2}",
             ".wieght",
@@ -173,14 +142,12 @@ def test_an_error_in_a_list_of_sections_names_the_key_in_its_element(load: Load)
     ]
 
 
-def test_what_is_not_strict_yaml_is_refused_at_its_line(load: Load) -> None:
+def test_what_is_not_strict_yaml_or_lacks_all_is_refused(load: Load, tmp_path: Path) -> None:
     odd = families.INVALID_YAML
     for text, line, key, code in (
         ("run: out\nrun: [\n", 3, "", codes.INVALID_YAML),
-        ("run: a: b\n", 1, "", codes.INVALID_YAML),
-        ("run: out\nsystem: \x07\n", 2, "", codes.INVALID_YAML),
         ("run: *x\n", 1, "", codes.INVALID_YAML),
-        ("run: " + 4000 * "[" + "\n", 1, "", codes.INVALID_YAML),
+        ("run: " + 1000 * "[" + "\n", 1, "", codes.INVALID_YAML),
         ("- run\n", 1, "", codes.NOT_A_MAPPING),
         (LEAST + "run: other\n", 3, "run", odd),
         (LEAST + "strict: &x true\n", 3, "strict", odd),
@@ -194,9 +161,6 @@ def test_what_is_not_strict_yaml_is_refused_at_its_line(load: Load) -> None:
             load(text)
     with raises(odd, earlier="; the first is in line 1"):
         load(LEAST + "run: other\n")
-
-
-def test_a_file_that_lacks_all_or_cannot_be_read(load: Load, tmp_path: Path) -> None:
     lines = listed(load, "# nothing\n")
     assert [line.split(": ")[:2] for line in lines[1:-1]] == [["  my.yaml:1", "run"], ["  my.yaml:1", "corpus"]]
     assert all(line.endswith("[missing-key]") for line in lines[1:-1])
@@ -208,9 +172,6 @@ def test_a_file_that_lacks_all_or_cannot_be_read(load: Load, tmp_path: Path) -> 
     ):
         with raises(code, where=str(place)):
             load_config(place)
-
-
-# Environment
 
 
 def test_variables_of_the_environment(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,9 +195,6 @@ def test_variables_of_the_environment(load: Load, monkeypatch: pytest.MonkeyPatc
     for text in ("$HOME", "${}", "${A-b}", "a$"):
         with raises(families.UNSET_VARIABLE, where="my.yaml:3", key="system"):
             load(f"{LEAST}system: '{text}'\n")
-
-
-# Paths
 
 
 def test_paths_are_relative_to_the_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,10 +224,7 @@ def test_the_words_of_fit_are_no_paths(load: Load) -> None:
     assert load(LEAST + "calibrate: {fit: ./crosfit}\n").calibrate.fit == str(Path.cwd() / "crosfit")
 
 
-# --set
-
-
-def test_sets_win_over_the_file_and_the_later_over_the_earlier(load: Load) -> None:
+def test_sets_win_over_the_file_and_their_errors_name_them(load: Load) -> None:
     sets = ["search.lanes=16", "search.lanes=32", "report.exports=[csv]", "executor.workers=null", "system=a=b"]
     sets += ["features.options.n_mels=40", "storage.endpoint_url=http://localhost:9000", "reduce.nbest={least: 3}"]
     text = "search: {distance: cosine, lanes: 8}\nexecutor: {workers: 3}\nsystem: ${SWSDIST_NO_SUCH}\n"
@@ -279,23 +234,8 @@ def test_sets_win_over_the_file_and_the_later_over_the_earlier(load: Load) -> No
     assert config.features[0].options == {"n_mels": 40}
     assert config.storage == {"endpoint_url": "http://localhost:9000"}
     assert config.reduce.nbest.least == 3
-
-
-def test_paths_of_a_set_are_relative_to_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "here").mkdir()
-    (tmp_path / "my.yaml").write_text(LEAST)
-    monkeypatch.chdir(tmp_path / "here")
-    config = load_config("../my.yaml", ["run=r", "corpus={documents: d, queries: q}", "calibrate.fit=./f"])
-    assert config.run == f"{tmp_path}/here/r"
-    assert config.corpus.documents == f"{tmp_path}/here/d"
-    assert config.calibrate.fit == f"{tmp_path}/here/f"
-    assert load_config("../my.yaml", ["corpus.queries=q"]).corpus.documents == f"{tmp_path}/docs.csv"
-
-
-def test_an_error_of_a_set_names_it(load: Load) -> None:
     for assignment, code, values in (
         ("search.distance=cosin", families.INVALID_VALUE, {"meant": "; did you mean cosine?"}),
-        ("search.distnace=cosine", codes.UNKNOWN_KEY, {"meant": "; did you mean search.distance?"}),
         ("serch.distance=cosine", codes.UNKNOWN_KEY, {"meant": "; did you mean search?", "key": "serch"}),
         ("search={lans: 3}", codes.UNKNOWN_KEY, {"meant": "; did you mean search.lanes?", "key": "search.lans"}),
         ("search.lanes", families.INVALID_VALUE, {"assignment": "search.lanes"}),
@@ -303,7 +243,6 @@ def test_an_error_of_a_set_names_it(load: Load) -> None:
         ("search.lanes=[3", codes.INVALID_YAML, {}),
         ("run.x=3", families.INVALID_YAML, {"value": "out"}),
         ("system=${SWSDIST_NO_SUCH}", families.UNSET_VARIABLE, {"name": "SWSDIST_NO_SUCH"}),
-        ("features={name: a, name: b}", families.INVALID_YAML, {"key": "features.name"}),
     ):
         with raises(code, **values) as caught:
             load(LEAST, assignment)
@@ -312,10 +251,7 @@ def test_an_error_of_a_set_names_it(load: Load) -> None:
     assert [line.split(": ")[0] for line in lines[1:3]] == ["  my.yaml:3", "  --set search.lanes"]
 
 
-# One extractor, or several tracks
-
-
-def test_features_are_one_section_or_several_and_read_back(load: Load) -> None:
+def test_features_are_one_section_or_several_whose_errors_name_their_place(load: Load) -> None:
     assert [one.track_name for one in load(LEAST).features] == ["mfcc"]
     assert load(LEAST + "features:\n").features == load(LEAST).features
     (one,) = load(LEAST + "features: {track: mine, options: {n_mfcc: 20}}\n").features
@@ -327,9 +263,6 @@ def test_features_are_one_section_or_several_and_read_back(load: Load) -> None:
         Path("again.yaml").write_text(dump_config(config), "utf-8")
         assert load_config("again.yaml") == config
     assert "features:\n  name: mfcc\n" in dump_config(load(LEAST))
-
-
-def test_errors_of_tracks_name_their_place(load: Load) -> None:
     for text, line, key, code, values in (
         ("{nmae: mfcc}", 3, "features.nmae", codes.UNKNOWN_KEY, {"meant": "; did you mean features.name?"}),
         ("{name: 3}", 3, "features.name", families.INVALID_VALUE, {"quote": " (in quotes)"}),
@@ -356,7 +289,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_paths_are_relative_to_the_corpus_file_and_sets_work_into_it(here: Path) -> None:
+def test_a_corpus_file_has_its_own_paths_and_a_system_names_no_corpus(here: Path) -> None:
     config = load_config("systems/plain.yaml")
     corpus, data = config.corpus, f"{here}/data"
     assert config.run == f"{here}/out"
@@ -371,9 +304,6 @@ def test_paths_are_relative_to_the_corpus_file_and_sets_work_into_it(here: Path)
     corpus = load_config("systems/plain.yaml", ["corpus=data/two.yaml", "corpus.queries=q2.csv"]).corpus
     assert (corpus.documents, corpus.queries, corpus.references) == (f"{data}/d2.csv", f"{here}/q2.csv", None)
     assert config_from_dict({"run": "r", "corpus": "data/one.yaml"}).corpus.documents == f"{data}/docs.csv"
-
-
-def test_system_corpus_and_run_are_told_apart_and_who_names_the_protocol(here: Path) -> None:
     (here / "systems" / "cosine.yaml").write_text("search: {distance: cosine-squared}\n")
     config = load_config("systems/cosine.yaml", ["corpus.queries=q2.csv"], corpus="data/one.yaml", run="runs/x")
     assert (config.run, config.system) == (f"{here}/runs/x", "cosine")
@@ -398,7 +328,6 @@ def test_an_error_names_the_corpus_file_and_its_line(here: Path) -> None:
         ("documents: d\nquerys: q\n", 2, "querys", codes.UNKNOWN_KEY, {"meant": "; did you mean corpus.queries?"}),
         ("queries: q\n", 1, "documents", codes.MISSING_KEY, {"allowed": "path"}),
         ("documents: d\ndocuments: e\n", 2, "documents", families.INVALID_YAML, {}),
-        ("documents: d\nqueries: [\n", 3, "", codes.INVALID_YAML, {}),
         ("documents: ${NOT_SET}\n", 1, "documents", families.UNSET_VARIABLE, {"name": "NOT_SET"}),
         ("- d\n", 1, "", codes.NOT_A_MAPPING, {"what": "corpus file"}),
         ("documents: d\nprotocol: sws\n", 2, "protocol", families.INVALID_VALUE, {"value": "sws"}),
@@ -419,9 +348,6 @@ def test_an_error_names_the_corpus_file_and_its_line(here: Path) -> None:
             load_config("systems/plain.yaml")
 
 
-# -- queries of another corpus ------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def across(here: Path) -> Path:
     """Beside it, in field/, the corpus that the queries are of."""
@@ -435,7 +361,7 @@ def across(here: Path) -> Path:
     return here
 
 
-def test_queries_of_another_corpus_file(across: Path) -> None:
+def test_queries_of_another_corpus_file_and_other_queries_win(across: Path) -> None:
     config = load_config("systems/plain.yaml", corpus="data/across.yaml")
     corpus, theirs = config.corpus, config.corpus.queries_from
     assert (corpus.documents, corpus.references) == (f"{across}/data/docs.csv", f"{across}/data/across.csv")
@@ -448,9 +374,6 @@ def test_queries_of_another_corpus_file(across: Path) -> None:
     for written in (config, plain):
         (across / "dumped.yaml").write_text(dump_config(written))
         assert load_config("dumped.yaml") == written
-
-
-def test_other_queries_win_and_sets_work_into_it(across: Path) -> None:
     (across / "data" / "across.yaml").write_text("documents: docs.csv\nqueries: own.csv\n")
     sets = [f"corpus.queries_from{text}" for text in ("=field/their.yaml", ".hours=2", ".statistics=ours")]
     corpus = load_config("systems/plain.yaml", sets, corpus="data/across.yaml").corpus
@@ -499,19 +422,6 @@ def test_dumped_and_loaded_it_is_the_same_config(tmp_path: Path) -> None:
     _, first, second, _ = str(caught.value).splitlines()
     assert (first.split(": ")[0], first.split()[-1]) == ("  corpus.queries", "[invalid-value]")
     assert (second.split(": ")[0], second.split()[-1]) == ("  sistem", "[unknown-key]")
-    (tmp_path / "my.yaml").write_text(
-        "run: out\ncorpus: {documents: docs.csv}\nsearch: {lanes: 7}\nreport: {exports: [csv]}\n"
-        "storage: {a: [1, {b: null}], c: '${SWSDIST_NO_SUCH:-y}'}\n"
-    )
-    config = load_config(tmp_path / "my.yaml")
-    path = tmp_path / "deep" / "config.yaml"
-    path.parent.mkdir()
-    path.write_text(dump_config(config), "utf-8")
-    assert load_config(path) == config
-    assert "distance: cosine\n" in dump_config(config)
-
-
-# Written back
 
 
 number = st.integers(1 - 2**63, 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
@@ -526,16 +436,11 @@ plain = st.recursive(
 @settings(deadline=None, max_examples=200)
 @example(system="b\x85:", storage={"\u2028": "\U0001f600", "a: b": ["#", {"$": "$"}]})
 @given(system=st.text(min_size=1), storage=st.dictionaries(st.text(), plain, max_size=3))
-def test_any_value_survives_dump_and_load(
-    tmp_path_factory: pytest.TempPathFactory, system: str, storage: dict[str, Any]
-) -> None:
+def test_any_value_survives(tmp_path_factory: pytest.TempPathFactory, system: str, storage: dict[str, Any]) -> None:
     config = config_from_dict({"run": "r", "corpus": {"documents": "d"}, "system": system, "storage": storage})
     path = tmp_path_factory.getbasetemp() / "dumped.yaml"
     path.write_bytes(dump_config(config).encode())
     assert load_config(path) == config
-
-
-# The configs that come with the project
 
 
 def test_the_configs_of_the_project_load() -> None:
@@ -556,33 +461,7 @@ def test_the_configs_of_the_project_load() -> None:
 FIELDS = {key.dotted: key.field for key in keys()}
 
 
-def test_what_a_key_may_hold() -> None:
-    exports = "csv | stdlist | kwslist | labels | eaf | textgrid | clips"
-    for name, words in {
-        "run": "path",
-        "index.store": "path | null",
-        "system": "text",
-        "strict": "true | false",
-        "storage": "mapping",
-        "search.lanes": "integer > 0",
-        "search.distance": " | ".join(DISTANCES),
-        "reduce.overlap": "number >= 0 and <= 1",
-        "score.tolerance": "number >= 0 | null",
-        "calibrate.fit": "none | crossfit | oracle | path",
-        "report.exports": f"list of {exports} | null",
-        "search.candidates": "section with the keys least, per_second",
-    }.items():
-        assert allowed(FIELDS[name]) == words
-    assert allowed(FIELDS["report.exports"], element=True) == exports
-
-
-def test_which_keys_are_paths_and_which_are_meant_and_values_shown() -> None:
-    paths = {name for name, field in FIELDS.items() if is_path(field)}
-    assert paths >= {"run", "corpus.documents", "corpus.queries", "corpus.references", "index.store", "calibrate.fit"}
-    assert not paths & {"system", "features.name", "storage", "executor.address"}
-    execution_only = {key.dotted for key in keys() if key.execution_only}
-    assert execution_only >= {"strict", "search.lanes", "executor.kind"}
-    assert not execution_only & {"search.distance", "run", "calibrate.fit"}
+def test_which_keys_are_meant_and_values_shown() -> None:
     assert find(("calibrate", "fit", "constrained-str"))[1:] == (FIELDS["calibrate.fit"], ("calibrate", "fit"))
     assert find(("report", "exports", 1, "x"))[2] == ("report", "exports", 1)
     assert find(("search", "none")) == (Search, None, ("search", "none"))
@@ -603,7 +482,7 @@ def test_which_keys_are_paths_and_which_are_meant_and_values_shown() -> None:
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "config.md"
 
 
-def test_the_template_gives_the_defaults_and_takes_values(tmp_path: Path) -> None:
+def test_the_template_gives_the_defaults_and_shows_every_key(tmp_path: Path) -> None:
     path, plain = tmp_path / "my.yaml", tmp_path / "plain.yaml"
     path.write_text(template())
     given = {name: str(tmp_path / PLACEHOLDERS[f"corpus.{name}"]) for name in ("documents", "queries")}
@@ -619,9 +498,6 @@ def test_the_template_gives_the_defaults_and_takes_values(tmp_path: Path) -> Non
     assert config.corpus.documents == "/a b/$x: #.csv"
     assert config.corpus.queries is None
     assert config.report.exports == ("csv",)
-
-
-def test_the_template_and_the_reference_show_every_key() -> None:
     for key in keys():
         indent = "  " * (len(key.place) - 1)
         assert re.search(rf"(?m)^{indent}# .*\n(?:{indent}#   .*\n)*{indent}#?{key.place[-1]}:", template()), key.dotted
@@ -630,23 +506,7 @@ def test_the_template_and_the_reference_show_every_key() -> None:
     for key in keys():
         if key.section and not key.field.is_required():
             alone = key.section()
-            assert key.field.default == ((alone,) if is_one_or_more(key.field) else alone), key.dotted
-
-
-def test_a_section_says_what_was_meant() -> None:
-    for kind, values_, key, code, hint in (
-        (Search, {"distanc": "cosine"}, "search.distanc", codes.UNKNOWN_KEY, "search.distance"),
-        (Search, {"distance": "cosin"}, "search.distance", families.INVALID_VALUE, "cosine"),
-        (Search, {"first_pass": {"nam": "a"}}, "search.first_pass.nam", codes.UNKNOWN_KEY, None),
-        (Executor, {"kind": "rya"}, "executor.kind", families.INVALID_VALUE, "ray"),
-        (Executor, {"worker": 2}, "executor.worker", codes.UNKNOWN_KEY, "executor.workers"),
-        (Calibrate, {"step": []}, "calibrate.step", codes.UNKNOWN_KEY, "calibrate.steps"),
-        (Search, "distance=cosine", "search", families.INVALID_YAML, None),
-    ):
-        values = {"meant": f"; did you mean {hint}?"} if hint else {}
-        with raises(code, **values) as caught:
-            section_from(kind, key.partition(".")[0], None, {}, values_)
-        assert caught.value.where == key
+            assert key.field.default == ((alone,) if repeats(key.field) else alone), key.dotted
 
 
 def test_what_is_no_config_or_list_of_sets(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """Documents, queries and references from tables, folders, data sets and arrays: told by content, and how they must fit."""
 
 import errno
-import gzip
 import io
 import json
 import os
@@ -21,12 +20,11 @@ from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.codes import families
 from swsdist.core.codes import io as io_codes
-from swsdist.core.errors import AudioError, TableError, UserError
+from swsdist.core.errors import TableError, UserError
 from swsdist.core.types import CORPUS, QUERIES, REFERENCES
 from swsdist.corpora.documents import ENDINGS, READS, kind_of, part_of, read_documents
 from swsdist.corpora.queries import read_queries
 from swsdist.corpora.references import read_references
-from swsdist.evaluation.scoring_task import read_system
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
 from swsdist.testing.synthesis import make_corpus
@@ -95,7 +93,7 @@ def sounds(folder: Path, *names: str) -> None:
         soundfile.write(folder / name, np.zeros(1600), 16000, format={"MP3": "MP3", "FLAC": "FLAC"}.get(ending, "WAV"))
 
 
-def test_masters_and_access_copies(tmp_path: Path) -> None:
+def test_masters_and_access_copies_and_what_swsdist_wrote(tmp_path: Path) -> None:
     """Two files of one stem are two documents, and the master's name stays when a copy is added; or one, by a rule."""
     sounds(tmp_path, "a.flac", "b/c.wav")
     assert read_documents(str(tmp_path))["doc_id"].to_pylist() == ["a", "b/c"]
@@ -110,6 +108,23 @@ def test_masters_and_access_copies(tmp_path: Path) -> None:
     assert not notices.entries
     assert [notice.count for notice in notices.requested.values()] == [3]
     assert read_documents(str(tmp_path), notices=Notices(strict=True), prefer=["mp3"]).num_rows == 2
+
+    def read(name: str) -> list[str]:
+        return read_documents(str(tmp_path / name))["doc_id"].to_pylist()
+
+    clip = "exports/clips/q001_1.wav"
+    sounds(tmp_path / "below", "talk.wav", f"runs/one/{clip}", "runs/two/x.wav")
+    sounds(tmp_path / "itself", "talk.wav", "queries/talk.wav", clip)
+    sounds(tmp_path / "search", "talk.wav", "hits/001-q.wav", "hits of mine/x.wav")
+    assert len(read("itself")) == 3
+    for name in ("plan.json", "config.yaml"):
+        (tmp_path / "below" / "runs" / "one" / name).write_text("")
+        (tmp_path / "itself" / name).write_text("")
+    (tmp_path / "search" / "hits" / MARKER).touch()
+    assert read("below") == ["runs/two/x", "talk"]
+    assert read("itself") == ["queries/talk", "talk"]
+    assert read("search") == ["hits of mine/x", "talk"]
+    assert read("search/hits") == ["001-q"]  # named itself
 
 
 def test_odd_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,27 +149,6 @@ def test_odd_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = " ".join(notice.first for notice in notices.entries.values())
     assert "secret (Permission denied)" in told
     assert "caf\\udce9.wav" in told
-
-
-def test_what_swsdist_wrote_is_no_recording(tmp_path: Path) -> None:
-    """Clips of a run in the archive, or of the archive itself, and of a search are left out; all else is the archive's."""
-
-    def read(name: str) -> list[str]:
-        return read_documents(str(tmp_path / name))["doc_id"].to_pylist()
-
-    clip = "exports/clips/q001_1.wav"
-    sounds(tmp_path / "below", "talk.wav", f"runs/one/{clip}", "runs/two/x.wav")
-    sounds(tmp_path / "itself", "talk.wav", "queries/talk.wav", clip)
-    sounds(tmp_path / "search", "talk.wav", "hits/001-q.wav", "hits of mine/x.wav")
-    assert len(read("itself")) == 3
-    for name in ("plan.json", "config.yaml"):
-        (tmp_path / "below" / "runs" / "one" / name).write_text("")
-        (tmp_path / "itself" / name).write_text("")
-    (tmp_path / "search" / "hits" / MARKER).touch()
-    assert read("below") == ["runs/two/x", "talk"]
-    assert read("itself") == ["queries/talk", "talk"]
-    assert read("search") == ["hits of mine/x", "talk"]
-    assert read("search/hits") == ["001-q"]  # named itself
 
 
 def test_queries_from_files_and_from_documents_and_empty_tables(tmp_path, documents):
@@ -199,10 +193,7 @@ def test_what_does_not_fit_is_refused(tmp_path, documents):
         assert caught.value.where == f"{path}, line 3"
 
 
-# -- speakers and parts ------------------------------------------------------------------------------------------------
-
-
-def test_speakers_and_parts_come_from_tables(tmp_path: Path) -> None:
+def test_speakers_and_parts_come_from_tables_and_wrong_rows_are_told_together(tmp_path: Path) -> None:
     rows = ("a,1,a.wav,", "a,2,a.wav,", "b,1,b.wav,own", "c,1,c.wav,")
     docs = table(tmp_path, "docs.csv", "doc_id,channel,path,speaker", *rows)
     who = table(tmp_path, "who.csv", "doc_id,channel,speaker", "a,,anna", "a,2,ben", "b,1,other")
@@ -221,10 +212,6 @@ def test_speakers_and_parts_come_from_tables(tmp_path: Path) -> None:
         part_of(documents, ["a", "x"])
     with raises(families.UNKNOWN_NAME, where=f"{train}, line 3", what="document", name="'x'"):
         part_of(documents, table(tmp_path, "train.csv", "doc_id", "c", "x"))
-
-
-def test_wrong_rows_are_told_together(tmp_path: Path) -> None:
-    """With their number, the first three and their lines."""
     documents = pa.Table.from_pylist([{"doc_id": f"d{k}", "channel": 1, "path": "a.wav"} for k in range(5)], CORPUS)
     rows = ("q1,d1,0,1", "q2,x1,0,1", "q3,x2,0,1", "q4,x3,0,1", "q5,x4,0,1")
     queries, known = table(tmp_path, "queries.csv", "query_id,doc_id,start,end", *rows), pa.table({"query_id": ["q1"]})
@@ -246,15 +233,6 @@ def test_wrong_rows_are_told_together(tmp_path: Path) -> None:
     told = refused(references("q1,y,1,0,1", "q1,d1,2,1,2"), 2)
     assert "1 other rows name: 'y' with channel 1 (line 2), 'd1' with channel 2 (line 3)" in told
     assert "1 other rows (line 4)" in refused(references("q1,d1,0,0,1", "q1,d1,1,1,2", "q1,d1,0,1,2"), 2)
-
-
-def test_a_line_break_in_a_name_is_escaped(tmp_path: Path) -> None:
-    soundfile.write(tmp_path / "one\ntwo.wav", np.zeros(1600), 16000)
-    soundfile.write(tmp_path / "three.wav", np.zeros(1600), 16000)
-    found = read_documents(str(tmp_path))
-    assert found["doc_id"].to_pylist() == ["one\\ntwo", "three"]
-    assert found["path"].to_pylist()[0] == f"{tmp_path}/one\ntwo.wav"
-    assert str(AudioError("it is bad", where=f"{tmp_path}/one\ntwo.wav")).count("\n") == 0
 
 
 FILES = {
@@ -284,7 +262,7 @@ def test_kinds(tmp_path: Path) -> None:
                     kind_of(str(path), key, ENDINGS)
 
 
-def test_what_a_key_does_not_read(tmp_path: Path) -> None:
+def test_what_a_key_does_not_read_and_recordings_without_a_path(tmp_path: Path) -> None:
     for name, content in {"ecf.xml": b"<ecf/>", "stdlist.xml": b"<stdlist/>", "sheet.csv": b"PK\x03\x04"}.items():
         (tmp_path / name).write_bytes(content)
     (tmp_path / "docs.csv").write_text("doc_id,path\nb,b.wav\na,touch me |\n")
@@ -294,11 +272,7 @@ def test_what_a_key_does_not_read(tmp_path: Path) -> None:
     for code, values, call in (
         (families.WRONG_KIND, {"kind": "an ECF (<ecf>)"}, lambda: read_queries(f"{tmp_path}/ecf.xml", none)),
         (families.WRONG_KIND, {"key": "references"}, lambda: kind_of(f"{tmp_path}/stdlist.xml", "references", ENDINGS)),
-        (
-            families.WRONG_KIND,
-            {"kind": "a spreadsheet or a zip archive"},
-            lambda: read_documents(f"{tmp_path}/sheet.csv"),
-        ),
+        (families.WRONG_KIND, {}, lambda: read_documents(f"{tmp_path}/sheet.csv")),
         (families.INVALID_VALUE, {}, lambda: read_documents("s3:/bucket/docs.csv")),
         (families.EMPTY_INPUT, {}, lambda: read_documents(f"{tmp_path}/empty")),
         (families.UNUSED_OPTION, {}, lambda: read_documents(docs, audio_folder=str(tmp_path))),
@@ -312,6 +286,17 @@ def test_what_a_key_does_not_read(tmp_path: Path) -> None:
         (tmp_path / "docs.csv").write_bytes(mark + "doc_id,path\nä,b.wav\n".encode(order))
         with raises(io_codes.UTF16_TEXT):
             read_documents(docs)
+    for header, row, columns in (
+        ("query_id,term", "q{},word", None),
+        ("query_id,text,speaker", "q{},word,anna", None),
+        ("query_id,example,speaker,term", "q{},1,anna,word", "example, speaker"),
+        ("query_id,example,term,path", "q{},1,word,one.flac", None),
+    ):
+        (tmp_path / "queries.csv").write_text("\n".join([header, *(row.format(k) for k in range(3)), ""]))
+        notices = Notices()
+        read_queries(str(tmp_path / "queries.csv"), CORPUS.empty_table(), notices=notices)
+        found = [(item.code, item.count, item.values["columns"]) for item in notices.entries.values()]
+        assert found == ([] if columns is None else [(corpora_codes.RECORDINGS_WITHOUT_PATH, 3, columns)])
 
 
 def test_folders(tmp_path: Path, s3) -> None:
@@ -328,13 +313,7 @@ def test_folders(tmp_path: Path, s3) -> None:
     folder = Folder(f"s3://{s3.bucket}/data", s3.storage)
     folder.write_bytes("wav.scp", b"a a.wav\n")
     folder.write_bytes("lists/ecf.xml", b"<ecf>")
-    kinds = {
-        "": "Kaldi data folder",
-        "wav.scp": "wav.scp",
-        "lists": "folder",
-        "lists/ecf.xml": "ECF",
-        "no.csv": "table",
-    }
+    kinds = {"": "Kaldi data folder", "lists": "folder", "lists/ecf.xml": "ECF", "no.csv": "table"}
     for name, kind in kinds.items():
         assert kind_of(folder.path(name), "documents", ENDINGS, s3.storage) == kind
 
@@ -345,41 +324,6 @@ def test_a_single_recording_is_a_corpus(tmp_path: Path) -> None:
     rows = [(row["doc_id"], row["channel"], row["duration"], row["path"]) for row in found.to_pylist()]
     assert rows == [("one", channel, 1, f"{tmp_path}/one.flac") for channel in (1, 2)]
     assert read_queries(str(tmp_path / "one.flac"), found)["query_id"].to_pylist() == ["one"]
-
-
-def test_files_of_a_kaldi_data_folder(tmp_path: Path) -> None:
-    for name, line in {
-        "segments": "a-1 a 0.5 2.25",
-        "utt2spk": "a-1 ann",
-        "spk2utt": "ann a-1 a-2",
-        "text.gz": "a-1 and so on",
-    }.items():
-        path = tmp_path / name
-        path.write_bytes(gzip.compress(line.encode()) if name.endswith(".gz") else f"{line}\n".encode())
-        for key in READS:
-            with raises(families.WRONG_KIND, key=key) as caught:
-                kind_of(str(path), key, ENDINGS)
-            assert f"Name the folder, {tmp_path}, in corpus.documents" in str(caught.value)
-        path.write_text("doc_id,path\na,a.wav\n")  # a table may be called so
-        assert kind_of(str(path), "documents", ENDINGS) == "table"
-    (tmp_path / "words.rttm").write_bytes(FILES["x.rttm"][0])
-    with raises(families.WRONG_KIND):
-        read_system(str(tmp_path / "words.rttm"))
-
-
-def test_recordings_without_a_path(tmp_path: Path) -> None:
-    """That queries are searched as text is told where their table is of recordings."""
-    for header, row, columns in (
-        ("query_id,term", "q{},word", None),
-        ("query_id,text,speaker", "q{},word,anna", None),
-        ("query_id,example,speaker,term", "q{},1,anna,word", "example, speaker"),
-        ("query_id,example,term,path", "q{},1,word,one.flac", None),
-    ):
-        (tmp_path / "queries.csv").write_text("\n".join([header, *(row.format(k) for k in range(3)), ""]))
-        notices = Notices()
-        read_queries(str(tmp_path / "queries.csv"), CORPUS.empty_table(), notices=notices)
-        found = [(item.code, item.count, item.values["columns"]) for item in notices.entries.values()]
-        assert found == ([] if columns is None else [(corpora_codes.RECORDINGS_WITHOUT_PATH, 3, columns)])
 
 
 SOUND = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
@@ -514,13 +458,9 @@ def references(*queries: str) -> pd.DataFrame:
     return pd.DataFrame({"query_id": queries, "doc_id": "d", "start": 0.1, "end": 0.4})
 
 
-def test_a_run_of_arrays(tmp_path: Path) -> None:
-    """It finds what a run of the files finds."""
+def test_a_corpus_of_arrays_is_that_of_the_files(tmp_path: Path) -> None:
     make_corpus(tmp_path / "files", documents=3, queries=2, voices=2)
     tables = {name: pd.read_csv(tmp_path / "files" / f"{name}.csv") for name in ("docs", "queries", "refs")}
-
-    for name in ("docs", "queries"):  # arrays have no speakers
-        tables[name].drop(columns="speaker").to_csv(tmp_path / "files" / f"{name}.csv", index=False)
 
     def sounds(table: str) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -528,20 +468,23 @@ def test_a_run_of_arrays(tmp_path: Path) -> None:
             found.setdefault(row.iloc[0], []).append(soundfile.read(tmp_path / "files" / row["path"]))
         return found
 
-    queries = sounds("queries")
+    queries, documents = sounds("queries"), {name: given for name, (given,) in sounds("docs").items()}
     assert max(map(len, queries.values())) > 1
-    documents = {name: given for name, (given,) in sounds("docs").items()}
-    given = documents, queries, tables["refs"]
-    corpus = swsdist.save_corpus(tmp_path / "arrays", *given)
-    files = {name: str(tmp_path / "files" / f"{table}.csv") for name, table in zip(corpus, tables, strict=True)}
-
-    def hits(name: str, corpus: dict[str, str]) -> pd.DataFrame:
-        config = {"run": str(tmp_path / name), "corpus": corpus, "executor": {"kind": "serial"}}
-        return swsdist.run(config).detections()
-
-    found = hits("of arrays", corpus)
-    assert len(found) > 5
-    assert found.equals(hits("of files", files))
+    corpus = swsdist.save_corpus(tmp_path / "arrays", documents, queries, tables["refs"])
+    known = read_documents(corpus["documents"])
+    saved = read_queries(corpus["queries"], known, "all")
+    for table, given in (
+        (known, {(name, 1): one for name, one in documents.items()}),
+        (saved, {(name, k): one for name, some in queries.items() for k, one in enumerate(some, 1)}),
+    ):
+        rows = table.to_pylist()
+        names = [(row.get("query_id", row["doc_id"]), row.get("example", row["channel"])) for row in rows]
+        assert sorted(names) == sorted(given)
+        for name, row in zip(names, rows, strict=True):
+            samples, rate = given[name]
+            assert np.array_equal(np.concatenate([*read_blocks(row["path"], rate=rate)]), samples.astype(np.float32))
+    true = read_references(corpus["references"], known, saved).to_pandas()
+    assert true[["query_id", "doc_id", "start", "end"]].equals(tables["refs"][["query_id", "doc_id", "start", "end"]])
     one = tables["refs"].assign(query_id="one")
     before = {path.name: path.read_bytes() for path in (tmp_path / "arrays").rglob("*.*")}
     assert swsdist.save_corpus(tmp_path / "arrays", documents, {"one": documents["d001"]}, one) == corpus
@@ -549,19 +492,7 @@ def test_a_run_of_arrays(tmp_path: Path) -> None:
     assert {name for name in before if before[name] != after[name]} == {"queries.csv", "references.csv", "q000000.wav"}
 
 
-def test_examples_in_a_tuple_documents_alone_and_references_of_other_queries(tmp_path: Path) -> None:
-    corpus = swsdist.save_corpus(tmp_path / "tuple", {"d": noise(0)}, {"q": (noise(1), noise(2))})
-    assert pd.read_csv(corpus["queries"])["example"].tolist() == [1, 2]
-    with raises(families.UNSUPPORTED):
-        swsdist.save_corpus("s3://bucket/corpus", {"d": noise(0)})
-    corpus = swsdist.save_corpus(tmp_path / "alone", {"d": noise(0)})
-    assert list(corpus) == ["documents"]
-    assert read_documents(corpus["documents"])["duration"].to_pylist() == [1.0]
-    corpus = swsdist.save_corpus(tmp_path / "elsewhere", {"d": noise(0)}, references=references("q"))
-    assert list(corpus) == ["documents", "references"]
-
-
-def test_what_is_no_corpus(tmp_path: Path) -> None:
+def test_what_is_no_corpus_and_documents_alone_are_one(tmp_path: Path) -> None:
     d, q, invalid = {"d": noise(0)}, {"q": noise(1)}, families.INVALID_VALUE
     lacking = pd.DataFrame({"query_id": ["q"], "start": [0.0]})
     cases: list[tuple[tuple[Any, ...], str, Any]] = [
@@ -591,3 +522,12 @@ def test_what_is_no_corpus(tmp_path: Path) -> None:
         with pytest.raises(UserError):
             swsdist.save_corpus(place, d, q, references("q"))
         assert sorted(tmp_path.rglob("*")) == before
+    corpus = swsdist.save_corpus(tmp_path / "tuple", {"d": noise(0)}, {"q": (noise(1), noise(2))})
+    assert pd.read_csv(corpus["queries"])["example"].tolist() == [1, 2]
+    with raises(families.UNSUPPORTED):
+        swsdist.save_corpus("s3://bucket/corpus", {"d": noise(0)})
+    corpus = swsdist.save_corpus(tmp_path / "alone", {"d": noise(0)})
+    assert list(corpus) == ["documents"]
+    assert read_documents(corpus["documents"])["duration"].to_pylist() == [1.0]
+    corpus = swsdist.save_corpus(tmp_path / "elsewhere", {"d": noise(0)}, references=references("q"))
+    assert list(corpus) == ["documents", "references"]

@@ -24,9 +24,8 @@ from swsdist.score.measures.cnxe import (
     prior_entropy,
 )
 from swsdist.score.measures.curve import Counts
-from swsdist.score.measures.det import Squares, bands, det, ppndf
+from swsdist.score.measures.det import Squares, bands
 from swsdist.score.measures.protocol import prior_of_beta
-from swsdist.score.measures.twv import twv_curve
 from tests.support.coded import raises
 
 
@@ -147,18 +146,6 @@ def banded(rows: Rows, number: int = 11, beta: float = 2.0, **counted: int) -> A
     return bands(Counts.of(table, **counted), Squares.of(table), trials=number, beta=beta)
 
 
-def test_bands_by_hand() -> None:
-    found, squares = banded(LIST), Squares.of(aligned_rows(LIST))
-    assert (squares.hits.tolist(), squares.false_alarms.tolist()) == ([1, 0, 1], [0, 1, 0])
-    assert found.curve.threshold.tolist() == [0.5, 0.7, 0.9, 0.9]
-    # Pmiss of a and b: 1/2 0, 1/2 1, 1/2 1, 1 1. Of two values the sample deviation is |difference| / sqrt(2), n - 1 is 1.
-    assert found.pmiss_error == pytest.approx([0.5 / math.sqrt(2)] * 3 + [0], abs=1e-15)
-    # Queries without references are left out even where they were counted.
-    other = banded(LIST, terms=3)
-    for name in ("pmiss_error", "pfa_error"):
-        assert getattr(found, name).tolist() == getattr(other, name).tolist()
-
-
 def test_what_has_no_spread() -> None:
     one = banded([("a", 0.9, True), ("a", 0.5, False)])
     assert np.isnan(one.pmiss_error).all()
@@ -171,14 +158,3 @@ def test_what_has_no_spread() -> None:
         bands(Counts.of(aligned_rows(LIST)), Squares.of(aligned_rows(LIST[1:])), trials=11, beta=2.0)
     with raises(codes.NO_REFERENCES):
         bands(Counts.zero(), Squares.of(aligned_rows([])), trials=10, beta=2.0)
-
-
-def test_a_drawing_keeps_few_points_and_both_ends() -> None:
-    random = np.random.default_rng(3)
-    rows: Rows = [(query, float(score), bool(score > 0.8)) for query in "abcd" for score in random.random(200)]
-    curve = twv_curve(Counts.of(aligned_rows(rows)), trials=100_000, beta=66.66)
-    drawn = det(curve, step=0.1)
-    assert len(drawn.x) < len(curve.pfa) / 2
-    assert np.isin(drawn.threshold, curve.threshold).all()
-    assert (drawn.threshold[0], drawn.threshold[-1]) == (curve.threshold[0], curve.threshold[-1])
-    assert drawn.y.tolist() == ppndf(drawn.pmiss).tolist()

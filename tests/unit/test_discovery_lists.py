@@ -2,7 +2,6 @@
 
 import csv
 import gzip
-import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from praatio import textgrid as praatio
 
 from swsdist.chains.discover.chain import writers
 from swsdist.core.codes import discovery as codes
@@ -95,32 +93,11 @@ def test_files_read_back(tmp_path_factory: pytest.TempPathFactory, some: list[St
     assert Counter(values) == places
 
 
-def test_the_first_example_is_the_surest(tmp_path: Path) -> None:
+def test_the_first_example_is_the_surest_and_names_fit_a_class_file(tmp_path: Path) -> None:
     written(tmp_path, CLASSES, PARSE)
     queries = read_table(str(tmp_path / "queries.csv"), QUERIES).to_pylist()
     found = [(row["query_id"], row["example"], row["start"]) for row in queries][:3]
     assert found == [("0", 1, 0.5), ("0", 2, 0.0), ("0", 3, 0.75)]
-
-
-def test_tiers_have_classes_and_parse(tmp_path: Path) -> None:
-    written(tmp_path, CLASSES, PARSE, "eaf", "textgrid")
-    grid = praatio.openTextgrid(str(tmp_path / "textgrid/talks/a.TextGrid"), includeEmptyIntervals=False)
-    tiers = {name: [tuple(item) for item in grid.getTier(name).entries] for name in grid.tierNames}
-    expected = {
-        "classes": [(0.5, 1.0, "0")],
-        "classes (2)": [(0.75, 1.25, "0")],
-        "parse": [(0.5, 1.0, "0"), (1.25, 2.0, "-")],
-    }
-    assert tiers == expected
-    root = ElementTree.parse(tmp_path / "eaf/talks/a.eaf").getroot()
-    found = {
-        tier.attrib["TIER_ID"]: [value.text for value in tier.iter("ANNOTATION_VALUE")] for tier in root.iter("TIER")
-    }
-    assert found == {name: [text for *_, text in rows] for name, rows in expected.items()}
-    assert {path.name for path in (tmp_path / "eaf").iterdir()} == {"talks", "b.eaf", "b.2.eaf"}
-
-
-def test_names_that_a_class_file_cannot_hold(tmp_path: Path) -> None:
     names = ["two words", "two_words", "two\twords", "two_words_"]
     written(tmp_path, [Stretch(0, name, 1, 0.0, 1.0, 1.0) for name in names], [])
     documents: dict[str, int] = {}
@@ -163,7 +140,7 @@ def files(folder: Path, classes: str = ONE_CLASS, **others: object) -> Files:
     return Files(*paths)._replace(**others)
 
 
-def test_classes_come_back_as_written(tmp_path) -> None:
+def test_classes_come_back_as_written_and_wrong_ones_are_refused(tmp_path) -> None:
     documents: dict[str, int] = {}
     text = "Class 7 [a,b]\nd 0.1 0.2999\n\nClass empty\n\nClass x\ne 1 2\nd 10.000001 11\n\n"
     fragments = read_classes(put(tmp_path, "c", text), documents)
@@ -176,9 +153,6 @@ def test_classes_come_back_as_written(tmp_path) -> None:
         assert np.array_equal(getattr(again, name), getattr(fragments, name))
     (tmp_path / "c.gz").write_bytes(gzip.compress((tmp_path / "again").read_bytes()))
     assert len(read_classes(str(tmp_path / "c.gz"), {})) == 3
-
-
-def test_wrong_classes(tmp_path) -> None:
     for text, code, line in (
         ("Class\n", families.MALFORMED_LINE, 1),
         ("Class 1\nd 0 1\n\nClass 1\n", families.DUPLICATE_NAME, 4),
@@ -186,7 +160,6 @@ def test_wrong_classes(tmp_path) -> None:
         ("Class 1\nd 0 1\n\nd 1 2\n", families.MALFORMED_LINE, 4),
         ("Class 1\nd 0\n", codes.WRONG_ROW, 2),
         ("Class 1\nd 0 1\nd 1 1\n", families.INVALID_TIMES, 3),
-        ("Class 1\nd 1.2.3 4\n", families.MALFORMED_LINE, 2),
         ("Class 1\nd -1 4\n", io_codes.BAD_TIME, 2),
         ("Class 1\nd 1 99999999\n", families.INVALID_TIMES, 2),
     ):
@@ -198,7 +171,7 @@ def test_wrong_classes(tmp_path) -> None:
         write_classes(read_classes(put(tmp_path, "c", ONE_CLASS), {}), ("a b",), tmp_path / "x")
 
 
-def test_lists_folds_and_talkers(tmp_path) -> None:
+def test_lists_folds_talkers_and_units(tmp_path) -> None:
     pairs = read_list(put(tmp_path, "p", "d 0 1 e 2 3 0.7\n\nd 1 2 d 3 4\n"), "pairs", {})
     found = sorted(zip(pairs.group.tolist(), pairs.onset.tolist(), strict=True))
     assert found == [(0, 0), (0, 2_000_000), (1, 1_000_000), (1, 3_000_000)]
@@ -219,14 +192,6 @@ def test_lists_folds_and_talkers(tmp_path) -> None:
             read(put(tmp_path, "wrong", text))
     with raises(families.WRONG_KIND):
         read_units(put(tmp_path, "p.srt", "1\n00:00:00,000 --> 00:00:01,000\nhello\n"), {})
-
-
-TEXTGRID = 'File type = "ooTextFile"\nObject class = "TextGrid"\n\n' + (
-    '0 0.3 <exists> 1 "IntervalTier" "phones" 0 0.3 3 0 0.1 "a" 0.1 0.2 "b" 0.2 0.3 ""\n'.replace(" ", "\n")
-)
-
-
-def test_units_of_each_format_make_a_perfect_system(tmp_path) -> None:
     listed = put(tmp_path, "u.phn", "u 0 0.1 a\nu 0.1 0.2 b\n")
     timed = put(tmp_path, "u.ctm", "u 1 0 0.1 a\nu 1 0.1 0.1 b\n")
     grid = put(tmp_path, "u.TextGrid", TEXTGRID)
@@ -249,7 +214,12 @@ def test_units_of_each_format_make_a_perfect_system(tmp_path) -> None:
     assert [name for name, _ in notices.entries] == [codes.FOUND_NOTHING.name]
 
 
-def test_parts_of_a_system_and_what_a_mode_needs(tmp_path) -> None:
+TEXTGRID = 'File type = "ooTextFile"\nObject class = "TextGrid"\n\n' + (
+    '0 0.3 <exists> 1 "IntervalTier" "phones" 0 0.3 3 0 0.1 "a" 0.1 0.2 "b" 0.2 0.3 ""\n'.replace(" ", "\n")
+)
+
+
+def test_parts_of_a_system_and_of_a_corpus(tmp_path) -> None:
     pairs = put(tmp_path, "pairs", "d 0 0.3 d 0.4 0.7\n")
     result = score_files(files(tmp_path, fragments=pairs, words=None), "seed", Notices(), given="pairs")
     assert result["all"]["matching"]["fscore"] == 1
@@ -268,9 +238,6 @@ def test_parts_of_a_system_and_what_a_mode_needs(tmp_path) -> None:
     notices = Notices()
     assert score_files(files(tmp_path, elsewhere), "seed", notices)["all"]["n_empty"] == 1
     assert [name for name, _ in notices.entries] == [codes.FRAGMENTS_ELSEWHERE.name]
-
-
-def test_documents_have_talkers_and_equal_parts(tmp_path) -> None:
     talkers = put(tmp_path, "t", "d x\n")
     with raises(families.MISSING_INPUT):
         score_files(files(tmp_path, talkers=talkers), "seed", Notices())

@@ -177,9 +177,7 @@ def test_curve_and_path_are_in_frames_of_the_recordings(tmp_path: Path, sounds: 
 
 
 @pytest.mark.parametrize("row_range", [False, True])
-def test_rescored_places_are_of_the_frames_that_are_searched(
-    tmp_path: Path, sounds: dict[str, np.ndarray], row_range: bool
-) -> None:
+def test_rescored_spans_are_of_searched_frames(tmp_path: Path, sounds: dict[str, np.ndarray], row_range: bool) -> None:
     search = search_of(drop={"track": "classes", "columns": [1, 3]}, row_range=row_range)
     store = store_of(tmp_path, {**sounds, "d": sounds["b"][~kept(sounds["b"], None)]}, ["abcd"])
     queries = examples_of(tmp_path, {"q": sounds["a"][500:540]}, store, search).examples
@@ -198,7 +196,9 @@ def test_rescored_places_are_of_the_frames_that_are_searched(
     assert all({row["first"], row["last"]} <= set(places[row["doc_id"]]) for row in rescored)
 
 
-def test_a_query_of_which_nothing_is_left_is_rejected(tmp_path: Path, sounds: dict[str, np.ndarray]) -> None:
+def test_a_query_of_which_nothing_is_left_is_rejected_and_what_is_not_there(
+    tmp_path: Path, sounds: dict[str, np.ndarray]
+) -> None:
     drop = {"track": "classes", "columns": [1, 3]}
     store, count = store_of(tmp_path, sounds, ["abc"]), int(kept(sounds["a"][:40], None).sum())
     spoken = {"q": sounds["a"][:40], "gone": sounds["a"][:40][~kept(sounds["a"][:40], None)]}
@@ -209,9 +209,6 @@ def test_a_query_of_which_nothing_is_left_is_rejected(tmp_path: Path, sounds: di
         assert sorted(bad) == sorted({*spoken} - {*left})
         assert bad["gone"]["reason"] == methods_codes.TOO_FEW_KEPT.name
         assert f"0 of the query's {len(spoken['gone'])} frames" in bad["gone"]["message"]
-
-
-def test_tracks_and_columns_that_are_not_there() -> None:
     for track, columns, code in (
         ("cz", [0, 1], codes.NO_SUCH_TRACK),
         ("classes", [1, 5], codes.NO_SUCH_COLUMNS),

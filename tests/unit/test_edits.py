@@ -70,11 +70,7 @@ def arcs(draw: st.DrawFn, states: int) -> Arcs:
 
 def flat(lattice: Arcs) -> tuple[np.ndarray, ...]:
     """First arcs, sources, targets, labels and costs, of a state by label."""
-    rows = [
-        (s, t, label, cost)
-        for s, some in enumerate(lattice.leaving)
-        for t, label, cost in sorted(some, key=lambda a: a[1])
-    ]
+    rows = [(s, t, b, c) for s, some in enumerate(lattice.leaving) for t, b, c in sorted(some, key=lambda a: a[1])]
     source, target, label, cost = (np.array(column, np.int64) for column in zip(*rows, strict=True))
     return np.searchsorted(source, np.arange(len(lattice.leaving) + 1)).astype(np.int64), source, target, label, cost
 
@@ -239,7 +235,6 @@ def test_rescoring_inside_spans(tmp_path: Path) -> None:
         assert first <= row["first"] < row["last"] <= last
 
 
-LETTERS = {letter: k for k, letter in enumerate("abcd", 1)}
 NUMBERS = {"cab": 4, "ab": 1, "b[": 2, BREAK: 3, "c": 5, "ca": 6}
 
 
@@ -287,15 +282,15 @@ def test_long_lists_are_searched_in_parts(monkeypatch: pytest.MonkeyPatch, tmp_p
         for query_id, texts in words.items()
         for k, text in enumerate(texts)
     ]
-    (shard,) = store.manifest.shards
-    sequences = possible([*written_of(rows, {key: k for k, key in enumerate(words)})], LETTERS)
+    (shard,), letters = store.manifest.shards, {letter: k for k, letter in enumerate("abcd", 1)}
+    sequences = possible([*written_of(rows, {key: k for k, key in enumerate(words)})], letters)
     results, parts = [], []
     for largest in (1 << 20, 60, 36):
         monkeypatch.setattr(module, "_LARGEST", largest)
         module._machine.cache_clear()
         table = search_shard(Prepared(list(words), rows), store, shard.name, LatticeOptions())
         results.append(sorted(map(str, table.to_pylist())))
-        parts.append(len(list(module.automata(sequences, LETTERS, 5))))
+        parts.append(len(list(module.automata(sequences, letters, 5))))
     assert results[0] == results[1] == results[2]
     assert (parts[0], len(results[0])) == (1, 20)
     assert 1 < parts[1] < parts[2]

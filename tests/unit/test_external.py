@@ -41,18 +41,16 @@ def frames() -> Frames:
     return {key: rng.normal(size=(count, 5)).astype(np.float32) for key, count in (("b", 40), ("a", 7), ("c/d", 1))}
 
 
-def htk(
-    frames: np.ndarray, period: int = 100_000, kind: int = 6, compressed: bool = False, checked: bool = False
-) -> bytes:
+def htk(frames: np.ndarray, period: int = 100_000, kind: int = 6, packed: bool = False, checked: bool = False) -> bytes:
     """A parameter file as the HTK Book describes it."""
     data, count, width = frames.astype(">f4").tobytes(), len(frames), 4 * frames.shape[1]
-    if compressed:
+    if packed:
         low, high = frames.min(axis=0), frames.max(axis=0)
         factor = (2 * 32767 / (high - low)).astype(">f4")
         offset = ((high + low) * 32767 / (high - low)).astype(">f4")
         stored = np.rint(frames * factor - offset).astype(">i2")
         data, count, width = factor.tobytes() + offset.tobytes() + stored.tobytes(), count + 4, 2 * frames.shape[1]
-    kind |= (0o2000 if compressed else 0) | (0o10000 if checked else 0)
+    kind |= (0o2000 if packed else 0) | (0o10000 if checked else 0)
     return struct.pack(">iihh", count, period, width, kind) + data + (b"\x12\x34" if checked else b"")
 
 
@@ -163,26 +161,7 @@ def test_compressed_archives(tmp_path: Path, kind: str) -> None:
     assert np.allclose(found["a"], expected, rtol=0, atol=3e-6)
 
 
-def test_rows_and_channels_of_frames(tmp_path: Path, frames: Frames) -> None:
-    scp(tmp_path, frames)
-    line = (tmp_path / "f.scp").read_text().splitlines()[0]
-    place = line.split()[1]
-    (tmp_path / "rows.scp").write_text(f"{line}[2:5]\n\nbeyond\t{place}[30:40]\nafter {tmp_path}/f.ark:999999\n")
-    items = find_items(str(tmp_path / "rows.scp"))
-    assert np.array_equal(read_item(items["b"])[0], frames["b"][2:6])
-    with raises(families.DAMAGED_FILE):
-        read_item(items["beyond"])
-    with raises(families.DAMAGED_FILE):
-        read_item(items["after"])
-    blobs = [each.astype("<f4").tobytes() for each in frames.values()]
-    rows = {"doc_id": ["x", "x", "y"], "channel": [1, 2, 1], "frames": blobs}
-    pq.write_table(pa.table(rows), tmp_path / "f.parquet")
-    found = read_all(tmp_path / "f.parquet")
-    assert list(found) == ["x-1", "x-2", "y"]
-    assert np.array_equal(found["x-2"].reshape(-1, 5), frames["a"])
-
-
-def test_htk(tmp_path: Path, frames: Frames) -> None:
+def test_htk_rows_and_channels_of_frames(tmp_path: Path, frames: Frames) -> None:
     for compressed, checked in product((False, True), repeat=2):
         (tmp_path / "b.mfc").write_bytes(htk(frames["b"], 125_000, 6, compressed, checked))
         found, shift = read_item(find_items(str(tmp_path))["b"])
@@ -205,6 +184,22 @@ def test_htk(tmp_path: Path, frames: Frames) -> None:
             read_all(tmp_path / "a.htk")
         assert error.value.where == str(tmp_path / "a.htk")
         assert code is None or error.value.code == code.name
+    scp(tmp_path, frames)
+    line = (tmp_path / "f.scp").read_text().splitlines()[0]
+    place = line.split()[1]
+    (tmp_path / "rows.scp").write_text(f"{line}[2:5]\n\nbeyond\t{place}[30:40]\nafter {tmp_path}/f.ark:999999\n")
+    items = find_items(str(tmp_path / "rows.scp"))
+    assert np.array_equal(read_item(items["b"])[0], frames["b"][2:6])
+    with raises(families.DAMAGED_FILE):
+        read_item(items["beyond"])
+    with raises(families.DAMAGED_FILE):
+        read_item(items["after"])
+    blobs = [each.astype("<f4").tobytes() for each in frames.values()]
+    rows = {"doc_id": ["x", "x", "y"], "channel": [1, 2, 1], "frames": blobs}
+    pq.write_table(pa.table(rows), tmp_path / "f.parquet")
+    found = read_all(tmp_path / "f.parquet")
+    assert list(found) == ["x-1", "x-2", "y"]
+    assert np.array_equal(found["x-2"].reshape(-1, 5), frames["a"])
 
 
 def test_what_is_refused(tmp_path: Path, frames: Frames) -> None:
@@ -223,7 +218,6 @@ def test_what_is_refused(tmp_path: Path, frames: Frames) -> None:
     npz(npy(both, frames), frames)
     for path, code in (
         (put("cut.ark", whole[:-5]), families.DAMAGED_FILE),
-        (put("header.ark", whole[:-30]), families.DAMAGED_FILE),
         (put("pickle.ark", b"a PKL" + b"\x80\x04N."), families.DAMAGED_FILE),
         (ark(vector, {"a": np.ones(5, np.float32)}), families.WRONG_KIND),
         (put("command.scp", "a sox x.wav -t wav - |\n"), families.COMMAND_REFUSED),
@@ -233,8 +227,6 @@ def test_what_is_refused(tmp_path: Path, frames: Frames) -> None:
         (tmp_path / "gone.npz", families.MISSING_FILE),
         (put("f.mat"), families.UNKNOWN_NAME),
         (put("f.npz"), families.DAMAGED_FILE),
-        (put("f.h5"), families.DAMAGED_FILE),
-        (put("f.parquet"), families.DAMAGED_FILE),
         (table("column.parquet", id=["a"]), families.MISSING_COLUMN),
         (table("type.parquet", doc_id=["a"], frames=[1.0]), families.BAD_CELL),
     ):
@@ -242,7 +234,7 @@ def test_what_is_refused(tmp_path: Path, frames: Frames) -> None:
             find_items(str(path))
 
 
-def test_a_list_of_what_is_not_there_or_cut_off(tmp_path: Path, frames: Frames) -> None:
+def test_a_list_or_folder_of_what_is_not_there_or_cut_off(tmp_path: Path, frames: Frames) -> None:
     path = scp(tmp_path, frames)
     path.write_text(path.read_text() + "z gone.ark:7\n")
     whole = (tmp_path / "f.ark").read_bytes()
@@ -252,9 +244,6 @@ def test_a_list_of_what_is_not_there_or_cut_off(tmp_path: Path, frames: Frames) 
     assert np.array_equal(read_item(items["a"])[0], frames["a"])
     with raises(families.DAMAGED_FILE):
         read_item(items["c/d"])
-
-
-def test_a_folder_of_another_form_than_is_said(tmp_path: Path, frames: Frames) -> None:
     for name in ("a.npy", "b.npy", "notes.txt"):
         (tmp_path / name).write_bytes(b"")
     with raises(families.EMPTY_INPUT, form="htk"):
@@ -327,12 +316,11 @@ def test_shift_and_length_are_exact() -> None:
         create("external", {})
 
 
-def test_frames_that_are_not_as_stated(tmp_path: Path) -> None:
+def test_frames_durations_and_shifts_that_are_not_as_stated(tmp_path: Path) -> None:
     posteriors, one_nan = {"kind": "posteriors"}, np.where(np.arange(5000)[:, None] == 4200, np.nan, np.ones((5000, 3)))
     negative = np.array([[1, 0, 0], [1.5, -0.5, 0]])
     for frames, options, code, values in (
         (np.ones((100, 4)), {}, families.WRONG_DIMENSION, {"shape": "100 x 4", "dimension": 3}),
-        (np.ones(300), {}, families.WRONG_DIMENSION, {"shape": "300"}),
         (np.ones((0, 3)), {}, families.NO_FRAMES, {}),
         (np.ones((9, 3), complex), {}, codes.FRAMES_NOT_REAL, {"dtype": "complex128"}),
         (one_nan, {}, codes.NON_FINITE_FRAMES, {"frame": 4200}),
@@ -348,9 +336,6 @@ def test_frames_that_are_not_as_stated(tmp_path: Path) -> None:
     # All zero says nothing at all; the distances take it so.
     frames = np.array([[0.5, 0.25, 0.25], [0, 0, 0], [1, 0, 0.005]], np.float32)
     assert np.array_equal(read(save(tmp_path, frames), kind="posteriors"), frames)
-
-
-def test_durations_and_shifts_that_fit_or_not(tmp_path: Path) -> None:
     save(tmp_path, ONES)
     for seconds, options in (*((s, {}) for s in (1.0, 1.24, 0.76, 1.015)), (1.19 + 0.25, {"length": 0.2})):
         assert len(read(tmp_path, seconds, **options)) == 100
@@ -363,9 +348,6 @@ def test_durations_and_shifts_that_fit_or_not(tmp_path: Path) -> None:
     with raises(codes.WRONG_SHIFT, shift=0.01):
         read(tmp_path)
     assert len(read(tmp_path, shift=0.0125)) == 100
-
-
-# -- what is no fault of the frames -----------------------------------------------------------------------------------
 
 
 #: Numbers that no machine has room for.
@@ -386,7 +368,7 @@ def packed(place: Path, members: dict[str, bytes]) -> Path:
     return place
 
 
-def test_given_frames(tmp_path: Path, s3: Any) -> None:
+def test_given_frames_and_models_that_lie(tmp_path: Path, s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Headers that lie; numbers of another file; chunks that were never written, which are zeros when they are read."""
     packed(tmp_path / "x.npz", {"a.npy": lying((MANY, 1))})
     (tmp_path / "x.ark").write_bytes(b"a \0BFM " + struct.pack("<bibi", 4, 1 << 30, 4, 1 << 20) + bytes(1000))
@@ -409,9 +391,6 @@ def test_given_frames(tmp_path: Path, s3: Any) -> None:
         item = find_items(place, storage=storage)["a"]
         with pytest.raises(DataError, match="damaged or cut off"):
             read_item(item, storage)
-
-
-def test_models_that_lie_and_what_is_packed_too_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Model("m", 1, {"x": np.ones(3)}, {}).save(Folder(str(tmp_path)), "m.npz")
     members = {"x.npy": lying((MANY,))}
     with zipfile.ZipFile(tmp_path / "m.npz") as archive:

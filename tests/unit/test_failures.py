@@ -2,10 +2,8 @@
 
 import errno
 import json
-import multiprocessing
 import os
 import pickle
-import re
 import resource
 import socket
 import stat
@@ -144,9 +142,7 @@ def test_what_s3_answers() -> None:
         ("ExpiredToken", codes.EXPIRED_S3_CREDENTIALS, False),
         ("InvalidAccessKeyId", codes.INVALID_S3_CREDENTIALS, False),
         ("AccessDenied", codes.S3_ACCESS_DENIED, False),
-        ("403", codes.S3_ACCESS_DENIED, False),
         ("SlowDown", codes.S3_THROTTLED, True),
-        ("Throttling", codes.S3_THROTTLED, True),
         ("InternalError", codes.S3_SERVER_ERROR, True),
         ("RequestTimeout", codes.S3_UNREACHABLE, True),
         ("RequestTimeTooSkewed", codes.CLOCK_SKEW, True),
@@ -164,8 +160,6 @@ def test_what_s3_answers() -> None:
     for error, code in (
         (exceptions.NoCredentialsError(), codes.NO_S3_CREDENTIALS),
         (exceptions.EndpointConnectionError(endpoint_url="http://x"), codes.S3_UNREACHABLE),
-        (exceptions.ConnectionClosedError(endpoint_url="http://x"), codes.S3_UNREACHABLE),
-        (exceptions.ReadTimeoutError(endpoint_url="http://x"), codes.S3_UNREACHABLE),
         (exceptions.UnauthorizedSSOTokenError(), codes.EXPIRED_S3_CREDENTIALS),
         (exceptions.ProfileNotFound(profile="x"), codes.NO_SUCH_AWS_PROFILE),
     ):
@@ -201,13 +195,6 @@ def test_a_full_disk_is_told_of_what_libraries_write(tmp_path: Path) -> None:
             write(file)
 
 
-def test_what_hides_a_full_disk_is_in_one_place_each() -> None:
-    package = Path(swsdist.__file__).parent
-    hides = re.compile(r"\bnp\.save\(|\.tofile\(|soundfile\.write\(\W*(str|path|folder|out)")
-    places = {path.relative_to(package).as_posix() for path in package.rglob("*.py") if hides.search(path.read_text())}
-    assert places == {"io/frames/numpy_files.py", "testing/conformance/export.py"}
-
-
 @pytest.fixture(params=["local", "s3"])
 def folder(request, tmp_path) -> Folder:
     if request.param == "local":
@@ -216,13 +203,24 @@ def folder(request, tmp_path) -> Folder:
     return Folder(f"s3://{server.bucket}/{tmp_path.name}", server.storage)
 
 
-def test_files_are_what_the_listing_tells(folder):
+def test_files_are_what_the_listing_tells_and_change_their_identity(folder):
     assert list(folder.files()) == []
     for name in ("top", "a/one", "a/b/two", "a/b/c/d/three", "z/four", "receipts/a-b.json"):
         folder.write_bytes(name, name.encode())
     beside = Folder(f"{folder.root}-beside", folder.storage)
     beside.write_bytes("a/other", b"x")
     assert sorted(folder.files()) == list(folder.listing().items())
+    for read in (folder.read_bytes, folder.open, folder.identity, folder.info):
+        with pytest.raises(FileNotFoundError):
+            read("x")
+    folder.write_bytes("x", b"one")
+    before = folder.identity("x")
+    assert before.startswith("3:")
+    assert before == folder.listing()["x"].identity == identify(folder.path("x"), folder.storage)
+    folder.write_bytes("x", b"two")
+    assert folder.identity("x") != before
+    again = pickle.loads(pickle.dumps(folder))
+    assert (again, hash(again)) == (folder, hash(folder))
 
 
 def test_what_is_published_is_there(folder):
@@ -248,29 +246,7 @@ def test_what_is_published_is_there(folder):
     assert list(folder.listing()) == ["c.bin"]
 
 
-def test_identity_changes_with_the_file(folder):
-    for read in (folder.read_bytes, folder.open, folder.identity, folder.info):
-        with pytest.raises(FileNotFoundError):
-            read("x")
-    folder.write_bytes("x", b"one")
-    before = folder.identity("x")
-    assert before.startswith("3:")
-    assert before == folder.listing()["x"].identity == identify(folder.path("x"), folder.storage)
-    folder.write_bytes("x", b"two")
-    assert folder.identity("x") != before
-    again = pickle.loads(pickle.dumps(folder))
-    assert (again, hash(again)) == (folder, hash(folder))
-
-
-def test_another_writers_file_is_seen_at_once_and_half_a_file_never(folder):
-    folder.write_bytes("x/1", b"")
-    folder.listing("x")
-    process = multiprocessing.get_context("spawn").Process(target=folder.write_bytes, args=("x/2", b"new"))
-    process.start()
-    process.join()
-    assert process.exitcode == 0
-    assert list(folder.listing("x")) == ["x/1", "x/2"]
-
+def test_half_a_file_is_never_seen(folder):
     def write() -> None:
         with folder.temporary() as file:
             file.write_bytes(b"half")
@@ -278,7 +254,7 @@ def test_another_writers_file_is_seen_at_once_and_half_a_file_never(folder):
 
     with pytest.raises(RuntimeError):
         write()
-    assert list(folder.listing()) == ["x/1", "x/2"]
+    assert list(folder.listing()) == []
 
 
 def test_names_lead_to_paths_and_not_out():
@@ -321,19 +297,12 @@ def test_publishing_from_another_filesystem(tmp_path, monkeypatch):
     assert list(folder.listing()) == ["ordinary", "x"]
 
 
-def test_large_files_and_keys_that_are_prefixes(s3, tmp_path):
+def test_keys_that_are_prefixes_and_s3_without_bucket_server_or_credentials(s3, tmp_path, monkeypatch):
     folder = Folder(f"s3://{s3.bucket}/{tmp_path.name}", s3.storage)
     folder.write_bytes("run", b"a file")
     folder.write_bytes("run/x", b"below a folder of the same name")
     folder.write_bytes("runs/x", b"another folder")
     assert list(folder.listing("run")) == ["run/x"]
-    with folder.temporary() as file:
-        file.write_bytes(bytes(60_000_000))  # goes up in several parts
-        folder.publish(file, "large")
-    assert folder.info("large").size == 60_000_000
-
-
-def test_s3_without_bucket_server_or_credentials(s3, monkeypatch, tmp_path):
     folder = Folder("s3://no-such-bucket/run", s3.storage)
     for call in (folder.exists, folder.read_bytes, folder.open, folder.remove, folder.listing):
         with raises(storage_codes.NO_SUCH_BUCKET):
@@ -381,7 +350,7 @@ STATE: dict[str, Any] = {
 }
 
 
-def test_a_manifest(tmp_path: Path) -> None:
+def test_manifests_receipts_and_plans_lead_nowhere_else(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text(json.dumps(STATE))
     assert manifest.load(Folder(str(tmp_path))) is not None
     for place, value in (
@@ -399,9 +368,6 @@ def test_a_manifest(tmp_path: Path) -> None:
             manifest.load(Folder(str(tmp_path)))
     with raises(families.DAMAGED_FILE):
         manifest.load(Folder(str(tmp_path)), manifest.state_name("/../../../x"))
-
-
-def test_receipts_and_plans_lead_nowhere_else(tmp_path: Path) -> None:
     file, cost = tmp_path / "receipts" / f"search-{'a' * 32}.json", Cost(0.0, 0.0, 0.0, 0)
     file.parent.mkdir()
     for name in ("hits/x", "../../hits/x"):

@@ -85,8 +85,8 @@ def through(
     return taken(kept.reading(extractor, listen=listen, keep=keep), document, extractor)
 
 
-def test_tracks_of_one_extractor_have_the_same_bytes_from_one_decoding(
-    document: dict[str, Any], decoded: list[str]
+def test_tracks_of_one_extractor_have_the_same_bytes_from_one_decoding_as_far_as_there_is_room(
+    document: dict[str, Any], decoded: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = KeptFrames()
     first, heard = through(kept, document, PLAIN, listen=True, keep=True)
@@ -97,9 +97,20 @@ def test_tracks_of_one_extractor_have_the_same_bytes_from_one_decoding(
     assert (second, unheard) == taken(read_recording, document, SPLICED)
     assert heard.speech is not None
     assert unheard.speech is None
-    del decoded[:]
+    decoded.clear()
     through(kept, document, PLAIN, listen=False, keep=False)
     assert len(decoded) == 1  # the last reading released them
+    decoded.clear()
+    kept = KeptFrames()
+    frames = sum(map(len, through(kept, document, PLAIN, listen=False, keep=True)[0]))
+    monkeypatch.setattr(kept_frames, "_MOST_BYTES", 2 * frames)
+    for name in ("1", "2", "1:1", "2"):
+        through(kept, {**document, "identity": name}, PLAIN, listen=False, keep=True)
+    assert len(decoded) == 4  # the first was dropped for the third, and 2 was kept
+    monkeypatch.setattr(kept_frames, "_MOST_BYTES", frames - 1)
+    for _ in range(2):
+        through(kept, {**document, "identity": "3"}, PLAIN, listen=False, keep=True)
+    assert len(decoded) == 6  # it does not fit
 
 
 @pytest.mark.parametrize("change", [{"identity": "1:2"}, {"speaker": "a"}, {"start": 0.0, "end": 1.0, "listed": ""}])
@@ -113,19 +124,6 @@ def test_frames_of_other_content_are_read(document: dict[str, Any], decoded: lis
     assert len(decoded) == 4  # what was read without marks has none
     through(kept, document, SPLICED, listen=False, keep=True)
     assert len(decoded) == 4
-
-
-def test_room(document: dict[str, Any], decoded: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = KeptFrames()
-    frames = sum(map(len, through(kept, document, PLAIN, listen=False, keep=True)[0]))
-    monkeypatch.setattr(kept_frames, "_MOST_BYTES", 2 * frames)
-    for name in ("1", "2", "1:1", "2"):
-        through(kept, {**document, "identity": name}, PLAIN, listen=False, keep=True)
-    assert len(decoded) == 4  # the first was dropped for the third, and 2 was kept
-    monkeypatch.setattr(kept_frames, "_MOST_BYTES", frames - 1)
-    for _ in range(2):
-        through(kept, {**document, "identity": "3"}, PLAIN, listen=False, keep=True)
-    assert len(decoded) == 6  # it does not fit
 
 
 def test_what_ffmpeg_decodes_is_read_again(document: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:

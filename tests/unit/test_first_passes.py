@@ -79,7 +79,7 @@ def test_the_index_has_every_frame_s_codes() -> None:
         assert not unpacked[lengths[document] :].any()
 
 
-def test_an_index_made_before_gives_the_same_windows() -> None:
+def test_an_index_made_before_gives_the_same_windows_and_fits_its_documents_alone() -> None:
     material = a_material([300, 400])
     examples = [next(iter(material.documents(1, None)))[1][0][40:70]]
     material = material._replace(examples=lambda factor: [Example("q", 1, examples[0][::factor])])
@@ -93,10 +93,6 @@ def test_an_index_made_before_gives_the_same_windows() -> None:
     assert anew.indexing == Work(distances=350)
     assert again.indexing == Work()
     assert again.work == Work(lookups=15 * index.groups * GROUP)
-
-
-def test_an_index_of_other_documents_and_landmarks_in_any_order() -> None:
-    """Compiled code reads where the lengths say, beyond the array too."""
     material = a_material([300, 400])
     table = build(material, 2, material.codebook(2, 2))
     for lengths, size in (([150, 201], 2), ([150], 2), ([150, 200], 3), ([200, 150], 2)):

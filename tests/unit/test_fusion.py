@@ -12,19 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdist.calibrate.fusion import (
-    best_of_overlaps,
-    fit_fusion,
-    impute_scores,
-    join_lists,
-    label_rows,
-    parts_of,
-    standardise_lists,
-    with_parts,
-    with_parts_of,
-    with_rescored,
-    without_overlaps,
-)
+from swsdist.calibrate import fusion
 from swsdist.calibrate.procedure import Procedure, by_fold, fit_procedure, fold_of, make_steps
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.calibrate.steps.logistic import fit_logistic, fusions_in
@@ -46,7 +34,7 @@ def joined(rows: list[tuple[float, ...]], systems: str = "abc") -> pa.Table:
     columns = {"query_id": ["q"] * size, "doc_id": ["d"] * size, "channel": pa.array([1] * size, pa.int32())}
     times = {"start": [float(k) for k in range(size)], "end": [k + 0.5 for k in range(size)], "score": [0.0] * size}
     scores = np.array(rows, np.float64).reshape(size, -1)
-    return with_parts(pa.table(columns | times), list(systems[: scores.shape[1]]), scores, ~np.isnan(scores))
+    return fusion.with_parts(pa.table(columns | times), list(systems[: scores.shape[1]]), scores, ~np.isnan(scores))
 
 
 def replaced(table: pa.Table, name: str, column: pa.Array) -> pa.Table:
@@ -55,7 +43,7 @@ def replaced(table: pa.Table, name: str, column: pa.Array) -> pa.Table:
 
 def scores_of(table: pa.Table) -> list[list[float]]:
     """Of each row, in the order of time."""
-    return parts_of(table.sort_by("start"))[1].tolist()
+    return fusion.parts_of(table.sort_by("start"))[1].tolist()
 
 
 def listed(*scores: float, query: str = "q") -> pa.Table:
@@ -64,39 +52,38 @@ def listed(*scores: float, query: str = "q") -> pa.Table:
     return pa.table({"query_id": [query] * rows, "doc_id": ["d"] * rows, "score": list(scores)})
 
 
-NOTHING = standardise_lists({}, standardise=False)[1]
+NOTHING = fusion.standardise_lists({}, standardise=False)[1]
 
 
-def test_missing_scores_are_the_average_or_the_least_or_what_is_said() -> None:
-    found = impute_scores(joined([(1.0, NAN, 4.0), (NAN, 7.0, NAN), (1.0, 2.0, 3.0)]), "average", NOTHING)
+def test_missing_scores_and_scores_made_comparable_by_query() -> None:
+    found = fusion.impute_scores(joined([(1.0, NAN, 4.0), (NAN, 7.0, NAN), (1.0, 2.0, 3.0)]), "average", NOTHING)
     assert scores_of(found.table) == [[1.0, 2.5, 4.0], [7.0, 7.0, 7.0], [1.0, 2.0, 3.0]]
     assert found.table.sort_by("start")["score"].to_pylist() == [2.5, 7.0, 2.0]
     assert (found.average, found.least) == (3, 0)
-    assert parts_of(found.table.sort_by("start"))[2].tolist()[1] == [False, True, False]
+    assert fusion.parts_of(found.table.sort_by("start"))[2].tolist()[1] == [False, True, False]
     assert found.table["score"].to_pylist() == [7.0, 2.5, 2.0]  # in total order
     lists = {"a": listed(-1.0, 2.0), "b": listed(-2.0)}
-    _, known = standardise_lists(lists, standardise=False)
-    found = impute_scores(joined([(1.0, NAN, 4.0), (NAN, 7.0, NAN)]), "least", known)
+    _, known = fusion.standardise_lists(lists, standardise=False)
+    found = fusion.impute_scores(joined([(1.0, NAN, 4.0), (NAN, 7.0, NAN)]), "least", known)
     # Of c nothing is known: there the average of those that were given.
     assert scores_of(found.table) == [[1.0, -2.0, 4.0], [-1.0, 7.0, 7.0]]
     assert (found.average, found.least) == (1, 2)
     table = joined([(1.0, NAN), (2.0, NAN)])
     place = {name: table[name].slice(0, 1) for name in ("query_id", "doc_id", "channel", "start", "end")}
-    names, scores, given = parts_of(with_rescored(table, pa.table({**place, "system": ["b"], "score": [-3.0]})))
+    names, scores, given = fusion.parts_of(
+        fusion.with_rescored(table, pa.table({**place, "system": ["b"], "score": [-3.0]}))
+    )
     assert names == ("a", "b")
     np.testing.assert_array_equal(scores, [[1.0, -3.0], [2.0, NAN]])
     assert given.tolist() == [[True, False], [True, False]]
-
-
-def test_scores_of_a_list_are_made_comparable_by_query() -> None:
     table, one = listed(2.0, 4.0, 6.0), listed(2.0, query="alone")
-    lists, known = standardise_lists({"a": pa.concat_tables([table, one])}, standardise=True)
+    lists, known = fusion.standardise_lists({"a": pa.concat_tables([table, one])}, standardise=True)
     deviation = math.sqrt(8 / 3)
     assert lists["a"]["score"].to_pylist() == [-2.0 / deviation, 0.0, 2.0 / deviation, 0.0]
     rows = {row["query_id"]: row for row in known.to_pylist()}
     assert rows["q"] == {"system": "a", "query_id": "q", "mean": 4.0, "deviation": deviation, "least": -2.0 / deviation}
     assert rows["alone"]["deviation"] == 1.0
-    as_they_are, known = standardise_lists({"a": table}, standardise=False)
+    as_they_are, known = fusion.standardise_lists({"a": table}, standardise=False)
     assert as_they_are["a"].equals(table)
     assert known["least"].to_pylist() == [2.0]
 
@@ -113,31 +100,39 @@ def labelled(seed: int, rows: int = 3000, systems: int = 2) -> pa.Table:
     return table.select(JOINED_TRIALS.names).cast(JOINED_TRIALS)
 
 
-def test_systems_weigh_what_they_know_and_one_is_the_logistic() -> None:
+def test_systems_weigh_what_they_know_and_marks_tell_what_was_not_found() -> None:
     """Normal scores of unit variance, means 2 and 1 apart: the log-odds ratio is 2 s1 + s2 and a constant."""
     table = labelled(1)
-    rows = label_rows(table, marks=False)
-    found = fit_fusion([rows])
+    rows = fusion.label_rows(table, marks=False)
+    found = fusion.fit_fusion([rows])
     assert found.weights == (pytest.approx(2.0, abs=0.2), pytest.approx(1.0, abs=0.15))
     order = np.random.default_rng(2).permutation(table.num_rows)
-    halves = [label_rows(table.take(pa.array(part)), marks=False) for part in (order[:1000], order[1000:])]
-    assert fit_fusion(halves[::-1]) == found
+    halves = [fusion.label_rows(table.take(pa.array(part)), marks=False) for part in (order[:1000], order[1000:])]
+    assert fusion.fit_fusion(halves[::-1]) == found
     table = labelled(3, systems=1)
-    once = fit_fusion([label_rows(table, marks=False)])
-    _, scores, given = parts_of(table)
+    once = fusion.fit_fusion([fusion.label_rows(table, marks=False)])
+    _, scores, given = fusion.parts_of(table)
     one = fit_logistic(Labelled.of(replaced(table, "score", pa.array(scores[:, 0]))))
     assert (once.weights, once.offset) == ((one.slope,), one.offset)
     # The same system twice shares its weight.
-    twice = with_parts(table.select(JOINED.names[:6]), ["a", "b"], scores[:, [0, 0]], given[:, [0, 0]])
-    found = fit_fusion([label_rows(replaced(table, "parts", twice["parts"]), marks=False)])
+    twice = fusion.with_parts(table.select(JOINED.names[:6]), ["a", "b"], scores[:, [0, 0]], given[:, [0, 0]])
+    found = fusion.fit_fusion([fusion.label_rows(replaced(table, "parts", twice["parts"]), marks=False)])
     assert found.weights[0] == pytest.approx(found.weights[1])
     assert sum(found.weights) == pytest.approx(once.weights[0], rel=1e-4)
+    table, rng = labelled(11), np.random.default_rng(11)
+    hit = table["ref_start"].is_valid().to_numpy()
+    names, scores, given = fusion.parts_of(table)
+    given[:, 1] = hit | (rng.random(len(hit)) < 0.3)
+    parts = fusion.with_parts(table.select(JOINED.names[:6]), list(names), np.zeros_like(scores), given)["parts"]
+    found = fusion.fit_fusion([fusion.label_rows(replaced(table, "parts", parts), marks=True)])
+    assert found.weights == (0.0, 0.0)
+    assert found.marks[1] < -3
 
 
 def test_the_prior_of_the_operating_point_makes_a_likelihood_ratio_over_all_trials() -> None:
     """Among 1000 trials of each query, of which few were listed, a detection is a stronger sign than its list alone says."""
     table = labelled(7)
-    rows = label_rows(table, marks=False)
+    rows = fusion.label_rows(table, marks=False)
     point = TwvParameters(trials=3000, beta=30.0)
     (step,) = make_steps(["fusion"], {})
     model = step.fit([step.gather(table, None, point)], point)
@@ -150,19 +145,9 @@ def test_the_prior_of_the_operating_point_makes_a_likelihood_ratio_over_all_tria
     assert target == pytest.approx((~hit).sum() / trials, rel=0.35)
     assert other == pytest.approx(1.0, rel=0.35)
     assert step.threshold(point) == pytest.approx(math.log(30))
-    assert fit_fusion([rows], trials=10, prior=0.1) == fit_fusion([rows], prior=0.1)  # more listed than trials
-
-
-def test_marks_tell_what_was_not_found() -> None:
-    """A system whose scores say nothing, but whose silence does."""
-    table, rng = labelled(11), np.random.default_rng(11)
-    hit = table["ref_start"].is_valid().to_numpy()
-    names, scores, given = parts_of(table)
-    given[:, 1] = hit | (rng.random(len(hit)) < 0.3)
-    parts = with_parts(table.select(JOINED.names[:6]), list(names), np.zeros_like(scores), given)["parts"]
-    found = fit_fusion([label_rows(replaced(table, "parts", parts), marks=True)])
-    assert found.weights == (0.0, 0.0)
-    assert found.marks[1] < -3
+    assert fusion.fit_fusion([rows], trials=10, prior=0.1) == fusion.fit_fusion(
+        [rows], prior=0.1
+    )  # more listed than trials
 
 
 def test_folds_are_fitted_on_the_others_and_saved() -> None:
@@ -191,7 +176,9 @@ def test_folds_are_fitted_on_the_others_and_saved() -> None:
     for fold, model in enumerate(fusions_in(json.loads(found.to_json()))):
         others = pa.concat_tables([rows for k, rows in by_fold(table, 3) if k != fold])
         many = sum(fold_of(query, 3) != fold for query in asked)
-        assert model == fit_fusion([replace(label_rows(others, marks=False), queries=many)], trials=3000, prior=1 / 31)
+        assert model == fusion.fit_fusion(
+            [replace(fusion.label_rows(others, marks=False), queries=many)], trials=3000, prior=1 / 31
+        )
 
 
 def test_what_cannot_be_fused_is_told() -> None:
@@ -204,28 +191,28 @@ def test_what_cannot_be_fused_is_told() -> None:
     with raises(families.BAD_CELL):
         step.apply(joined([(1.0, NAN)]), model, None, None)
     with raises(fusion_codes.MIXED_SYSTEMS):
-        label_rows(table, marks=False) + replace(label_rows(table, marks=False), systems=("x", "y"))
+        fusion.label_rows(table, marks=False) + replace(fusion.label_rows(table, marks=False), systems=("x", "y"))
     with pytest.raises(UserError, match="no hit"):
-        fit_fusion([label_rows(table.filter(table["ref_start"].is_null()), marks=False)])
+        fusion.fit_fusion([fusion.label_rows(table.filter(table["ref_start"].is_null()), marks=False)])
     rows = [table.slice(0, 2), labelled(3, systems=1).slice(0, 2)]
     with raises(families.MISMATCH):
-        parts_of(pa.concat_tables(rows))
+        fusion.parts_of(pa.concat_tables(rows))
 
 
 def test_an_aligned_list_gets_its_parts_and_one_list_is_its_union() -> None:
-    table = impute_scores(joined([(1.0, 2.0), (3.0, 4.0)]), "average", NOTHING).table
+    table = fusion.impute_scores(joined([(1.0, 2.0), (3.0, 4.0)]), "average", NOTHING).table
     trials = table.select(["query_id", "doc_id", "channel", "start", "end", "score", "decision"])
     for name in ("ref_start", "ref_end"):
         trials = trials.append_column(name, pa.nulls(2, pa.float64()))
     miss = {"query_id": "q", "doc_id": "d", "channel": 1, "ref_start": 9.0, "ref_end": 9.5}
     trials = pa.concat_tables([trials, pa.Table.from_pylist([miss], trials.schema)])
-    found = with_parts_of(trials, table.take(pa.array([1, 0])))
+    found = fusion.with_parts_of(trials, table.take(pa.array([1, 0])))
     assert found.schema == JOINED_TRIALS
     scores = [None if row is None else [part["score"] for part in row] for row in found["parts"].to_pylist()]
     assert scores == [[3.0, 4.0], [1.0, 2.0], None]
     table = joined([(3.0,), (1.0,), (2.0,)], "a")
-    one = join_lists({"a": replaced(table, "score", pa.array(parts_of(table)[1][:, 0]))})
-    assert impute_scores(one, "average", NOTHING).table["score"].to_pylist() == [3.0, 2.0, 1.0]
+    one = fusion.join_lists({"a": replaced(table, "score", pa.array(fusion.parts_of(table)[1][:, 0]))})
+    assert fusion.impute_scores(one, "average", NOTHING).table["score"].to_pylist() == [3.0, 2.0, 1.0]
 
 
 Row = tuple[str, str, float, float, float]
@@ -242,7 +229,7 @@ def listed_rows(*rows: Row) -> pa.Table:
 
 def plain(table: pa.Table) -> list[tuple[Any, ...]]:
     """Place, score, and what each system gave, by name."""
-    names, scores, given = parts_of(table)
+    names, scores, given = fusion.parts_of(table)
     rows = table.select(["query_id", "doc_id", "start", "end", "score"]).to_pylist()
     return [
         (*row.values(), {name: float(score) for name, score, there in zip(names, of, have, strict=True) if there})
@@ -250,10 +237,10 @@ def plain(table: pa.Table) -> list[tuple[Any, ...]]:
     ]
 
 
-def test_the_best_of_each_system_belongs_to_its_own_place() -> None:
+def test_the_best_of_each_system_belongs_to_its_own_place_and_overlaps_go() -> None:
     one = listed_rows(("q", "d", 1.0, 2.0, 3.0), ("q", "d", 5.0, 6.0, 1.0))
     two = listed_rows(("q", "d", 1.2, 2.2, 2.0), ("q", "d", 0.9, 1.6, 2.5), ("q", "d", 5.5, 6.5, 1.5))
-    found = plain(join_lists({"one": one, "two": two}))
+    found = plain(fusion.join_lists({"one": one, "two": two}))
     assert found == [
         ("q", "d", 1.0, 2.0, 3.0, {"one": 3.0, "two": 2.5}),
         ("q", "d", 1.2, 2.2, 2.0, {"two": 2.0}),
@@ -262,19 +249,30 @@ def test_the_best_of_each_system_belongs_to_its_own_place() -> None:
         ("q", "d", 5.0, 6.0, 1.0, {"one": 1.0}),
     ]
     one, two = listed_rows(("q", "d", 5.0, 6.0, 1.0)), listed_rows(("q", "d", 5.5, 6.5, 1.5))
-    ((*_, parts),) = plain(join_lists({"one": one, "two": two}, meet="middle"))
+    ((*_, parts),) = plain(fusion.join_lists({"one": one, "two": two}, meet="middle"))
     assert parts == {"one": 1.0, "two": 1.5}
     apart = listed_rows(("q", "d", 5.500001, 6.6, 1.5))
-    assert join_lists({"one": one, "two": apart}, meet="middle").num_rows == 2
+    assert fusion.join_lists({"one": one, "two": apart}, meet="middle").num_rows == 2
     one = listed_rows(("q", "d", 1.0, 2.0, 3.0))
     elsewhere = one.set_column(one.schema.get_field_index("channel"), "channel", pa.array([2], pa.int32()))
     for other in (listed_rows(("r", "d", 1.0, 2.0, 3.0)), listed_rows(("q", "e", 1.0, 2.0, 3.0)), elsewhere):
-        assert join_lists({"one": one, "two": other}).num_rows == 2
-    assert join_lists({"one": listed_rows(), "two": listed_rows()}).schema == JOINED
-    ((*_, parts),) = plain(join_lists({"one": listed_rows(), "two": one}))
+        assert fusion.join_lists({"one": one, "two": other}).num_rows == 2
+    assert fusion.join_lists({"one": listed_rows(), "two": listed_rows()}).schema == JOINED
+    ((*_, parts),) = plain(fusion.join_lists({"one": listed_rows(), "two": one}))
     assert parts == {"two": 3.0}
     with raises(families.EMPTY_INPUT):
-        join_lists({})
+        fusion.join_lists({})
+    rows = [("q", "d", 1.0, 2.0, 3.0), ("q", "d", 1.2, 2.2, 2.0), ("r", "d", 1.1, 2.1, 2.5), ("r", "e", 1.1, 2.1, 9.0)]
+    kept = fusion.without_overlaps(fusion.join_lists({"one": listed_rows(*rows)}), 0.5)
+    assert [(row[0], row[1], row[4]) for row in plain(kept)] == [("q", "d", 3.0), ("r", "e", 9.0), ("r", "d", 2.5)]
+    between = fusion.without_overlaps(kept, 0.5, between_queries=True)
+    assert [(row[0], row[1], row[4]) for row in plain(between)] == [("q", "d", 3.0), ("r", "e", 9.0)]
+    assert fusion.best_of_overlaps(JOINED.empty_table(), 0.5).shape == (0,)
+    # Equal scores go to the first query by name.
+    table = fusion.join_lists({"one": listed_rows(("r", "d", 1.0, 2.0, 3.0), ("q", "d", 1.0, 2.0, 3.0))})
+    for order in ([0, 1], [1, 0]):
+        rows = table.take(pa.array(order))
+        assert fusion.without_overlaps(rows, 0.5, between_queries=True)["query_id"].to_pylist() == ["q"]
 
 
 _times = st.integers(0, 12)
@@ -298,25 +296,11 @@ def test_as_defined_whatever_the_order_of_systems(lists: Any, meet: Any, overlap
 
     how: dict[str, Any] = {"meet": meet, "overlap": overlap}
     tables = {name: _table(rows) for name, rows in zip("abcd", lists, strict=False)}
-    found = join_lists(tables, **how)
+    found = fusion.join_lists(tables, **how)
     assert plain(found) == oracle({name: table.to_pylist() for name, table in tables.items()}, **how)
-    assert join_lists({name: tables[name] for name in names if name in tables}, **how).equals(found)
+    assert fusion.join_lists({name: tables[name] for name in names if name in tables}, **how).equals(found)
     rows = sum(table.num_rows for table in tables.values())
     assert sum(len(row[-1]) for row in plain(found)) == rows  # every detection belongs to one place
     for query in "qr":  # any cut by query gives the same
         cut = {name: of(table, query) for name, table in tables.items()}
-        assert plain(join_lists(cut, **how)) == plain(of(found, query))
-
-
-def test_overlaps_within_and_between_queries() -> None:
-    rows = [("q", "d", 1.0, 2.0, 3.0), ("q", "d", 1.2, 2.2, 2.0), ("r", "d", 1.1, 2.1, 2.5), ("r", "e", 1.1, 2.1, 9.0)]
-    kept = without_overlaps(join_lists({"one": listed_rows(*rows)}), 0.5)
-    assert [(row[0], row[1], row[4]) for row in plain(kept)] == [("q", "d", 3.0), ("r", "e", 9.0), ("r", "d", 2.5)]
-    between = without_overlaps(kept, 0.5, between_queries=True)
-    assert [(row[0], row[1], row[4]) for row in plain(between)] == [("q", "d", 3.0), ("r", "e", 9.0)]
-    assert best_of_overlaps(JOINED.empty_table(), 0.5).shape == (0,)
-    # Equal scores go to the first query by name.
-    table = join_lists({"one": listed_rows(("r", "d", 1.0, 2.0, 3.0), ("q", "d", 1.0, 2.0, 3.0))})
-    for order in ([0, 1], [1, 0]):
-        rows = table.take(pa.array(order))
-        assert without_overlaps(rows, 0.5, between_queries=True)["query_id"].to_pylist() == ["q"]
+        assert plain(fusion.join_lists(cut, **how)) == plain(of(found, query))

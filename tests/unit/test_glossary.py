@@ -16,7 +16,7 @@ import pytest
 import soundfile
 
 from swsdist.core.codes import families
-from swsdist.core.errors import StorageError, SwsdistError, UserError
+from swsdist.core.errors import SwsdistError, UserError
 from swsdist.core.fingerprint import plain
 from swsdist.core.types import REFERENCES
 from swsdist.glossary.exports import as_json
@@ -41,14 +41,6 @@ def at(start: float, end: float, doc_id: str = "talk", channel: int = 1) -> Plac
 def project(tmp_path: Path):
     with Project.open(tmp_path / "words") as opened:
         yield opened
-
-
-def test_what_is_set_aside_stays_so_for_whoever_opens_the_folder(project) -> None:
-    project.set_aside("a", True, person="Ann")
-    project.set_aside("b", True, person="Ann")
-    project.set_aside("a", False, person="Ann")
-    with Project.open(project.folder) as other:
-        assert other.aside() == project.aside() == {"b"}
 
 
 def test_what_is_set_aside_is_taken_back_before_an_earlier_judgement(project, tmp_path: Path) -> None:
@@ -88,8 +80,6 @@ def test_what_cannot_be(project) -> None:
     name, value, twice = families.UNKNOWN_NAME, families.INVALID_VALUE, families.DUPLICATE_NAME
     for code, do in (
         (name, lambda: project.entry(99)),
-        (name, lambda: project.tokens(99)),
-        (name, lambda: project.judge(99, at(0, 1), "yes", person="Ann")),
         (name, lambda: project.merge(word, 99, person="Ann")),
         (name, lambda: project.change_token(99, person="Ann", note="x")),
         (name, lambda: project.split(other, [token], person="Ann", form="c")),
@@ -103,10 +93,7 @@ def test_what_cannot_be(project) -> None:
         (value, lambda: project.judge(word, at(0, 1), "yes", person="Ann", score=float("nan"))),
         (value, lambda: project.judge(word, at(0, 1), "yes", person=" ")),
         *((value, lambda place=place: project.judge(word, place, "yes", person="Ann")) for place in places),
-        *(
-            (value, lambda form=form: project.add_entry(person="Ann", form=form))
-            for form in ("", "  ", "a\x00b", "a\x1bb", "\ud800", 3, None)
-        ),
+        *((value, lambda f=f: project.add_entry(person="Ann", form=f)) for f in ("", "a\x00b", "\ud800", 3, None)),
         # A form is there once, however it is composed.
         (twice, lambda: project.add_entry(person="Bob", form="é")),
         (twice, lambda: project.change_entry(other, person="Bob", form="é")),
@@ -134,13 +121,6 @@ def test_a_place_is_judged_once_for_an_entry(project) -> None:
     entry = project.entry(word)
     assert (entry.yes, entry.no, entry.unsure, entry.examples) == (0, 1, 3, 0)
     assert [token.place.doc_id for token in project.tokens(word)] == ["other", "talk", "talk", "talk"]
-
-
-def test_of_two_tokens_that_overlap_the_nearer_is_changed(project) -> None:
-    word = project.add_entry(person="Ann", form="a").entry_id
-    left, right = (project.judge(word, place, "yes", person="Ann") for place in (at(0, 1), at(1, 2)))
-    assert project.judge(word, at(0.4, 2), "no", person="Ann").token_id == right.token_id
-    assert project.token(left.token_id).verdict == "yes"
 
 
 def test_examples_are_chosen_among_what_is_sure(project) -> None:
@@ -363,7 +343,7 @@ def code_of(folder: Path) -> str:
     return raised.value.code
 
 
-def test_a_project_stays_as_it_was(folder: Path) -> None:
+def test_a_project_stays_as_it_was_and_waits_for_another_writer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Project.open(folder) as project:
         assert (project.store, project.entry(1).yes, project.change) == (str(Path("store").absolute()), 40, 41)
     with Project.open(folder, store="s3://bucket/store") as project:
@@ -372,6 +352,17 @@ def test_a_project_stays_as_it_was(folder: Path) -> None:
     assert names == [".swsdist", "project.backup.sqlite", "project.sqlite", "sounds"]
     with raises(families.CLOSED):
         project.entries()
+    file = folder / "project.sqlite"
+    with closing(sqlite3.connect(file, isolation_level=None)) as writer:
+        writer.execute("DROP TABLE correction")  # as an earlier version left it
+        writer.execute("BEGIN IMMEDIATE")
+        monkeypatch.setattr("swsdist.glossary.database.PATIENCE", 0.01)
+        assert code_of(folder) == "glossary-not-saved"
+        writer.execute("ROLLBACK")
+    with Project.open(folder) as project:
+        project.correct(half_second(1), "a", person="Ann")
+    with Project.open(folder) as project:
+        assert [each.text for each in project.corrections()] == ["a"]
 
 
 @pytest.mark.parametrize("where", ["head", "middle", "end", "text", "emptied", "gone"])
@@ -401,7 +392,7 @@ def test_damaged(folder: Path, where: str) -> None:
         assert project.entry(1).yes == 40
 
 
-def test_newer_and_foreign(folder: Path, tmp_path: Path) -> None:
+def test_newer_and_foreign_files_and_folders_of_others(folder: Path, tmp_path: Path) -> None:
     file = folder / "project.sqlite"
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("PRAGMA user_version = 2")
@@ -414,9 +405,6 @@ def test_newer_and_foreign(folder: Path, tmp_path: Path) -> None:
         connection.execute("CREATE TABLE mine (a)")
         assert code_of(tmp_path / "other") == "wrong-kind"
         assert [row[0] for row in connection.execute("SELECT name FROM sqlite_master")] == ["mine"]
-
-
-def test_not_in_a_store_or_a_file(tmp_path: Path) -> None:
     for name, content in {"store": '{"schema": "swsdist-store/7"}', "site": "{}"}.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "manifest.json").write_text(content)
@@ -426,42 +414,6 @@ def test_not_in_a_store_or_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert code_of(tmp_path / "file") in ("not-a-folder", "existing-file")
     assert code_of(tmp_path / "file" / "words") == "not-a-folder"
-
-
-def test_corrections_are_never_temporary_because_another_writes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = folder / "project.sqlite"
-    with closing(sqlite3.connect(file, isolation_level=None)) as writer:
-        writer.execute("DROP TABLE correction")  # as an earlier version left it
-        writer.execute("BEGIN IMMEDIATE")
-        monkeypatch.setattr("swsdist.glossary.database.PATIENCE", 0.01)
-        assert code_of(folder) == "glossary-not-saved"
-        writer.execute("ROLLBACK")
-    with Project.open(folder) as project:
-        project.correct(half_second(1), "a", person="Ann")
-    with Project.open(folder) as project:
-        assert [each.text for each in project.corrections()] == ["a"]
-
-
-def test_full_within_the_file(folder: Path) -> None:
-    """SQLite's own limit of pages stands for a disk without room."""
-    with Project.open(folder) as project:
-        connection = project._database._idle[0]
-        pages = connection.execute("PRAGMA page_count").fetchone()[0]
-        connection.execute(f"PRAGMA max_page_count = {pages}")
-
-        def judge_on() -> None:
-            for k in range(200, 400):
-                project.judge(1, half_second(k), "yes", person="Ann", note="n" * 500)
-
-        with pytest.raises(StorageError) as raised:
-            judge_on()
-        assert raised.value.code == "project-full"
-        count, change = project.entry(1).yes, project.change
-        assert change == count + 1
-        connection.execute("PRAGMA max_page_count = 100000")
-        project.judge(1, half_second(900), "no", person="Ann")
-    with Project.open(folder) as project:
-        assert (project.entry(1).yes, project.entry(1).no, project.change) == (count, 1, change + 1)
 
 
 def mounted(script: str, folder: Path) -> list[str]:
@@ -477,10 +429,13 @@ def mounted(script: str, folder: Path) -> list[str]:
 
 FULL = """
 import os
+import subprocess
 from pathlib import Path
 from swsdist.core.errors import StorageError
+from swsdist.core.types import REFERENCES
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place
+from swsdist.io.tables import read_table
 SOUND = open('sound.wav', 'rb').read()
 project = Project.open("disk/words")
 word = project.add_entry(person="Ann", form="a").entry_id
@@ -502,36 +457,17 @@ try:
 except StorageError as error:
     print(error.code)
 print(len(project.tokens(word)) == saved, project.change == saved + 1, list(Path("disk/words/sounds").iterdir()))
-print(Project.open("disk/words").entry(word).yes == saved)
+with Project.open("disk/words") as seen:
+    print(seen.entry(word).yes == saved)
 os.remove("disk/ballast")
 project.judge(word, Place("talk", 1, 99999, 100000), "yes", person="Ann")
 project.add_sound(SOUND, name="me", person="Ann")
 project.close()
 with Project.open("disk/words") as again:
     print(again.entry(word).yes == saved + 1, again.people())
-"""
-
-
-def test_a_full_disk_while_judging(tmp_path: Path) -> None:
-    """Nothing that was saved is lost, and all goes on when there is room."""
-    soundfile.write(tmp_path / "sound.wav", np.linspace(-0.5, 0.5, 160_000), 8000, subtype="PCM_16")
-    told = ["project-full", "project-full", "True True []", "True", "True ['Ann']"]
-    assert mounted(FULL, tmp_path) == told
-
-
-READ_ONLY = """
-import subprocess
-from swsdist.core.errors import StorageError
-from swsdist.core.types import REFERENCES
-from swsdist.glossary.project import Project
-from swsdist.glossary.words import Place
-from swsdist.io.tables import read_table
-with Project.open("disk/words") as project:
-    project.judge(project.add_entry(person="Ann", form="a").entry_id, Place("talk", 1, 0, 1), "yes", person="Ann")
 subprocess.run(["mount", "-o", "remount,ro", "disk"], check=True)
-print(read_table("disk/words", REFERENCES).num_rows)
 project = Project.open("disk/words")
-print(project.entries()[0].yes)
+print(read_table("disk/words", REFERENCES).num_rows == project.entries()[0].yes == saved + 1)
 for do in (lambda: project.undo(person="Ann"), lambda: Project.open("disk/other")):
     try:
         do()
@@ -540,8 +476,11 @@ for do in (lambda: project.undo(person="Ann"), lambda: Project.open("disk/other"
 """
 
 
-def test_a_disk_that_cannot_be_written(tmp_path: Path) -> None:
-    assert mounted(READ_ONLY, tmp_path) == ["1", "1", "glossary-not-saved", "read-only-file-system"]
+def test_a_full_disk_and_one_that_cannot_be_written(tmp_path: Path) -> None:
+    """Nothing that was saved is lost, and all goes on when there is room."""
+    soundfile.write(tmp_path / "sound.wav", np.linspace(-0.5, 0.5, 160_000), 8000, subtype="PCM_16")
+    full = ["project-full", "project-full", "True True []", "True", "True ['Ann']"]
+    assert mounted(FULL, tmp_path) == [*full, "True", "glossary-not-saved", "read-only-file-system"]
 
 
 JUDGES = """
@@ -550,7 +489,7 @@ from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place
 name = sys.argv[1]
 with Project.open("words") as project:
-    for k in range(40):
+    for k in range(16):
         project.judge(1, Place(name, 1, k, k + 0.5), "yes", person=name)
         if k % 4 == 3:
             project.undo(person=name)
@@ -564,12 +503,12 @@ def test_processes_at_once(tmp_path: Path) -> None:
         return subprocess.Popen([sys.executable, "-c", script, *arguments], cwd=tmp_path)
 
     made = "from swsdist.glossary.project import Project; Project.open('words').add_entry(person='A', form='{}')"
-    assert [process.wait(120) for process in [start(made.format(k)) for k in range(4)]] == [0, 0, 0, 0]
+    assert [process.wait(120) for process in [start(made.format(k)) for k in range(2)]] == [0, 0]
     with Project.open(tmp_path / "words") as project:
-        assert len(project.entries()) == 4
-        assert [process.wait(120) for process in [start(JUDGES, name) for name in ("Ann", "Bob", "Cem")]] == [0, 0, 0]
-        assert (project.entry(1).yes, project.change) == (3 * 30, 4 + 3 * 50)
-        killed = start(JUDGES.replace("range(40)", "range(10000)"), "Dee")
+        assert len(project.entries()) == 2
+        assert [process.wait(120) for process in [start(JUDGES, name) for name in ("Ann", "Bob")]] == [0, 0]
+        assert (project.entry(1).yes, project.change) == (2 * 12, 2 + 2 * 20)
+        killed = start(JUDGES.replace("range(16)", "range(10000)"), "Dee")
         while not any(token.place.doc_id == "Dee" for token in project.tokens(1)):
             assert killed.poll() is None
         killed.kill()

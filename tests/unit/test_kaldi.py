@@ -39,10 +39,7 @@ def results(path: Path, text: str, utterances: Utterances | None = None) -> list
     return [tuple(row.values()) for row in read_results(str(path), utterances).to_pylist()]
 
 
-# -- reading ----------------------------------------------------------------------------------------------------------
-
-
-def test_frames_and_costs(tmp_path: Path) -> None:
+def test_frames_and_costs_and_results_are_told_by_their_first_line(tmp_path: Path) -> None:
     path = tmp_path / "results"
     rows = results(path, "KW-1 utt1 0 6 0.693147180559945\n\nKW-2\tutt2 123 123 -0.5 \n")
     assert rows == [
@@ -56,9 +53,6 @@ def test_frames_and_costs(tmp_path: Path) -> None:
     known = data_folder(tmp_path, recordings="utt1 /data/sph/talk.v2.sph\nutt2 other\n")
     rows = results(path, "KW utt1 1 2 0\nKW utt2 1 2 0\n", known)
     assert [row[1] for row in rows] == ["talk.v2", "other"]
-
-
-def test_results_are_told_by_their_first_line(tmp_path: Path) -> None:
     for text, told in (
         ("\n \nKW-1\tutt1 0 6  0.69\n", True),
         ("KW utt 0 6 -.5\r\n", True),
@@ -88,14 +82,12 @@ def test_what_is_wrong_is_named(tmp_path: Path) -> None:
             with raises(code, where=f"{path}, line 2"):
                 results(path, f"KW utt1 0 6 1\nKW {text}\n", known)
     for name, text, code in (
-        ("segments", "utt rec 0\n", line),
         ("segments", "utt rec 5 5\n", families.INVALID_TIMES),
         ("segments", "utt rec -1 5\n", line),
         ("segments", "utt rec 0 5\nutt rec 5 6\n", twice),
         ("recordings", "rec sph2pipe -f wav a.sph |\n", families.UNSUPPORTED),
         ("recordings", "rec talk X9\n", line),
         ("utter_id", "a 1\nb 1\n", twice),
-        ("utter_id", "a x\n", line),
     ):
         with raises(code, where=str(tmp_path / name)):
             data_folder(tmp_path, **{name: text})
@@ -108,9 +100,6 @@ def test_what_is_wrong_is_named(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(b"KW utt 0 6 1\n" * 50)[:-9])
     with raises(io_codes.DAMAGED_ARCHIVE):
         read_results(str(path))
-
-
-# -- writing ----------------------------------------------------------------------------------------------------------
 
 
 def table(**values: object) -> pa.Table:
@@ -165,15 +154,10 @@ def test_read_written_and_read_is_the_same(tmp_path_factory: pytest.TempPathFact
 
 @settings(deadline=None)
 @given(st.floats(0, 1))
-def test_any_posterior_comes_back_to_a_few_units_in_the_last_place(
-    tmp_path_factory: pytest.TempPathFactory, score: float
-) -> None:
+def test_any_posterior_comes_back(tmp_path_factory: pytest.TempPathFactory, score: float) -> None:
     path = tmp_path_factory.getbasetemp() / "posterior"
     write_results(table(score=score), path)
     assert read_results(str(path))["score"][0].as_py() == pytest.approx(score, rel=1e-13)
-
-
-# -- what Kaldi's recipes do with results -----------------------------------------------------------------------------
 
 
 def test_thresholds_by_hand() -> None:
@@ -210,10 +194,8 @@ def placed(tmp_path: Path) -> str:
     )
 
 
-def test_without_segments_recordings_are_documents(tmp_path: Path) -> None:
-    given = folder(
-        tmp_path / "d", wav_scp="r1\taudio/one.wav\nr2 ../x.ark:17\n", reco2dur="r1 2.5\n", utt2spk="r1 anna\n"
-    )
+def test_recordings_are_documents_and_segments_are_places_in_them(tmp_path: Path, placed: str) -> None:
+    given = folder(tmp_path / "d", wav_scp="r1\taudio/one.wav\nr2 ../x.ark:17\n", reco2dur="r1 2.5\n")
     for source in (given, f"{given}/wav.scp"):
         table = read_documents(source)
         assert table.schema == CORPUS
@@ -225,9 +207,6 @@ def test_without_segments_recordings_are_documents(tmp_path: Path) -> None:
     assert read_documents(f"{given}/wav.scp")["duration"].to_pylist() == [None, None]
     elsewhere = read_documents(given, audio_folder=str(tmp_path / "other"))
     assert elsewhere["path"].to_pylist() == [f"{tmp_path}/other/audio/one.wav", f"{tmp_path}/x.ark:17"]
-
-
-def test_segments_are_places_in_recordings(placed: str) -> None:
     table = read_documents(placed)
     assert table.schema == PLACED
     first = table.to_pylist()[0]
@@ -249,7 +228,6 @@ def test_lines_that_are_wrong(tmp_path: Path) -> None:
             (one | {"segments": "u1 r1 0 -1\n"}, 1, families.MALFORMED_LINE),
             (one | {"segments": "u1 r1 0 1\nu1 r1 2 3\n"}, 2, families.DUPLICATE_NAME),
             ({"wav_scp": "r1 a.wav\nr1 b.wav\n"}, 2, families.DUPLICATE_NAME),
-            ({"wav_scp": "r1\n"}, 1, families.MALFORMED_LINE),
             ({"wav_scp": "r1 -\n"}, 1, families.UNSUPPORTED),
             ({"wav_scp": "r1 a.ark:12[0:3]\n"}, 1, families.UNSUPPORTED),
             (one | {"reco2dur": "r1 long\n"}, 1, families.MALFORMED_LINE),

@@ -13,18 +13,8 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline import ledger as module
 from swsdist.pipeline import receipts
 from swsdist.pipeline.ledger import Ledger, pack_name, receipt_name
-from swsdist.pipeline.receipts import (
-    Listing,
-    Names,
-    Queue,
-    ReceiptList,
-    Receipts,
-    Spool,
-    decoded,
-    encoded,
-    first_of_each,
-    names_of,
-)
+from swsdist.pipeline.receipts import Listing, Names, Queue, ReceiptList, Receipts, Spool, decoded, encoded, names_of
+from swsdist.pipeline.receipts import first_of_each as first_rows
 from swsdist.pipeline.task import Cost, Part, Receipt, Task
 
 
@@ -68,9 +58,7 @@ def test_receipts_come_back_are_folded_in_and_the_last_of_a_task_counts(monkeypa
     assert [one.result["number"] for one in chosen] == [39, 0, 50]
     assert chosen[-1].result["number"] == 50
     assert [part.rows for part in chosen.parts("a")] == [39, 0, 50]
-    assert [part.name for part in chosen.parts("a").meeting(range(40, 51))] == [
-        chosen[k].outputs[0].name for k in (0, 2)
-    ]
+    assert [p.name for p in chosen.parts("a").meeting(range(40, 51))] == [chosen[k].outputs[0].name for k in (0, 2)]
     assert list(Names(chosen.fingerprints)) == [fingerprint(number) for number in (39, 0, 50)]
 
 
@@ -94,7 +82,7 @@ def test_receipts_are_packed_while_a_stage_goes_on(tmp_path: Path, monkeypatch: 
     assert table["fingerprint"].to_pylist() == sorted(table["fingerprint"].to_pylist())
 
 
-def test_a_receipt_stands_if_its_outputs_do(tmp_path: Path) -> None:
+def test_a_receipt_stands_if_its_outputs_do_and_leaves_others_if_it_is_none(tmp_path: Path) -> None:
     folder = Folder(str(tmp_path))
     tasks = [done(folder, number) for number in range(3)]
     folder.remove(tasks[0][1].outputs[1].name)
@@ -103,17 +91,14 @@ def test_a_receipt_stands_if_its_outputs_do(tmp_path: Path) -> None:
     assert [ledger.receipt(task) is not None for task, _ in tasks] == [False, False, True]
     ledger.note(*done(folder, 0))
     assert ledger.receipt(tasks[0][0]) == tasks[0][1]
-
-
-def test_a_pack_without_gpus_is_read(tmp_path: Path) -> None:
     folder = Folder(str(tmp_path))
-    ledger = Ledger(folder)
-    ledger.note(*done(folder, 1))
-    ledger.pack("stage")
-    (pack,) = (tmp_path / "receipts").glob("*.parquet")
-    pq.write_table(pq.read_table(pack).drop_columns(["gpu_s"]), pack)
-    (one,) = Ledger(folder).receipts("stage").values()
-    assert (one.fingerprint, one.cost.gpu_s) == (done(folder, 1)[1].fingerprint, 0.0)
+    whole, _ = done(folder, 1)
+    broken, _ = done(folder, 2)
+    for text in (b"\xff\xfe", b"[]", b"1", b"null", b'"x"', b"{}", b"[" * 100_000, b""):
+        folder.write_bytes(receipt_name("stage", broken.fingerprint), text)
+        ledger = Ledger(folder)
+        assert ledger.receipt(whole) is not None
+        assert ledger.receipt(broken) is None, text
 
 
 def test_tasks_wait_in_a_file_and_share_what_is_common() -> None:
@@ -145,7 +130,7 @@ def test_a_listing_knows_what_was_made_and_removed_since() -> None:
     assert known.are_complete(names, np.empty(0, np.int64)).tolist() == []
 
 
-def test_names_that_begin_alike_are_as_named_at_once() -> None:
+def test_names_that_begin_alike_and_lists_of_names(monkeypatch: pytest.MonkeyPatch) -> None:
     naming = Naming("stage", 2, {"b": 1, "a": [None, 0.5]})
     assert naming("x", 3) == fingerprint("stage", 2, {"a": [None, 0.5], "b": 1}, "x", 3)
     assert naming() == fingerprint("stage", 2, {"a": [None, 0.5], "b": 1})
@@ -155,9 +140,6 @@ def test_names_that_begin_alike_are_as_named_at_once() -> None:
     whole = [[["é", 1], ["z", 2], ["y", None]], [], []]
     assert Naming("a").listings(several)(0) == fingerprint("a", whole, 0)
     assert Naming("a").listings([])() == fingerprint("a", [])
-
-
-def test_a_list_of_tasks_is_one_string_and_where_a_name_stands_first(monkeypatch: pytest.MonkeyPatch) -> None:
     names = Names([f"{k:032x}" for k in (3, 1, 2**127)])
     assert Names.of_text(names.text()) == names
     assert Names.of_text(Names().text()) == Names()
@@ -169,7 +151,7 @@ def test_a_list_of_tasks_is_one_string_and_where_a_name_stands_first(monkeypatch
     monkeypatch.setattr(receipts, "_COMPARED", 3)  # equal ones are compared in different pieces, too
     for numbers in ([], [5], [1, 1, 1, 1, 1, 1, 1, 1], [4, 2, 4, 3, 2, 1, 4, 0, 0, 1, 7]):
         names = Names([f"{k:032x}" for k in numbers])
-        assert first_of_each(names.array).tolist() == sorted({k: numbers.index(k) for k in numbers}.values())
+        assert first_rows(names.array).tolist() == sorted({k: numbers.index(k) for k in numbers}.values())
 
 
 def test_a_driver_that_was_killed_while_packing_loses_nothing(tmp_path: Path) -> None:
@@ -185,17 +167,6 @@ def test_a_driver_that_was_killed_while_packing_loses_nothing(tmp_path: Path) ->
     ledger.pack("stage")
     assert list(folder.listing("receipts")) == [pack_name("stage")]
     assert sorted(pq.read_table(tmp_path / pack_name("stage"))["finished"].to_pylist()) == [2.0, 2.0, 8.0]
-
-
-def test_a_receipt_that_is_none_leaves_those_of_others(tmp_path: Path) -> None:
-    folder = Folder(str(tmp_path))
-    whole, _ = done(folder, 1)
-    broken, _ = done(folder, 2)
-    for text in (b"\xff\xfe", b"[]", b"1", b"null", b'"x"', b"{}", b"[" * 100_000, b""):
-        folder.write_bytes(receipt_name("stage", broken.fingerprint), text)
-        ledger = Ledger(folder)
-        assert ledger.receipt(whole) is not None
-        assert ledger.receipt(broken) is None, text
 
 
 def test_a_second_attempt_that_ended_later_counts_no_more_than_the_first(tmp_path: Path) -> None:

@@ -127,10 +127,8 @@ REFUSED: list[tuple[dict[str, Any], Any]] = [
     ({**MONO, "transforms": [{"name": "Speed"}]}, families.UNSUPPORTED),
     ({**MONO, "sources": [{**_FILE, "source": "touch x |"}]}, families.UNSUPPORTED),
     ({**MONO, "sources": [{"type": "file", "source": "a.wav"}]}, families.UNSUPPORTED),
-    ({**MONO, "sources": ["a.wav"]}, families.UNSUPPORTED),
     ({**MONO, "duration": "4"}, families.MALFORMED_LINE),
     ({**CUT, "type": "MixedCut", "tracks": []}, families.UNSUPPORTED),
-    ({**CUT, "recording": None}, families.UNSUPPORTED),
     ({**CUT, "channel": 1}, families.UNKNOWN_NAME),
     ({**CUT, "start": -1}, families.MALFORMED_LINE),
     (SUPERVISION, families.MISSING_INPUT),
@@ -158,7 +156,7 @@ def terms(path: Path, *texts: str) -> str:
     return str(path)
 
 
-def test_excerpts_are_places_in_recordings(tmp_path: Path) -> None:
+def test_excerpts_are_places_in_recordings_and_copies_are_found_by_name(tmp_path: Path) -> None:
     excerpts = (("BN/a.sph", 1, 0, 10), ("b.x.wav", 1, 5, 2.5), ("b.x.wav", 1, 7, 3), ("/c.wav", 2, 0, 1))
     table = read_documents(ecf(tmp_path / "ecf.xml", *excerpts))
     assert table.schema == PLACED
@@ -178,9 +176,6 @@ def test_excerpts_are_places_in_recordings(tmp_path: Path) -> None:
         with pytest.raises(DataError) as caught:
             read_documents(ecf(tmp_path / "ecf.xml", *wrong))
         assert caught.value.code == code
-
-
-def test_copies_are_found_by_name(tmp_path: Path) -> None:
     names = ("BN/a.sph", "b.wav", "c.sph", "d.sph")
     given, audio = ecf(tmp_path / "ecf.xml", *((name, 1, 0, 1) for name in names)), tmp_path / "audio"
     for name in ("deep/a.flac", "b.wav", "b.mp3", "c.wav", "c.mp3"):
@@ -191,7 +186,7 @@ def test_copies_are_found_by_name(tmp_path: Path) -> None:
     assert found == [f"{audio}/{name}" for name in ("deep/a.flac", "b.wav", "c.sph", "d.sph")]
 
 
-def test_terms_and_their_examples(tmp_path: Path) -> None:
+def test_terms_and_their_examples_and_what_an_ecf_holds(tmp_path: Path) -> None:
     listed, spoken = terms(tmp_path / "kw.xml", "one two", "three", "four"), tmp_path / "spoken.csv"
     spoken.write_text("query_id,path,term\nk2,b.wav,\nk2,c.wav,Three\nk1,a.wav,one  two\n")
     table = read_queries(listed, CORPUS.empty_table(), "all", spoken=str(spoken))
@@ -211,10 +206,6 @@ def test_terms_and_their_examples(tmp_path: Path) -> None:
     spoken.write_text("query_id,path,term\nk1,a.wav,two\n")
     with raises(families.CONFLICTING_ROWS, example="two", listed="one"):
         read_queries(listed, CORPUS.empty_table(), spoken=str(spoken))
-
-
-def test_an_ecf_is_told_by_what_is_in_it(tmp_path: Path) -> None:
-    """What is searched of it depends on the protocol, whatever it is called."""
     (tmp_path / "docs.csv").write_text("doc_id,path\na,a.wav\n")
     (tmp_path / "words").write_text("LEXEME a 1 0 1 word lex a <NA>\n")
     for name, depends in {"files.xml": True, "files.ecf": True, "list": True, "docs.csv": False, "no": False}.items():

@@ -13,17 +13,9 @@ from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
+from swsdist.calibrate import statistics as tallies
 from swsdist.calibrate.likelihood import ENCODER, MFCC, Likelihood, Prior, prior_of, word_of
 from swsdist.calibrate.procedure import Procedure, check_steps, fit_models, fold_of, make_steps
-from swsdist.calibrate.statistics import (
-    BINS,
-    CostSums,
-    ExampleEntropies,
-    ExampleLengths,
-    ScoreHistogram,
-    Tally,
-    histograms,
-)
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.calibrate.steps.llr import _COVARIATES, Covariate
 from swsdist.calibrate.steps.logistic import Logistic, fit_logistic
@@ -61,14 +53,6 @@ def table(*rows: tuple[str, float | None, bool]) -> pa.Table:
 def test_exponential_is_within_two_units(x: float) -> None:
     assert float(exponential(x)) == pytest.approx(math.exp(x), rel=4.5e-16)
     assert sigmoid([0.0, 800.0, -800.0, 1e308]).tolist() == [0.5, 1.0, pytest.approx(0.0, abs=1e-300), 1.0]
-
-
-def test_an_effective_prior_moves_the_odds() -> None:
-    """Weighted to a prior, the log-odds are the likelihood ratio's plus the prior's, whatever the numbers of trials."""
-    prior = 0.01
-    found = fit_logistic(labelled((0.0, 100, 3000), (2.0, 300, 1000)), prior=prior)
-    llr = np.array([math.log((100 / 400) / (3000 / 4000)), math.log((300 / 400) / (1000 / 4000))])
-    assert found.log_odds([0.0, 2.0]) == pytest.approx(llr + math.log(prior / (1 - prior)), abs=1e-3)
 
 
 rows = st.lists(
@@ -115,7 +99,7 @@ def test_the_order_and_the_cut_do_not_matter(given_rows: list[tuple[float, int, 
     assert fit_logistic(labelled(*shuffled)) == fit_logistic(whole)
 
 
-def test_edges_of_fitting() -> None:
+def test_edges_of_fitting_and_an_effective_prior() -> None:
     """Separable scores (likelihood alone would make the slope infinite), a single one, the wrong way round, one class."""
     found = fit_logistic(labelled((-1.0, 0, 50), (0.0, 0, 50), (1.0, 20, 0), (2.0, 20, 0)))
     low, high = found.probability([0.0, 1.0])
@@ -132,6 +116,10 @@ def test_edges_of_fitting() -> None:
     for prior in (0.0, 1.0, -1.0, math.nan):
         with pytest.raises(UserError, match="effective prior"):
             fit_logistic(labelled((0.0, 1, 1)), prior=prior)
+    prior = 0.01
+    found = fit_logistic(labelled((0.0, 100, 3000), (2.0, 300, 1000)), prior=prior)
+    llr = np.array([math.log((100 / 400) / (3000 / 4000)), math.log((300 / 400) / (1000 / 4000))])
+    assert found.log_odds([0.0, 2.0]) == pytest.approx(llr + math.log(prior / (1 - prior)), abs=1e-3)
 
 
 def test_labels_of_an_aligned_list() -> None:
@@ -169,7 +157,7 @@ def test_crossfit_learns_from_the_others(prior: float | None) -> None:
     assert (oracle.fit, oracle.models) == ("oracle", several(every).models)
 
 
-def test_models_put_probabilities_in_place_and_come_back_from_files() -> None:
+def test_models_put_probabilities_in_place_and_files_keep_them() -> None:
     names = [f"q{k}" for k in range(8)]
     models = [Logistic(1.0 + k, -0.5 * k) for k in range(5)]
     trials = table(*((name, 0.3, True) for name in names), ("q0", None, True))
@@ -187,9 +175,6 @@ def test_models_put_probabilities_in_place_and_come_back_from_files() -> None:
     mean = several(Logistic(1.0, 0.0)).with_file(data, "there", thresholds=False)
     assert mean.models == several(Logistic(2.0, -1.05)).models
     assert (mean.fit, mean.trained_on) == ("file", {"queries": 3})
-
-
-def test_files_keep_a_prior_and_wrong_ones_are_refused() -> None:
     for options in ({}, {"prior": 0.25}):
         written = json.loads(Procedure(make_steps(["logistic"], {"logistic": options})).to_json())
         assert written["steps"][0]["options"] == options
@@ -304,18 +289,18 @@ def test_the_logarithm_is_that_of_mathematics(values: list[float]) -> None:
     assert logarithm(1.0) == 0.0
 
 
-def test_m_norm_by_hand() -> None:
+def test_m_norm_and_zt_norm_by_hand() -> None:
     """The mode is where the scores crowd, whatever the tail does; the deviation is of those above it."""
     crowd, tail, best = [-0.5 + k / 4096 for k in range(-8, 9)], [-0.9 + k / 100 for k in range(6)], [-0.4, -0.3]
-    statistics = {"score-histogram": ScoreHistogram().of(candidates({"q": [*crowd, *tail, *best]}))}
-    bins, counts = histograms(statistics["score-histogram"])["q"]
+    statistics = {"score-histogram": tallies.ScoreHistogram().of(candidates({"q": [*crowd, *tail, *best]}))}
+    bins, counts = tallies.histograms(statistics["score-histogram"])["q"]
     width = math.floor(np.std(np.repeat(bins, counts)) / 4)
     held = {centre: counts[abs(bins - centre) <= width].sum() for centre in range(-1024, 0)}
     centres = [centre for centre, count in held.items() if count == max(held.values())]
-    mode = (centres[0] + centres[-1] + 1) / 2 / BINS
+    mode = (centres[0] + centres[-1] + 1) / 2 / tallies.BINS
     assert mode_of(bins, counts) == mode
     assert abs(mode + 0.5) < 0.05
-    middle = (np.repeat(bins, counts) + 0.5) / BINS
+    middle = (np.repeat(bins, counts) + 0.5) / tallies.BINS
     for side, kept in (("better", middle >= mode), ("worse", middle <= mode), ("all", middle > -9)):
         expected = math.sqrt(np.mean((middle[kept] - mode) ** 2))
         assert deviation_of(bins, counts, mode, side) == pytest.approx(expected, rel=1e-12)  # type: ignore[arg-type]
@@ -323,8 +308,36 @@ def test_m_norm_by_hand() -> None:
     above = math.sqrt(np.mean((middle[middle >= mode] - mode) ** 2))
     assert found == pytest.approx([(-0.3 - mode) / above, (-0.5 - mode) / above], rel=1e-12)
     # Of one candidate the mode is its bin.
-    assert mode_of(np.array([7]), np.array([3])) == 7.5 / BINS
-    assert deviation_of(np.array([7]), np.array([3]), 7.5 / BINS, "better") == 0.0
+    assert mode_of(np.array([7]), np.array([3])) == 7.5 / tallies.BINS
+    assert deviation_of(np.array([7]), np.array([3]), 7.5 / tallies.BINS, "better") == 0.0
+    heard = [("c1", "d", 0, 1.0), ("c1", "d", 3, 2.0), ("c2", "d", 1, 0.5), ("c1", "e", 0, 7.0)]
+    cohort = cohort_sums(places(heard), None)
+    assert cohort_of(cohort_table(cohort)) == cohort
+    mine = {"q": [0.25, -0.5, 0.125, 0.75]}
+    statistics = {"cost-sums": tallies.CostSums().of(candidates(mine)), COHORT: cohort}
+    mean, deviation = z_of(mine)["q"]
+    z = (np.array([0.75, 0.25, 0.125]) - mean) / deviation
+    found = places([("q", "d", 0, 0.75), ("q", "e", 0, 0.25), ("q", "f", 0, 0.125)])
+    # In d two queries of the cohort, in e one, in f none.
+    expected = [(z[0] - 1.25) / 0.75, z[1] - 7.0, z[2]]
+    assert step("zt-norm").apply(found, None, statistics, None) == pytest.approx(expected, rel=1e-9)
+    cohort = cohort_sums(places([("c1", "d", 0.0, 1.0), ("c2", "d", 9.9, 3.0), ("c1", "d", 12.0, 5.0)]), 10.0)
+    assert set(cohort.values) == {("d", 1, 0), ("d", 1, 1)}
+    statistics = {"cost-sums": tallies.CostSums().of(candidates({"q": [0.0, 1.0]})), COHORT: cohort}
+    found = places([("q", "d", 5.0, 1.0), ("q", "d", 19.0, 1.0)])
+    scores = step("zt-norm", window=10.0).apply(found, None, statistics, None)
+    assert scores == pytest.approx([(1.0 - 2.0) / 1.0, 1.0 - 5.0])
+    # What all queries come to, less the query's own, is what the others come to.
+    scores = {"a": [0.5, -0.5, 0.0], "b": [0.25, -0.75, 0.125], "c": [0.0, 1.0, -2.0]}
+    rows = [(query, "def"[k], 0.0, score) for query, some in scores.items() for k, score in enumerate(some)]
+    normed = [(q, d, t, (s - z_of(scores)[q][0]) / z_of(scores)[q][1]) for q, d, t, s in rows]
+    sums = tallies.CostSums().of(candidates(scores))
+    found = step("zt-norm").apply(places(rows), None, {"cost-sums": sums, ALL: cohort_sums(places(normed), None)}, None)
+    for row, value in zip(rows, found, strict=True):
+        query = row[0]
+        others = cohort_sums(places([one for one in normed if one[0] != query]), None)
+        alone = step("zt-norm").apply(places([row]), None, {"cost-sums": sums, COHORT: others}, None)
+        assert value == alone[0]
 
 
 def places(rows: list[tuple[str, str, float, float]]) -> pa.Table:
@@ -338,38 +351,6 @@ def places(rows: list[tuple[str, str, float, float]]) -> pa.Table:
 
 def z_of(scores: Mapping[str, list[float]]) -> dict[str, tuple[float, float]]:
     return {query: (float(np.mean(some)), float(np.std(some))) for query, some in scores.items()}
-
-
-def test_zt_norm_by_hand_with_a_cohort_or_the_other_queries() -> None:
-    """z by all candidates of the query, then t by the best z of each cohort query in the document, or in the stretch."""
-    heard = [("c1", "d", 0, 1.0), ("c1", "d", 3, 2.0), ("c2", "d", 1, 0.5), ("c1", "e", 0, 7.0)]
-    cohort = cohort_sums(places(heard), None)
-    assert cohort_of(cohort_table(cohort)) == cohort
-    mine = {"q": [0.25, -0.5, 0.125, 0.75]}
-    statistics = {"cost-sums": CostSums().of(candidates(mine)), COHORT: cohort}
-    mean, deviation = z_of(mine)["q"]
-    z = (np.array([0.75, 0.25, 0.125]) - mean) / deviation
-    found = places([("q", "d", 0, 0.75), ("q", "e", 0, 0.25), ("q", "f", 0, 0.125)])
-    # In d two queries of the cohort, in e one, in f none.
-    expected = [(z[0] - 1.25) / 0.75, z[1] - 7.0, z[2]]
-    assert step("zt-norm").apply(found, None, statistics, None) == pytest.approx(expected, rel=1e-9)
-    cohort = cohort_sums(places([("c1", "d", 0.0, 1.0), ("c2", "d", 9.9, 3.0), ("c1", "d", 12.0, 5.0)]), 10.0)
-    assert set(cohort.values) == {("d", 1, 0), ("d", 1, 1)}
-    statistics = {"cost-sums": CostSums().of(candidates({"q": [0.0, 1.0]})), COHORT: cohort}
-    found = places([("q", "d", 5.0, 1.0), ("q", "d", 19.0, 1.0)])
-    scores = step("zt-norm", window=10.0).apply(found, None, statistics, None)
-    assert scores == pytest.approx([(1.0 - 2.0) / 1.0, 1.0 - 5.0])
-    # What all queries come to, less the query's own, is what the others come to.
-    scores = {"a": [0.5, -0.5, 0.0], "b": [0.25, -0.75, 0.125], "c": [0.0, 1.0, -2.0]}
-    rows = [(query, "def"[k], 0.0, score) for query, some in scores.items() for k, score in enumerate(some)]
-    normed = [(q, d, t, (s - z_of(scores)[q][0]) / z_of(scores)[q][1]) for q, d, t, s in rows]
-    sums = CostSums().of(candidates(scores))
-    found = step("zt-norm").apply(places(rows), None, {"cost-sums": sums, ALL: cohort_sums(places(normed), None)}, None)
-    for row, value in zip(rows, found, strict=True):
-        query = row[0]
-        others = cohort_sums(places([one for one in normed if one[0] != query]), None)
-        alone = step("zt-norm").apply(places([row]), None, {"cost-sums": sums, COHORT: others}, None)
-        assert value == alone[0]
 
 
 def aligned() -> pa.Table:
@@ -417,10 +398,10 @@ def test_llr_is_a_weighted_logistic_regression(weights: str) -> None:
     assert made.threshold(POINT) == pytest.approx(math.log(POINT.beta))
 
 
-def lengths() -> dict[str, Tally]:
+def lengths() -> dict[str, tallies.Tally]:
     values = {"a": (2, 800_000), "b": (1, 300_000), "c": (3, 1_500_000), "x": (1, 600_000)}
     rows = {(q, k + 1, 1): (1, whole // count, 40) for q, (count, whole) in values.items() for k in range(count)}
-    return {"example-lengths": Tally(ExampleLengths.quantities, rows)}
+    return {"example-lengths": tallies.Tally(tallies.ExampleLengths.quantities, rows)}
 
 
 def test_side_information_enters_by_its_formula() -> None:
@@ -494,21 +475,18 @@ def test_at_prior_decides_as_the_bayes_threshold() -> None:
         step("at-prior", vocabulary=120, prior=0.1)
 
 
-def test_the_entropy_is_that_of_the_frames_and_speech_where_there_is_a_voice() -> None:
+def test_entropies_and_speech_of_examples_and_sums_of_posteriors() -> None:
     described = lists("cost").examples
-    tally = ExampleEntropies().of(described)
+    tally = tallies.ExampleEntropies().of(described)
     for row in described.rows():
         p = row["values"].astype(float)
         frames, total = tally.values[row["query_id"], row["example"], 1 << 32]
         assert (frames, total / 2**32) == (len(p), pytest.approx(-(p * np.log(p)).sum(), abs=1e-6))
     with raises(families.UNSUPPORTED, features="mfcc"):
-        ExampleEntropies().of(described._replace(posteriors=(), features=("mfcc",)))
+        tallies.ExampleEntropies().of(described._replace(posteriors=(), features=("mfcc",)))
     speech = statistics_of(lists("cost"), ["example-speech"])["example-speech"]
     parts = {key: voiced / frames for key, (frames, voiced) in speech.values.items()}
     assert all(0.25 < part < 0.5 for part in parts.values()), parts  # 0.25 or 0.31 s of 1 s, and what rings on
-
-
-def test_a_posterior_sum_is_of_probabilities() -> None:
     wrong = {"steps": ["q-norm", "llr"], "options": {"llr": {"covariates": ["posterior-sum"]}}}
     with raises(families.MISMATCH, step="llr", kind="any"):
         check_steps(Calibrate.model_validate(wrong), "cost")

@@ -88,9 +88,7 @@ def test_bits(values: list[bool]) -> None:
 
 
 @pytest.mark.parametrize(("seconds", "offset"), [(0.4, 0.0), (0.4, 0.01), (1.5, 0.0), (40.0, 0.0)])
-def test_digital_silence_is_no_speech_and_changes_no_other_mark(
-    seconds: float, offset: float, words: list[np.ndarray]
-) -> None:
+def test_digital_silence_changes_no_other_mark(seconds: float, offset: float, words: list[np.ndarray]) -> None:
     """A seam, or a blanked name, in the middle of a word, in a room and in none."""
     for room in (noise(0.1, -70), silence(0.1)):
         parts = [part for word in words * 3 for part in (word, room)]

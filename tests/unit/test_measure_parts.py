@@ -60,7 +60,7 @@ def test_what_is_no_part_table_and_what_trials_lack_is_told() -> None:
     with raises(codes.MISSING_SEGMENTS):
         check_needs(rules, {"speech": False, "documents": True}, "score.protocol")
     with raises(codes.MISSING_SEGMENTS):
-        segments_for(rules, DURATIONS, None)
+        segments_for(rules, LONG, None)
     with raises(codes.MISSING_SEGMENTS):
         make_trials(FOUND, TRUE, TrialRules.of(rules))
     with raises(codes.UNKNOWN_DOCUMENT_COUNT, protocol="quesst"):
@@ -68,7 +68,7 @@ def test_what_is_no_part_table_and_what_trials_lack_is_told() -> None:
     check_needs(protocol("sws2013"), {}, "score.protocol")
 
 
-def test_curves_in_pieces() -> None:
+def test_curves_in_pieces_and_areas_over_pairs() -> None:
     point = example_point()
     whole = twv_curve(Counts.of(example()), trials=point.trials, beta=point.beta)
     pieces = concatenate(curve_of(merge_tables([measure_parts(example(), point)]), point))
@@ -81,9 +81,6 @@ def test_curves_in_pieces() -> None:
         one, other = det(whole, step=step), det_of(cut, step=step)
         assert np.array_equal(one.threshold, other.threshold)
         assert np.array_equal(one.pfa, other.pfa)
-
-
-def test_the_area_over_pairs_is_what_it_says() -> None:
     point = example_point()
     pairs: dict[tuple[str, str], tuple[float, bool]] = {}
     for row in example().to_pylist():
@@ -171,15 +168,11 @@ TRUE = pa.Table.from_pylist(
     + [{"query_id": "b", "doc_id": d, "channel": 1, "start": 1.0, "end": 2.0} for d in "xyz"],
     REFERENCES,
 )
-DURATIONS = pa.table(
-    {"doc_id": ["x", "y", "z"], "channel": pa.array([1, 1, 1], pa.int32()), "duration": [10.0, 10.0, 10.0]}
-)
-SPEECH = pa.table(
-    {"doc_id": ["x", "x"], "channel": pa.array([1, 1], pa.int32()), "start": [0.5, 6.0], "end": [4.0, 9.0]}
-)
+LONG = pa.table({"doc_id": ["x", "y", "z"], "channel": pa.array([1, 1, 1], pa.int32()), "duration": [10.0, 10.0, 10.0]})
+SAID = pa.table({"doc_id": ["x", "x"], "channel": pa.array([1, 1], pa.int32()), "start": [0.5, 6.0], "end": [4.0, 9.0]})
 
 
-def test_trials_of_every_kind() -> None:
+def test_trials_of_every_kind_and_stretches_of_speech(tmp_path) -> None:
     time = TrialRules.of(protocol("sws2013"), 1.0, 3.0)
     assert (time.needs_limits, TrialRules(**json.loads(json.dumps(time.as_json())))) == (True, time)
     assert make_trials(FOUND, TRUE, time).num_rows == 6
@@ -187,7 +180,7 @@ def test_trials_of_every_kind() -> None:
     found = make_trials(FOUND, TRUE, documents).to_pylist()
     assert [(r["query_id"], r["doc_id"], r["score"]) for r in found][:2] == [("a", "x", 3.0), ("a", "y", 1.0)]
     rules = protocol("openkws13", trials="segment")
-    cut = segments_for(rules, DURATIONS, SPEECH)
+    cut = segments_for(rules, LONG, SAID)
     assert cut is not None
     assert [(r["doc_id"], r["start"], r["end"], r["speech"]) for r in cut.to_pylist()] == [
         ("x", 0.0, 0.5, False),
@@ -205,17 +198,14 @@ def test_trials_of_every_kind() -> None:
         ("a", 1.0, None),
         ("b", None, 0.5),
     ]
-    assert segments_for(protocol("sws2013"), DURATIONS, None) is None
+    assert segments_for(protocol("sws2013"), LONG, None) is None
     assert in_every_document(TRUE, 3) == ["b"]
-
-
-def test_stretches_of_speech_are_read(tmp_path) -> None:
     (tmp_path / "a.rttm").write_text(
         "SPEAKER x 1 0.5 3.5 <NA> <NA> s <NA>\nLEXEME x 1 0.5 0.2 word lex s <NA>\nSPEAKER x 1 6.0 3.0 <NA> <NA> s <NA>\n"
     )
     (tmp_path / "a.csv").write_text("doc_id,start,end\nx,0.5,4.0\nx,6.0,9.0\n")
     for name in ("a.rttm", "a.csv"):
-        assert read_speech(str(tmp_path / name)).to_pylist() == SPEECH.to_pylist()
+        assert read_speech(str(tmp_path / name)).to_pylist() == SAID.to_pylist()
     (tmp_path / "b.rttm").write_text("LEXEME x 1 0.5 0.2 word lex s <NA>\n")
     with raises(families.EMPTY_INPUT, where="b.rttm"):
         read_speech(str(tmp_path / "b.rttm"))

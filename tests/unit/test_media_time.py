@@ -77,13 +77,12 @@ def check(path: str, expected: list[float]) -> None:
 @pytest.mark.parametrize(
     ("ending", "coding", "rate"),
     [
-        *((ending, "pcm_s16le", 16000) for ending in ("wav", "w64", "caf")),
-        *((ending, "pcm_s16be", 16000) for ending in ("aiff", "au")),
+        ("wav", "pcm_s16le", 16000),
         ("flac", "flac", 16000),
         ("ogg", "libvorbis", 22050),
         ("opus", "libopus", 48000),
-        *(("mp3", "libmp3lame", rate) for rate in (16000, 44100)),
-        *((ending, "aac", 44100) for ending in ("m4a", "mp4", "mov", "3gp")),
+        ("mp3", "libmp3lame", 44100),
+        *((ending, "aac", 44100) for ending in ("m4a", "3gp")),
         ("m4a", "alac", 16000),
         ("webm", "libopus", 48000),
     ],
@@ -130,7 +129,7 @@ def test_edit_lists_and_timestamps(make: Make) -> None:
     check(path, list(CLICKS))
     assert probe(path).duration == pytest.approx(5, abs=0.01)
     # A gap of 50 ms moves what follows; timestamps that jitter, stand or go back lose no sound.
-    same = ("PTS", "0", "PTS/2", "PTS+0.02*(random(0)-0.5)/TB", "PTS-gt(TS*TB,3)*0.9/TB")
+    same = ("0", "PTS+0.02*(random(0)-0.5)/TB", "PTS-gt(TS*TB,3)*0.9/TB")
     for timestamps, moved in (*((one, 0.0) for one in same), ("PTS+gt(TS*TB,3)*0.05/TB", 0.05)):
         after = ("-bsf:a", f"setts=ts={timestamps}".replace(",", "\\,"))
         path = make("odd.mka", "pcm_s16le", 16000, (), after, pictures=False)

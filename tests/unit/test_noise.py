@@ -9,9 +9,7 @@ from swsdist.audio.speech import BINS, Meter, signal_to_noise
 RATE = 16000
 
 
-def mixture(
-    ratio: float, *, level: float = 0.003, rate: int = RATE, seconds: int = 20, part: int = 2
-) -> NDArray[np.float32]:
+def mixture(ratio: float, *, level: float = 0.003, rate: int = RATE, seconds: int = 20, part: int = 2) -> np.ndarray:
     """White noise, and every second (third, ...) second a voice so many dB above it: noise as well, of steady power."""
     rng = np.random.default_rng(7)
     size = seconds * rate
@@ -40,7 +38,7 @@ def test_mixtures_of_known_ratio() -> None:
             assert found == pytest.approx(15.4, abs=0.5), (level, rate)
 
 
-def test_blocks_do_not_count() -> None:
+def test_blocks_do_not_count_and_digital_silence_is_no_noise() -> None:
     samples = mixture(20, seconds=4)
     whole = Meter(RATE)
     whole.add(samples)
@@ -51,9 +49,6 @@ def test_blocks_do_not_count() -> None:
         for begin in range(0, len(samples), block):
             other.add(samples[begin : begin + block])
         assert (other.counts == whole.counts).all()
-
-
-def test_digital_silence_is_no_noise_and_what_there_is_nothing_of_has_no_ratio() -> None:
     samples = mixture(20)
     cut = np.concatenate([samples, np.zeros(30 * RATE, np.float32), samples])
     assert measured(cut) == pytest.approx(measured(samples) or 0.0, abs=0.3)

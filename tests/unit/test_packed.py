@@ -36,6 +36,7 @@ from swsdist.store.lattice_shards import (
 )
 from swsdist.store.maintaining import check, forget
 from swsdist.store.manifest import File
+from swsdist.store.memory import Memory
 from swsdist.store.reading import Store
 from tests.oracles.edits import edits
 from tests.oracles.phrases import paths, pattern
@@ -70,12 +71,9 @@ def test_shares_are_those_of_all_paths(item: Lattice) -> None:
 CHOICE = lattice([(0, 1, 1, 1.0, 10.0), (0, 1, 2, 2.0, 0.0)], {1: (0.0, 0.0)}, [0, 7])
 
 
-def test_scales_and_pruning() -> None:
-    for recipe, odds in (
-        *((Recipe(), 9.0), (Recipe(acoustic_scale=0.1), 0.0)),
-        (Recipe(acoustic_scale=0.1, lm_scale=0), 1.0),
-    ):
-        chances = pack(CHOICE, recipe).chances
+def test_scales_pruning_and_what_cannot_be_packed() -> None:
+    for r, odds in ((Recipe(), 9.0), (Recipe(acoustic_scale=0.1), 0.0), (Recipe(acoustic_scale=0.1, lm_scale=0), 1.0)):
+        chances = pack(CHOICE, r).chances
         assert chances[1] / chances[0] == pytest.approx(np.exp(odds))
     as_probabilities = pack(replace(CHOICE, probabilities=True), Recipe(acoustic_scale=0.1, lm_scale=0))
     assert as_probabilities.chances == pytest.approx(pack(CHOICE, Recipe()).chances)
@@ -86,6 +84,16 @@ def test_scales_and_pruning() -> None:
     assert len(pack(CHOICE, Recipe(beam=9.1)).chances) == 2
     nothing = pack(lattice([(0, 1, 1, 0, 0), (0, 1, 1, 0, 0), (0, 1, 1, 0, 0)], {1: (0, 0)}, [0, 3]), Recipe(least=0.5))
     assert (len(nothing.times), len(nothing.steps), nothing.ticks) == (0, 0, 30)
+    with raises(families.TOO_LARGE, where="key"):
+        pack(replace(CHOICE, length=1 << 40), Recipe())
+    circle = lattice([(0, 1, 1, 0, 0), (1, 0, 2, 0, 0)], {1: (0, 0)}, [0, 0])
+    with raises(families.DAMAGED_LATTICE, where="key"):
+        pack(circle, Recipe())
+    for item in (lattice([], {}, [], start=-1), lattice([(0, 1, 1, 0, 0)], {}, [0, 3])):
+        packed = pack(item, Recipe())
+        assert len(packed.times) == len(packed.steps) == 0
+    alone = pack(lattice([], {0: (1.0, 0.0)}, [4]), Recipe())
+    assert (len(alone.steps), alone.ticks) == (0, 40)
 
 
 def test_labels_fillers_and_marks() -> None:
@@ -105,19 +113,6 @@ def test_labels_fillers_and_marks() -> None:
     with raises(families.DUPLICATE_NAME, where="key", first="s", second="S", text="s"):
         pack(phones, Recipe())
     assert pack(phones, Recipe(spelling="exact")).texts == ("", "s", "S")
-
-
-def test_what_cannot_be_packed_and_no_paths() -> None:
-    with raises(families.TOO_LARGE, where="key"):
-        pack(replace(CHOICE, length=1 << 40), Recipe())
-    circle = lattice([(0, 1, 1, 0, 0), (1, 0, 2, 0, 0)], {1: (0, 0)}, [0, 0])
-    with raises(families.DAMAGED_LATTICE, where="key"):
-        pack(circle, Recipe())
-    for item in (lattice([], {}, [], start=-1), lattice([(0, 1, 1, 0, 0)], {}, [0, 3])):
-        packed = pack(item, Recipe())
-        assert len(packed.times) == len(packed.steps) == 0
-    alone = pack(lattice([], {0: (1.0, 0.0)}, [4]), Recipe())
-    assert (len(alone.steps), alone.ticks) == (0, 40)
 
 
 TEXTS = ["a b c", "b b", "", "c a", "a a a b"]
@@ -193,6 +188,14 @@ def test_postings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = np.array([False, True, False, False, True])
     assert [first for first, _ in read_lattices(folder, files, chosen)] == [1, 4]
     assert list(read_lattices(folder, files, np.zeros(5, bool))) == []
+    memory = Memory(1 << 20)
+    (one, *_) = (group for _, group in read_lattices(folder, files, memory=memory))
+    left = memory.room
+    (other, *_) = (group for _, group in read_lattices(folder, files, memory=memory))
+    assert memory.room == left < 1 << 20
+    assert one.doc_ids == other.doc_ids
+    assert np.shares_memory(one.steps, other.steps)
+    assert list(read_lattices(folder, files, rows=np.zeros(5, bool), memory=memory)) == []
 
 
 def test_empty_documents_have_a_row_and_a_shard_that_is_given_up_leaves_nothing(tmp_path: Path) -> None:
@@ -231,12 +234,6 @@ def test_words_are_kept_as_they_are_written(tmp_path: Path, monkeypatch: pytest.
     assert list(check(store)) == []
 
 
-def test_a_store_of_an_earlier_version_is_sound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    without_words = lattice_shards.LATTICES.remove(lattice_shards.LATTICES.get_field_index("words"))
-    monkeypatch.setattr(lattice_shards, "LATTICES", without_words)
-    assert list(check(store_of(tmp_path, {"d": chain("abc")}))) == []
-
-
 def test_a_document_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lattice_shards, "ROW_GROUP_ARCS", 4)
     held = {name: chain(labels) for name, labels in {"a": "xyz", "b": "pq", "c": "zqx", "d": "xx", "e": "yr"}.items()}
@@ -256,10 +253,8 @@ def test_a_document_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         rows = {text: places.tolist() for text, places in postings.rows.items()}
         columns: tuple[list[object], ...] = ([], [], [])
         for _, group in read_lattices(store.folder, files):
-            for column, some in zip(
-                columns, (group.doc_ids, [texts[k] for k in group.labels], group.times), strict=True
-            ):
-                column.extend(some)
+            for c, some in zip(columns, (group.doc_ids, [texts[k] for k in group.labels], group.times), strict=True):
+                c.extend(some)
         return [rows, columns]
 
     assert content(now, shard.files) == content(other, other.manifest.shards[0].files)
@@ -287,7 +282,7 @@ def labels(term: str, options: Terms | None = None, recipe: Recipe | None = None
     return [" ".join(item.labels) for item in alternatives]
 
 
-def test_words_patterns_and_too_many_of_them(options: Any) -> None:
+def test_words_patterns_and_words_like_one(options: Any) -> None:
     assert labels("  Good   morning! ") == ["good morning"]
     assert labels("well - yes") == ["well yes"]
     assert labels("a <sil> b") == ["a b"]
@@ -313,6 +308,21 @@ def test_words_patterns_and_too_many_of_them(options: Any) -> None:
     reader = TermReader(Terms(nearest=8), Recipe(), known=["a-a", "a", *(f"a'{k}" for k in range(100))])
     assert 1 < len(reader.alternatives(" ".join(["a"] * 40))) <= MOST
     assert reader.alternatives(" ".join(["b"] * 3000))
+    reader = TermReader(Terms(), Recipe(), known={"librarian", "libraries", "librray", "liberty", "lib", "museum"})
+    assert reader.similar("library") == ["librray", "librarian", "libraries"]
+    assert reader.similar("lip") == ["lib"]
+    # Without a dictionary: the word, and words of the documents of which a third of the letters differ, cheapest first.
+    near = Terms(units="words", nearest=2, edit_cost=0.5)
+    reader = TermReader(near, Recipe(), known=["velkren", "velkrine", "velvet", "red"])
+    found = [(item.labels, item.cost) for item in reader.alternatives("Velkran")]
+    assert found == [(("velkran",), 0.0), (("velkren",), 0.5), (("velkrine",), 1.0)]
+    assert len(reader.alternatives(" ".join(["velkran"] * 9))) <= MOST
+    nearest = options(nearest=2, rules=True, edit_cost=2.0)
+    reader = TermReader(nearest, Recipe())
+    assert [(item.labels, item.cost) for item in reader.alternatives("bed")] == [(("read",), 2.0), (("red",), 2.0)]
+    assert labels("the book", nearest) == ["the book"]  # words of the dictionary are searched as they are
+    with raises(codes.NO_PRONUNCIATION, word="zz"):
+        labels("zz", nearest)
 
 
 PATTERNS = {
@@ -351,24 +361,6 @@ def test_any_pattern_is_that_of_its_expression(term: str) -> None:
 
 def _matches(glob: str, word: str) -> bool:
     return glob == "?" or (glob == word if "?" not in glob else len(word) == len(glob) and word.startswith("a"))
-
-
-def test_words_like_one_and_the_nearest_of_a_dictionary(options: Any) -> None:
-    reader = TermReader(Terms(), Recipe(), known={"librarian", "libraries", "librray", "liberty", "lib", "museum"})
-    assert reader.similar("library") == ["librray", "librarian", "libraries"]
-    assert reader.similar("lip") == ["lib"]
-    # Without a dictionary: the word, and words of the documents of which a third of the letters differ, cheapest first.
-    near = Terms(units="words", nearest=2, edit_cost=0.5)
-    reader = TermReader(near, Recipe(), known=["velkren", "velkrine", "velvet", "red"])
-    found = [(item.labels, item.cost) for item in reader.alternatives("Velkran")]
-    assert found == [(("velkran",), 0.0), (("velkren",), 0.5), (("velkrine",), 1.0)]
-    assert len(reader.alternatives(" ".join(["velkran"] * 9))) <= MOST
-    nearest = options(nearest=2, rules=True, edit_cost=2.0)
-    reader = TermReader(nearest, Recipe())
-    assert [(item.labels, item.cost) for item in reader.alternatives("bed")] == [(("read",), 2.0), (("red",), 2.0)]
-    assert labels("the book", nearest) == ["the book"]  # words of the dictionary are searched as they are
-    with raises(codes.NO_PRONUNCIATION, word="zz"):
-        labels("zz", nearest)
 
 
 def test_phones_rows_and_identities(options: Any, tmp_path: Path) -> None:
@@ -440,7 +432,7 @@ def written(path: Path, text: str) -> str:
     return str(path)
 
 
-def test_a_dictionary(tmp_path: Path) -> None:
+def test_a_dictionary_its_numbers_and_mistakes(tmp_path: Path) -> None:
     path = written(
         tmp_path / "words.txt",
         ";;; a comment\n# another\n\nThe DH AH\nTHE(2)\tDH IY\nread 0.75 R EH D\nread 2.5e-1 R IY D\nx 1.0 E K S\n"
@@ -458,9 +450,6 @@ def test_a_dictionary(tmp_path: Path) -> None:
     assert [item.cost for item in read["read"]] == pytest.approx([-math.log(0.75), math.log(4)])
     assert read["x"][0].cost == 0.0
     assert "THE" in read_dictionary(path, None, "exact")
-
-
-def test_numbers_in_dictionaries_and_mistakes(tmp_path: Path) -> None:
     acoustic = "a 0.5 0.2 1.3 0.9 A\nb 1 0.1 1 0.25 B C\n"
     for text, word, phones, probability in (
         ("în 1 n\n", "în", ("1", "n"), 1),
@@ -484,13 +473,11 @@ def test_numbers_in_dictionaries_and_mistakes(tmp_path: Path) -> None:
     assert by_rules("a", {}) is None
 
 
-def test_nearest_words() -> None:
+def test_nearest_words_and_texts_as_they_are_compared() -> None:
     words = {"cat": [("k", "a", "t")], "cut": [("k", "u", "t")], "at": [("a", "t"), ("e", "t")]}
     words["long"] = [tuple("longer")]
     spoken = [("k", "a", "p"), ("e", "t")]
-    expected = sorted(
-        (min(edits(item, phones) for item in items for phones in spoken), word) for word, items in words.items()
-    )
+    expected = sorted((min(edits(item, p) for item in items for p in spoken), word) for word, items in words.items())
     vocabulary = Vocabulary(words)
     assert vocabulary.nearest(spoken, 9) == [(word, distance) for distance, word in expected]
     assert vocabulary.nearest(spoken, 2) == [("at", 0), ("cat", 1)]
@@ -498,16 +485,6 @@ def test_nearest_words() -> None:
         within = [(word, distance) for distance, word in expected if distance <= most]
         assert vocabulary.nearest(spoken, 9, most) == within
     assert Vocabulary({}).nearest(spoken, 2, 1) == []
-
-
-#: Texts as they are compared.
-FOLDED = {"Hello,": "hello", "«Straße»": "strasse", "it's": "it's", "'tis": "tis", "x-ray": "x-ray", "—": "", "...": ""}
-FOLDED |= {"ＡＢＣ": "abc", "50%": "50", unicodedata.normalize("NFD", "Café"): "café", "ΣΊΣΥΦΟΣ": "σίσυφοσ", "": ""}
-FOLDED |= {"مرحبا؟": "مرحبا", "İstanbul": "istanbul", "\u200fשלום\u200f": "שלום", "don’t": "don't", "++": ""}
-FOLDED |= {"l’homme’": "l'homme", "co\u00adop": "coop", "(C++),": "c++", "#C#": "c#", BREAK: BREAK}
-
-
-def test_texts_as_they_are_compared_and_written() -> None:
     assert {text: spelled(text, "folded") for text in FOLDED} == FOLDED
     for text, folded in FOLDED.items():
         assert spelled(folded, "folded") == folded
@@ -518,3 +495,10 @@ def test_texts_as_they_are_compared_and_written() -> None:
     assert {word: pieces(word) for word in words} == words
     assert joined(["你", "好", "world", "of", "中", "国"]) == "你好 world of 中国"
     assert joined(["你", "好", "。", "我", "ok", "。", "go"]) == "你好。我 ok 。 go"
+
+
+#: Texts as they are compared.
+FOLDED = {"Hello,": "hello", "«Straße»": "strasse", "it's": "it's", "'tis": "tis", "x-ray": "x-ray", "—": "", "...": ""}
+FOLDED |= {"ＡＢＣ": "abc", "50%": "50", unicodedata.normalize("NFD", "Café"): "café", "ΣΊΣΥΦΟΣ": "σίσυφοσ", "": ""}
+FOLDED |= {"مرحبا؟": "مرحبا", "İstanbul": "istanbul", "\u200fשלום\u200f": "שלום", "don’t": "don't", "++": ""}
+FOLDED |= {"l’homme’": "l'homme", "co\u00adop": "coop", "(C++),": "c++", "#C#": "c#", BREAK: BREAK}

@@ -39,16 +39,8 @@ from swsdist.io.frames.htk import read_mlf
 from swsdist.kernels.phone_loop import best_string
 from swsdist.lattices import decoding as phone_loop
 from swsdist.lattices import pocketsphinx, recognition
-from swsdist.lattices.decoding import (
-    Columns,
-    Decoder,
-    Decoding,
-    FrameDecoder,
-    PhoneArcs,
-    packed_arcs,
-    phone_arcs,
-    read_bigrams,
-)
+from swsdist.lattices.decoding import Columns, Decoder, Decoding, FrameDecoder, PhoneArcs, phone_arcs, read_bigrams
+from swsdist.lattices.decoding import packed_arcs as packed_of
 from swsdist.lattices.lattice import Lattice
 from swsdist.lattices.pocketsphinx import RATE, Pocketsphinx
 from swsdist.lattices.recognition import Recognition, Text, stretches
@@ -119,7 +111,7 @@ def test_posteriors_of_every_arc(case: tuple[Floats, Decoder], block: int) -> No
 def test_what_leaves_a_state_adds_up(case: tuple[Floats, Decoder]) -> None:
     values, decoder = case
     arcs = arcs_of(values, decoder)
-    packed = packed_arcs(arcs, [f"p{k}" for k in range(values.shape[1])], 0.01)
+    packed = packed_of(arcs, [f"p{k}" for k in range(values.shape[1])], 0.01)
     first = np.concatenate(([0], np.cumsum(packed.arcs)))
     for state in np.flatnonzero(packed.arcs):
         assert packed.chances[first[state] : first[state + 1]].sum() == pytest.approx(1.0)
@@ -206,7 +198,7 @@ def test_columns() -> None:
         values = np.zeros((frames, 2, 3))
         arcs = arcs_of(values, Decoder(1.0))
         assert (arcs.total, len(arcs.starts)) == (-math.inf, 0)
-        packed = packed_arcs(arcs, ["a", "b"], 0.01)
+        packed = packed_of(arcs, ["a", "b"], 0.01)
         assert (len(packed.steps), packed.ticks) == (0, 10 * frames)
         assert best_string([values], (2, 3), 0.0) == []
 
@@ -259,12 +251,7 @@ def test_damaged_folders(tmp_path: Path) -> None:
     cases: list[tuple[str, str | None, Any, dict[str, Any]]] = [
         ("config", None, features_codes.RECOGNISER_FILE_UNREADABLE, {}),
         ("config", "[melbanks]\nnbanks=15\n", features_codes.BAD_RECOGNISER_CONFIG, {}),
-        (
-            "config",
-            "[posteriors]\nsystem=FCRC\n",
-            features_codes.OTHER_RECOGNISER,
-            {"value": "FCRC", "supported": "LCRC"},
-        ),
+        ("config", "[posteriors]\nsystem=FCRC\n", features_codes.OTHER_RECOGNISER, {"value": "FCRC"}),
         ("dicts/phonemes", "a\na\n", wrong, {"count": 2, "distinct": 1}),
         ("dicts/phonemes", "a\nb\npau\n", wrong, {"inputs": 66, "outputs": 21, "phones": 3, "expected_outputs": 12}),
         ("weights/merger.nbin", None, features_codes.RECOGNISER_FILE_MISSING, {}),
@@ -348,7 +335,7 @@ def test_a_recording_is_cut_where_it_is_quiet() -> None:
 
 
 @needs_pocketsphinx
-def test_what_cannot_be_used_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_and_options_that_cannot_be_used_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     cases: list[tuple[dict[str, Any], Code[Any], str]] = [
         *(({"parameters": given}, families.INVALID_VALUE, "parameters") for given in ({"beem": 1e-20}, {"lw": "much"})),
         ({"parameters": {"ascale": 10.0}}, families.INVALID_VALUE, "parameters"),
@@ -363,19 +350,15 @@ def test_what_cannot_be_used_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
     for others, missing in (({"lm": "x"}, "dictionary"), ({}, "dictionary and lm")):
         with pytest.raises(ValidationError, match=codes.MODEL_ALONE.text(missing=missing)[0]):
             Pocketsphinx(model="spanish", **others)
-    monkeypatch.setattr(recognition, "find_spec", lambda name: None)
-    with raises(families.NOT_INSTALLED, where="options.recogniser", extra="pocketsphinx"):
-        Recognition().identities()
-
-
-@needs_pocketsphinx
-def test_files_that_are_no_models(tmp_path: Path) -> None:
     (tmp_path / "words.dict").write_text("actor no phones\n")
     (tmp_path / "lm").write_text("nothing\n")
     options = Recognition(options={"dictionary": str(tmp_path / "words.dict"), "lm": str(tmp_path / "lm")})
     assert options.identities() != Recognition().identities()
     with raises(families.UNUSABLE_MODEL):
         options.loaded(LEAST[0])
+    monkeypatch.setattr(recognition, "find_spec", lambda name: None)
+    with raises(families.NOT_INSTALLED, where="options.recogniser", extra="pocketsphinx"):
+        Recognition().identities()
 
 
 @needs_pocketsphinx
@@ -402,7 +385,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @needs_pocketsphinx
 def test_a_recognition_depends_on_its_recording_alone(corpus: Path) -> None:
     recogniser = Pocketsphinx.model_validate(small_recogniser(corpus))
-    paths = sorted((corpus / "audio_queries").iterdir())[:4]
+    paths = sorted((corpus / "audio_queries").iterdir())[:2]
 
     def made(path: Path) -> tuple[bytes, tuple[str, ...], list[str]]:
         samples = list(read_blocks(str(path), rate=RATE))
@@ -436,10 +419,10 @@ def connected(lattice: Lattice) -> float:
 def test_stretches_are_one_lattice(corpus: Path) -> None:
     options = small_recogniser(corpus)
     path = str(min((corpus / "audio").iterdir()))
-    samples = np.concatenate(list(read_blocks(path, rate=RATE)))[: 6 * RATE]
-    parts = list(stretches([samples], 2.5, RATE))
+    samples = np.concatenate(list(read_blocks(path, rate=RATE)))[: 5 * RATE]
+    parts = list(stretches([samples], 2.0, RATE))
     assert len(parts) > 2
-    recogniser = Pocketsphinx.model_validate({**options, "longest": 2.5})
+    recogniser = Pocketsphinx.model_validate({**options, "longest": 2.0})
     joined = recogniser.lattice("joined", 2, [samples])
     singles = [recogniser.lattice("single", 1, [part]) for part in parts]
     assert (joined.key, joined.channel, joined.length) == ("joined", 2, round(1000 * len(samples) / RATE))
@@ -516,13 +499,13 @@ def test_flite() -> None:
 
 
 def test_a_program_that_is_not_there_fails_or_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(synthesis, "TIMEOUT", 1.0)
+    monkeypatch.setattr(synthesis, "TIMEOUT", 0.3)
     monkeypatch.setenv("PATH", str(tmp_path))
     synthesis._voices.cache_clear()
     with raises(families.NOT_INSTALLED, program="flite"):
         demand_voice("flite:slt")
     program = tmp_path / "flite"
-    for body, ending in (("echo no >&2; exit 3", "exit status 3"), ("exec /bin/sleep 60", "more than 1 s")):
+    for body, ending in (("echo no >&2; exit 3", "exit status 3"), ("exec /bin/sleep 60", "more than 0.3 s")):
         program.write_text(f'#!/bin/sh\nif [ "$1" = -lv ]; then echo "Voices available: slt "; exit; fi\n{body}\n')
         program.chmod(0o755)
         with raises(audio.SYNTHESISER_FAILED, ending=ending):

@@ -63,7 +63,7 @@ def policy(workers: int = 2, in_flight: int = 2, attempts: int = 3, restarts: in
     return found
 
 
-def test_the_largest_first_one_to_each_before_a_second() -> None:
+def test_the_largest_first_and_what_fails_is_tried_again() -> None:
     mine = policy()
     mine.begin([task(name, work) for name, work in (("a", 1), ("b", 5), ("c", 3), ("d", 2), ("e", 4))])
     assert names(mine.hand_out(0.0)) == [(1, "b"), (2, "e"), (1, "c"), (2, "d")]
@@ -77,9 +77,6 @@ def test_the_largest_first_one_to_each_before_a_second() -> None:
     assert names(later.hand_out(0.0)) == [(1, "a")]
     later.ready(2)
     assert names(later.hand_out(0.0)) == [(2, "b")]
-
-
-def test_what_fails_or_loses_its_worker_is_tried_again() -> None:
     mine = policy(workers=1, attempts=2)
     mine.begin([task("a")])
     mine.hand_out(0.0)
@@ -272,9 +269,7 @@ class FakeRay:
     st.integers(1, 4),
     st.integers(1, 3),
 )
-def test_ray_s_executor_and_the_simulator_hand_out_alike(
-    works: list[tuple[int, int]], workers: int, in_flight: int
-) -> None:
+def test_ray_and_the_simulator_hand_out_alike(works: list[tuple[int, int]], workers: int, in_flight: int) -> None:
     """The same tasks, of the same seconds: each goes to the same worker, in the same order.
 
     Seconds are made to differ by powers of two, so that no two tasks end at one moment.
@@ -316,7 +311,7 @@ def test_ray_s_executor_and_the_simulator_hand_out_alike(
 _JOURNAL = SimpleNamespace(host="here", others=set(), write=lambda *given, **values: None)
 
 
-def test_what_lies_near_is_looked_for_at_the_head_of_the_queue() -> None:
+def test_what_lies_near_is_looked_for_where_most_of_the_bytes_lie() -> None:
     mine = policy(workers=2, in_flight=1)
     mine.begin([task("a", 10), task("b", 9), task("c", 8), task("d", 4.9)])
     lies = {"a": 2, "c": 1, "d": 1}
@@ -349,6 +344,34 @@ def test_what_lies_near_is_looked_for_at_the_head_of_the_queue() -> None:
     assert len(looked) == 256
     mine.done(1, task("t0000"), 1.0, 1.0)
     assert names(mine.hand_out(1.0, near=near)) == [(1, "t0001")], "what was looked at keeps its order"
+    mine = held()
+    mine.add("n1", [("a", 10)])
+    assert mine.near("n1", reading(("a", 10))) == NEAREST
+    assert mine.near("n2", reading(("a", 10))) == 0
+    assert mine.near("n2", reading(("b", 10))) == 1
+    mine.done("n2", reading(("a", 10)), done())
+    assert mine.near("n2", reading(("a", 10))) == NEAREST, "it was read there"
+    mine.done("n3", reading(place="s3://store"), done(("c", 10)))
+    assert mine.near("n3", reading(("c", 10))) == NEAREST, "it was written there"
+    mine.done("n3", reading(), done(("d", 10)))
+    assert mine.near("n1", reading(("d", 10))) == 1, "what goes into the run folder is in no cache"
+    assert mine.near("n1", reading()) == NEAREST, "what reads nothing goes to anybody"
+    mine = held()
+    mine.add("n1", [("a", 10)])
+    mine.add("n2", [("b", 60)])
+    two = reading(("a", 10), ("b", 60))
+    assert [mine.near(node, two) for node in ("n1", "n2", "n3")] == [0, NEAREST, 0]
+    mine.gone("n2")
+    assert [mine.near(node, two) for node in ("n1", "n2", "n3")] == [1, 0, 0]
+    mine.gone("n4")
+    without = held(0)
+    assert not without
+    without.add("n", [("a", 10)])
+    without.done("n", reading(("a", 10)), done())
+    assert without.near("n", reading(("a", 10))) == 1
+    mine = held(25)
+    mine.add("n", [("a", 10), ("b", 10), ("a", 10), ("c", 10), ("d", 26)])
+    assert [mine.near("n", reading((name, 10))) for name in "abcd"] == [NEAREST, 1, NEAREST, 1]
 
 
 def slot(host: str) -> Slot:
@@ -381,7 +404,7 @@ def test_a_worker_may_have_less_than_a_gigabyte() -> None:
     assert fit_on(_node(8, 1), Needs()) == 8, "it states none"
 
 
-def test_a_worker_rests_after_two_failures_of_its_disk_in_a_row() -> None:
+def test_a_worker_rests_after_two_failures_of_its_disk_and_its_tasks_go_elsewhere() -> None:
     one, other = slot("a"), slot("b")
     assert not one.failed(full())
     assert not one.failed(ZeroDivisionError())  # says nothing of the node
@@ -392,9 +415,6 @@ def test_a_worker_rests_after_two_failures_of_its_disk_in_a_row() -> None:
     assert usable_slots([one]) == [one], "all rest: better there than nowhere"
     assert before + REST <= one.rests <= time.monotonic() + REST
     assert not one.failed(ConnectionResetError(errno.ECONNRESET, "reset")), "a server's failure is not the node's"
-
-
-def test_what_failed_for_a_disk_goes_elsewhere_if_there_is_an_elsewhere() -> None:
     task, one, twin, other = Task("s", "f", "label", 1.0, {}), slot("a"), slot("a"), slot("b")
     avoided = AvoidedHosts()
     avoided.add(task, one, ZeroDivisionError())
@@ -483,37 +503,6 @@ def reading(*files: tuple[str, int], place: str = "") -> Task:
 
 def done(*outputs: tuple[str, int]) -> Any:
     return SimpleNamespace(outputs=[SimpleNamespace(sha256=name, size=size) for name, size in outputs])
-
-
-def test_where_most_of_the_bytes_lie_as_far_as_caches_hold_them() -> None:
-    mine = held()
-    mine.add("n1", [("a", 10)])
-    assert mine.near("n1", reading(("a", 10))) == NEAREST
-    assert mine.near("n2", reading(("a", 10))) == 0
-    assert mine.near("n2", reading(("b", 10))) == 1
-    mine.done("n2", reading(("a", 10)), done())
-    assert mine.near("n2", reading(("a", 10))) == NEAREST, "it was read there"
-    mine.done("n3", reading(place="s3://store"), done(("c", 10)))
-    assert mine.near("n3", reading(("c", 10))) == NEAREST, "it was written there"
-    mine.done("n3", reading(), done(("d", 10)))
-    assert mine.near("n1", reading(("d", 10))) == 1, "what goes into the run folder is in no cache"
-    assert mine.near("n1", reading()) == NEAREST, "what reads nothing goes to anybody"
-    mine = held()
-    mine.add("n1", [("a", 10)])
-    mine.add("n2", [("b", 60)])
-    two = reading(("a", 10), ("b", 60))
-    assert [mine.near(node, two) for node in ("n1", "n2", "n3")] == [0, NEAREST, 0]
-    mine.gone("n2")
-    assert [mine.near(node, two) for node in ("n1", "n2", "n3")] == [1, 0, 0]
-    mine.gone("n4")
-    without = held(0)
-    assert not without
-    without.add("n", [("a", 10)])
-    without.done("n", reading(("a", 10)), done())
-    assert without.near("n", reading(("a", 10))) == 1
-    mine = held(25)
-    mine.add("n", [("a", 10), ("b", 10), ("a", 10), ("c", 10), ("d", 26)])
-    assert [mine.near("n", reading((name, 10))) for name in "abcd"] == [NEAREST, 1, NEAREST, 1]
 
 
 GPU, CPU = Needs(1, 2.0, 1.0), Needs(1, 2.0)

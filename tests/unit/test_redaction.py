@@ -21,7 +21,7 @@ def nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redaction, "_known", set())
 
 
-def test_what_is_secret_in_a_url() -> None:
+def test_what_is_secret_in_a_url_and_names_stay_on_their_line() -> None:
     """A signed one is no path: it would stand in stores and reports, and opens the door to whoever reads them."""
     for text, told in (
         ('connect to "http://me:pass@host:9000/b"!', 'connect to "http://host:9000/b"!'),
@@ -35,9 +35,6 @@ def test_what_is_secret_in_a_url() -> None:
         with pytest.raises(UserError) as caught:
             is_remote(SIGNED.replace("https", scheme))
         assert "0a1b" not in str(caught.value)
-
-
-def test_names_that_others_chose_stay_on_their_line() -> None:
     lines = {"a\nb\tc": r"a\nb\tc", "\x1b[2J\x85\u2028": r"\x1b[2J\x85\u2028"}
     lines |= {name: name for name in ("ä b\u00a0c\\n", "caf\udce9")}
     assert {name: shown(name) for name in lines} == lines

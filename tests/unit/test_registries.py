@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
 
-import numpy as np
 import pytest
 from pydantic import Field
 
@@ -21,7 +20,6 @@ from swsdist.features import extractors as sources
 from swsdist.features.extractors import sources_of, together
 from swsdist.features.interface import Columns
 from swsdist.features.mfcc import Mfcc
-from swsdist.features.statistics import Statistics
 from swsdist.kernels.distances.interface import create
 from swsdist.registry.entries import DistanceEntry, FirstPassEntry, Options, RecurrenceEntry, checked
 from swsdist.registry.registries import CALIBRATION, DISTANCES, FEATURES, FIRST_PASSES, RECURRENCES, TRANSFORMS
@@ -68,7 +66,6 @@ def test_a_config_takes_whatever_is_registered_and_tells_what_is_not(mine: None)
         ({"backend": "cude"}, r"search.backend: cude is not allowed; did you mean cuda\?"),
         ({"distance": "mine", "distance_options": {"power": 5}}, "options of mine: power"),
         ({"distance": "mine", "distance_options": {"powr": 1}}, "the distance mine takes no powr"),
-        ({"distance": "mine", "distance_options": {"power": "3"}}, "options of mine: power"),
         ({"recurrence_options": {"band": 3}}, "the recurrence bounded-slope has no option band"),
         ({"streams": [{"columns": [0, 2], "options": {"power": 1}}]}, r"streams\[0\]: the distance cosine"),
         ({"recurrence": "rigid", "first_pass": {"name": "coarse"}}, r"recurrence: rigid.*\[conflicting-options\]"),
@@ -80,11 +77,11 @@ def test_a_config_takes_whatever_is_registered_and_tells_what_is_not(mine: None)
         ),
         (
             {"recurrence": "segmental", "band": 3, "recurrence_options": {"band": 3}},
-            r"search: band.*\[conflicting-options\]",
+            "search: band.*conflicting-options",
         ),
         (
             {"first_pass": {"name": "coarse", "options": {"factor": 3}}},
-            r"search.first_pass: factor.*\[conflicting-options\]",
+            "search.first_pass: factor.*conflicting-options",
         ),
         ({"first_pass": {"name": "quantised", "options": {"bytes": 65}}}, "options of quantised: bytes"),
     ]
@@ -95,7 +92,7 @@ def test_a_config_takes_whatever_is_registered_and_tells_what_is_not(mine: None)
         config_from_dict({**LEAST, "report": {"exports": ["labels", "cvs"]}})
 
 
-def test_a_version_counts_where_it_is_used_and_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_versions_and_options_count_where_they_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
     used = {
         "plain": search(),
         "kl": search(distance="kl", normalise="none"),
@@ -118,9 +115,6 @@ def test_a_version_counts_where_it_is_used_and_nowhere_else(monkeypatch: pytest.
     assert changed(RECURRENCES, "bounded-slope") == {"plain", "kl", "both", "coarse"}
     assert changed(FIRST_PASSES, "coarse") == {"coarse"}
     assert changed(FIRST_PASSES, "quantised") == set()
-
-
-def test_options_count_by_their_values_and_defaults_are_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:
     kl = search(distance="kl", normalise="none").matters()
     assert search(distance="kl", normalise="none", floor=1e-4).matters() == kl
     assert search(distance="kl", normalise="none", floor=1e-3).matters() != kl
@@ -150,13 +144,11 @@ def test_a_misspelt_option_is_told_with_the_options() -> None:
         for name in (name for name in registry if name != "librosa"):
             kind = registry[name].load()
             fields = list((kind.model if registry is CALIBRATION else kind).model_fields)
-            for wrong in [f"{field}x" for field in fields] or ["none"]:
+            for bad in [f"{field}x" for field in fields] or ["none"]:
                 options = ", ".join(fields) or "none"
-                with raises(
-                    registry_codes.UNKNOWN_ENTRY_OPTION, where=f".{wrong}", option=wrong, options=options
-                ) as told:
-                    make(name, {wrong: 1})
-                assert not fields or f"; did you mean {wrong[:-1]}?" in str(told.value)
+                with raises(registry_codes.UNKNOWN_ENTRY_OPTION, where=f".{bad}", option=bad, options=options) as told:
+                    make(name, {bad: 1})
+                assert not fields or f"; did you mean {bad[:-1]}?" in str(told.value)
 
 
 class Layers(Mfcc):
@@ -198,7 +190,7 @@ def test_tracks_have_names_and_needs_are_those_of_all_extractors(layers: None, t
 TRACKS = {"mfcc": (0, 39), "phones": (39, 49)}
 
 
-def test_columns_of_a_stream_count_from_its_track() -> None:
+def test_columns_of_a_stream_count_from_its_track_and_must_fit() -> None:
     streams: list[dict[str, Any]] = [
         {"track": "phones", "distance": "kl", "normalise": "none"},
         {"track": "mfcc", "columns": [13, 26], "weight": 2},
@@ -215,9 +207,6 @@ def test_columns_of_a_stream_count_from_its_track() -> None:
     # What a search depends on is the track, and as before where none is named.
     assert Search(streams=streams).matters()["distance"][0][:3] == ["phones", 0, None]
     assert without.matters()["distance"][0][:2] == [13, 26]
-
-
-def test_streams_that_do_not_fit_are_refused() -> None:
     for streams, code in (
         ([{"track": "x"}], "unknown-name"),
         ([{"track": "phones", "columns": [0, 11]}], "unknown-name"),
@@ -233,17 +222,9 @@ def test_streams_that_do_not_fit_are_refused() -> None:
         Search(streams=[{"track": "mfcc"}, {"track": "mfcc", "columns": [5, 9], "normalise": "none"}])
 
 
-def test_statistics_side_by_side() -> None:
-    one = Statistics(4, np.array([1.0]), np.array([8.0]))
-    two = Statistics(2, np.array([2.0, 3.0]), np.array([2.0, 4.0]))
-    assert Statistics.side_by_side([one]) is one
-    both = Statistics.side_by_side([one, two])
-    assert both.frames == 2
-    assert both.mean.tolist() == [1, 2, 3]
-    assert both.variance.tolist() == [2, 1, 2]
-
-
 FRAMES = {"path": "frames.npz", "shift": 0.02, "dimension": 2}
+
+
 FAST = {"hop_length": 80}
 
 

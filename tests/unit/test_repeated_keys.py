@@ -74,7 +74,6 @@ CASES: dict[str, tuple[str, str, int | str, Callable[[str], Any]]] = {
     "supervised": ("recordings.jsonl", 2 * _RECORDING, 2, read_documents),
     "ecf": ("e.xml", f"<ecf>\n{2 * _EXCERPT}</ecf>", "excerpt 2", lambda path: ecf_documents(path, frozenset(["wav"]))),
     "queries": ("q.csv", "query_id,example,text\na,1,x\na,1,y\n", 3, _queries),
-    "texts": ("q.csv", "query_id,text\na,x\na,y\n", 3, _queries),
     "references": ("r.csv", f"{_REFS}\n{2 * _ROW}", 3, lambda path: read_references(path, DOCUMENTS, ASKED)),
     "verdicts": ("v.csv", f"{_REFS},verdict\nq,d,1,2,yes\nq,d,1,2,no\n", 3, read_verdicts),
     "per term": ("t.csv", "query_id,ntrue,ncorrect,nfalse_alarm\na,1,1,0\na,1,0,0\n", 3, partial(from_table, "s")),

@@ -18,56 +18,25 @@ import pytest
 from rich.console import Console
 
 from swsdist.core.codes import families
+from swsdist.report import data, summary
 from swsdist.report.costs import factors, peak_memory, processing_load, query_seconds
-from swsdist.report.data import (
-    Counts,
-    DetCurve,
-    Hit,
-    Measures,
-    NodeRow,
-    NodeType,
-    Protocol,
-    QueryRow,
-    RejectedRow,
-    ReportData,
-    ReportJson,
-    Resources,
-    ScoreHistogram,
-    StageRow,
-    thin_det,
-    write_report_json,
-)
 from swsdist.report.page import render_page
-from swsdist.report.summary import (
-    fixed,
-    issues,
-    key_figures,
-    print_headline,
-    print_location,
-    print_summary,
-    rejections,
-    short,
-    summary_lines,
-    truncated,
-)
 from tests.support.coded import raises
-from tools.pages.report_json import page as reference_page
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
 SOUND = "data:audio/wav;base64,UklGRgAAAABXQVZF"
-REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "report-json.md"
 
 
-def a_query(number: int) -> QueryRow:
+def a_query(number: int) -> data.QueryRow:
     terms = ("abve mo", "ekwaya", "mwana", "ndzoo", "bisi")
     found = {"ntrue": 4, "ncorr": 3, "nfa": number, "nmiss": 1, "pmiss": 0.25, "pfa": number / 7556}
     values = {"twv": 0.75 - 66.66 * number / 7556, "best_twv": 0.8}
-    return QueryRow(
+    return data.QueryRow(
         query_id=f"q{number:03d}", term=terms[number % 5], duration=0.5, detections=1000 + number, **found, **values
     )
 
 
-def a_run(queries: int = 60) -> ReportData:
+def a_run(size: int = 60) -> data.ReportData:
     generator = np.random.default_rng(2013)
     target, nontarget = generator.normal(3.4, 1.4, 400), generator.normal(0.3, 1.1, 40_000)
     threshold = np.sort(np.concatenate([target, nontarget]))
@@ -83,7 +52,7 @@ def a_run(queries: int = 60) -> ReportData:
     type_ = {"cpu": "Example CPU @ 2.50GHz", "cores": 16, "clock_ghz": 2.5, "ram_gb": 67.4, "os": "Linux 6.1"}
     cut_off = {"path": "audio/broken_01.flac", "message": "the file ends after 1.2 of 4.0 s", "remedy": "copy it again"}
     heard = {"term": "ndzoo", "verdict": "hit", "audio": SOUND, "query_audio": SOUND}
-    return ReportData(
+    return data.ReportData(
         name="mboshi-dev",
         folder="/data/runs/mboshi-dev",
         system="mfcc-cosine",
@@ -91,61 +60,51 @@ def a_run(queries: int = 60) -> ReportData:
         digest="3b7c" * 16,
         config_yaml="run: runs/mboshi-dev\ncorpus:\n  documents: docs.csv  # <all of them>\n",
         versions={"python": "3.11.9", "swsdist": "0.1.0", "numpy": "2.2.1"},
-        resources=Resources(**cpu, **seconds, pmu_index_gb=0.312, pmu_search_gb=0.655, phase_wall_s={"index": 31.0}),
-        counts=Counts(documents=1204, queries=queries, examples=queries, detections=61_240, references=412, rejected=3),
-        protocol=Protocol(name="sws2013", beta=66.66, **rules),
-        measures=Measures(
+        resources=data.Resources(**cpu, **seconds, pmu_index_gb=0.312, pmu_search_gb=0.655, phase_wall_s={"index": 31}),
+        counts=data.Counts(documents=1204, queries=size, examples=size, detections=61_240, references=412, rejected=3),
+        protocol=data.Protocol(name="sws2013", beta=66.66, **rules),
+        measures=data.Measures(
             **dict(zip(("mtwv", "mtwv_pmiss", "mtwv_pfa"), at[0], strict=True)),
             **dict(zip(("atwv", "atwv_pmiss", "atwv_pfa"), at[1], strict=True)),
             mtwv_threshold=float(threshold[best]),
             atwv_thresholds=(3.11, 3.24, 3.02, 3.4, 3.3),
             calibration="crossfit",
         ),
-        stages=tuple(StageRow(stage=name, tasks=7, done=7, skipped=0, **stage) for name in ("index", "search")),
-        hardware=(NodeType(nodes=2, brand="Example Server 9", **type_),),
-        nodes=(
-            NodeRow(host="node-1", peak_search_gb=0.655, **node),
-            NodeRow(host="node-2", peak_search_gb=0.61, **node),
-        ),
+        stages=tuple(data.StageRow(stage=name, tasks=7, done=7, skipped=0, **stage) for name in ("index", "search")),
+        hardware=(data.NodeType(nodes=2, brand="Example Server 9", **type_),),
+        nodes=tuple(data.NodeRow(host=f"node-{k}", peak_search_gb=peak, **node) for k, peak in ((1, 0.655), (2, 0.61))),
         rejected=(
-            RejectedRow(kind="document", id="broken_01", part=1, reason="truncated", **cut_off),
-            RejectedRow(kind="query", id="q999", part=2, reason="missing", message="no such file"),
-            RejectedRow(kind="document", id="empty", part=1, reason="empty", message="no samples"),
+            data.RejectedRow(kind="document", id="broken_01", part=1, reason="truncated", **cut_off),
+            data.RejectedRow(kind="query", id="q999", part=2, reason="missing", message="no such file"),
+            data.RejectedRow(kind="document", id="empty", part=1, reason="empty", message="no samples"),
         ),
-        queries=tuple(map(a_query, range(queries))),
-        det=DetCurve(pmiss, pfa, threshold),
-        scores=ScoreHistogram(edges, np.histogram(target, edges)[0], np.histogram(nontarget, edges)[0]),
+        queries=tuple(map(a_query, range(size))),
+        det=data.DetCurve(pmiss, pfa, threshold),
+        scores=data.ScoreHistogram(edges, np.histogram(target, edges)[0], np.histogram(nontarget, edges)[0]),
         hits=(
-            Hit(
-                query_id="q003",
-                doc_id="abiayi_2015-09-08-11-33-57_Dico18_46",
-                start=1.23,
-                end=1.81,
-                score=7.42,
-                **heard,
-            ),
-            Hit(query_id="q011", doc_id="kouarata_42", start=0.2, end=0.9, score=6.9, verdict="false alarm"),
+            data.Hit(query_id="q003", doc_id="abiayi_2015-09-08", start=1.23, end=1.81, score=7.42, **heard),
+            data.Hit(query_id="q011", doc_id="kouarata_42", start=0.2, end=0.9, score=6.9, verdict="false alarm"),
         ),
     )
 
 
-def an_unscored_run() -> ReportData:
+def an_unscored_run() -> data.ReportData:
     run = a_run(5)
-    queries = tuple(QueryRow(query_id=q.query_id, detections=q.detections) for q in run.queries)
+    queries = tuple(data.QueryRow(query_id=q.query_id, detections=q.detections) for q in run.queries)
     hits = tuple(dataclasses.replace(hit, verdict="unknown") for hit in run.hits)
     counts = dataclasses.replace(run.counts, references=None)
     nothing = {"measures": None, "det": None, "scores": None, "unscored": "no references were given"}
     return dataclasses.replace(run, queries=queries, hits=hits, counts=counts, **nothing)
 
 
-def an_oracle_run() -> ReportData:
+def an_oracle_run() -> data.ReportData:
     run = a_run(5)
     assert run.measures is not None
     oracle = dataclasses.replace(run.measures, calibration="oracle", atwv_thresholds=(3.1,), further={"cnxe": 0.83})
     return dataclasses.replace(run, measures=oracle)
 
 
-def a_hostile_run() -> ReportData:
+def a_hostile_run() -> data.ReportData:
     run = a_run(5)
     of_hit = dict.fromkeys(("query_id", "doc_id", "term", "audio", "query_audio"), HOSTILE)
     others = dict.fromkeys(("name", "folder", "system", "digest", "unscored"), HOSTILE)
@@ -155,7 +114,7 @@ def a_hostile_run() -> ReportData:
         config_yaml=HOSTILE + "\udcff",
         versions={HOSTILE: HOSTILE},
         queries=(dataclasses.replace(run.queries[0], query_id=HOSTILE, term=HOSTILE),),
-        rejected=(RejectedRow(kind="document", id=HOSTILE, path=HOSTILE, reason=HOSTILE, message=HOSTILE),),
+        rejected=(data.RejectedRow(kind="document", id=HOSTILE, path=HOSTILE, reason=HOSTILE, message=HOSTILE),),
         hits=(dataclasses.replace(run.hits[0], **of_hit),),
         nodes=(dataclasses.replace(run.nodes[0], host=HOSTILE),),
         stages=(dataclasses.replace(run.stages[0], stage=HOSTILE),),
@@ -192,17 +151,26 @@ class Elements(HTMLParser):
 
 
 @every_run
-def test_json_fits_its_schema_and_holds_nothing_else(make: Callable[[], ReportData]) -> None:
-    report = json.loads(json.dumps(write_report_json(make()), allow_nan=False))
-    again = ReportJson.model_validate(report).model_dump(mode="json", by_alias=True)
+def test_json_fits_its_schema_and_the_page_asks_nothing_of_the_network(make: Callable[[], data.ReportData]) -> None:
+    report = json.loads(json.dumps(data.write_report_json(make()), allow_nan=False))
+    again = data.ReportJson.model_validate(report).model_dump(mode="json", by_alias=True)
     assert again == report
+    text = render_page(make())
+    elements = Elements(text)
+    assert elements.open == []
+    assert not {"link", "img", "iframe", "base"} & {tag for tag, _ in elements.found}
+    for tag, attributes in elements.found:
+        for name in ("src", "href"):
+            value = attributes.get(name) or ""
+            assert value.startswith(("#", "data:audio/")) or value in ("", HOSTILE), f"<{tag} {name}={value}>"
+    assert "default-src 'none'" in text
 
 
 def test_json_has_the_headlines_on_top() -> None:
     run = a_run()
     assert run.measures is not None
     odd = dataclasses.replace(run.measures, mtwv_threshold=float("inf"), atwv_thresholds=(float("-inf"), 1.0))
-    report = write_report_json(dataclasses.replace(run, measures=odd))
+    report = data.write_report_json(dataclasses.replace(run, measures=odd))
     assert report["schema"] == "swsdist-report/1"
     assert report["measures"]["mtwv"] == run.measures.mtwv
     assert (report["measures"]["mtwv_threshold"], report["measures"]["atwv_thresholds"]) == (None, [None, 1.0])
@@ -216,24 +184,7 @@ def test_json_has_the_headlines_on_top() -> None:
     assert report["det"]["points"] == 40_400
     assert len(report["det"]["pfa"]) == len(report["det"]["pmiss"]) == len(report["det"]["threshold"]) < 4000
     with pytest.raises(ValueError, match="swsdist-report/1"):
-        ReportJson.model_validate({**report, "schema": "swsdist-report/2"})
-
-
-def test_the_reference_page_says_what_the_code_says() -> None:
-    assert REFERENCE.read_text(encoding="utf-8") == reference_page(), "write it anew: python -m tools.pages"
-
-
-@every_run
-def test_page_is_whole_and_asks_nothing_of_the_network(make: Callable[[], ReportData]) -> None:
-    text = render_page(make())
-    elements = Elements(text)
-    assert elements.open == []
-    assert not {"link", "img", "iframe", "base"} & {tag for tag, _ in elements.found}
-    for tag, attributes in elements.found:
-        for name in ("src", "href"):
-            value = attributes.get(name) or ""
-            assert value.startswith(("#", "data:audio/")) or value in ("", HOSTILE), f"<{tag} {name}={value}>"
-    assert "default-src 'none'" in text
+        data.ReportJson.model_validate({**report, "schema": "swsdist-report/2"})
 
 
 def test_page_escapes_whatever_others_wrote() -> None:
@@ -298,36 +249,7 @@ def test_headers_sort_the_box_filters_and_hostile_ids_do_not_run(tmp_path: Path)
     assert in_browser(render_page(a_hostile_run()), script, tmp_path) == ["0", HOSTILE]
 
 
-def printed(run: ReportData, terminal: bool) -> str:
-    out = io.StringIO()
-    print_summary(run, Console(file=out, force_terminal=terminal, width=160, color_system=None))
-    return out.getvalue()
-
-
-def test_the_summary_has_every_figure() -> None:
-    run = dataclasses.replace(a_run(), folder="/runs/[red]y")
-    assert run.measures is not None
-    wanted = [
-        fixed(run.measures.mtwv),
-        short(run.measures.mtwv_threshold),
-        fixed(run.measures.atwv),
-        "0.007301",
-        "2.1 h",
-    ]
-    wanted += ["5 thresholds, 3.02 to 3.4", "sws2013", "0.312 GB", "0.655 GB", "3 min 33 s", "/runs/[red]y/report.html"]
-    for terminal in (True, False):
-        text = printed(run, terminal)
-        assert [one for one in wanted if one not in text] == []
-        assert "ATWV (oracle)" in printed(an_oracle_run(), terminal)
-    assert "\x1b" not in text
-    failed = dataclasses.replace(run, stages=(dataclasses.replace(run.stages[0], failed=2),))
-    assert [any("failed tasks" in line for line in summary_lines(one)) for one in (run, failed)] == [False, True]
-    unscored = printed(an_unscored_run(), terminal=False)
-    assert "no references were given" in unscored
-    assert "MTWV" not in unscored
-
-
-def a_whole_run() -> ReportData:
+def a_whole_run() -> data.ReportData:
     run = a_run(8)
     assert run.measures is not None
     further = {"stwv": 0.94, "cnxe": 0.72, "cnxe_min": 0.55}
@@ -336,12 +258,12 @@ def a_whole_run() -> ReportData:
     )
 
 
-def an_odd_run() -> ReportData:
+def an_odd_run() -> data.ReportData:
     """Three kinds of rejected inputs, and four warnings."""
     return dataclasses.replace(a_whole_run(), warnings=tuple(f"oddity {number}" for number in range(4)))
 
 
-def a_quiet_run() -> ReportData:
+def a_quiet_run() -> data.ReportData:
     return dataclasses.replace(a_whole_run(), rejected=())
 
 
@@ -349,32 +271,32 @@ OPENINGS = {"scored": a_whole_run, "odd": an_odd_run, "quiet": a_quiet_run, "uns
 every_opening = pytest.mark.parametrize("make", OPENINGS.values(), ids=OPENINGS.keys())
 
 
-def headline(run: ReportData, terminal: bool = False) -> list[str]:
+def headline(run: data.ReportData, terminal: bool = False) -> list[str]:
     out = io.StringIO()
     console = Console(file=out, force_terminal=terminal, width=80, color_system=None)
-    print_headline(run, console)
-    print_location(run, console)
+    summary.print_headline(run, console)
+    summary.print_location(run, console)
     return out.getvalue().splitlines()
 
 
 def test_six_figures_and_rejected_inputs_by_kind_and_reason() -> None:
     run = a_whole_run()
     assert run.measures is not None
-    rows = key_figures(run)
+    rows = summary.key_figures(run)
     quality = [("MTWV", f"{run.measures.mtwv:.4f}"), ("ATWV", f"{run.measures.atwv:.4f}"), ("STWV", "0.9400")]
     cost = [("min Cnxe", "0.5500"), ("SSF", "0.001031"), ("audio", "2.1 h")]
     assert [(row.name, row.value) for row in rows] == [*quality, *cost]
     assert rows[0].note.startswith("0.3100 to 0.4200 (95 %); Pmiss ")
     assert rows[5].note == "8 queries, 1204 documents, 61240 detections"
-    assert "(95 %)" not in key_figures(dataclasses.replace(run, mtwv_interval=None))[0].note
+    assert "(95 %)" not in summary.key_figures(dataclasses.replace(run, mtwv_interval=None))[0].note
     amounts = [("audio", "2.1 h"), ("documents", "1204"), ("queries", "5"), ("detections", "61240")]
     times = [("indexing", "55.2 s"), ("searching", "5 min 02 s")]
-    assert [(row.name, row.value) for row in key_figures(an_unscored_run())] == [*amounts, *times]
-    oracle = key_figures(an_oracle_run())[1]
+    assert [(row.name, row.value) for row in summary.key_figures(an_unscored_run())] == [*amounts, *times]
+    oracle = summary.key_figures(an_oracle_run())[1]
     assert (oracle.name, oracle.tone) == ("ATWV (oracle)", "warning")
-    more = RejectedRow(kind="document", id="b2", path="b2.flac", reason="truncated", message="the file ends")
-    task = RejectedRow(kind="task", id="shard 1", reason="bug", message="it failed")
-    found = rejections((*a_run(1).rejected, more, task))
+    more = data.RejectedRow(kind="document", id="b2", path="b2.flac", reason="truncated", message="the file ends")
+    task = data.RejectedRow(kind="task", id="shard 1", reason="bug", message="it failed")
+    found = summary.rejections((*a_run(1).rejected, more, task))
     assert [tuple(one) for one in found] == [
         ("document", "empty", 1, "empty: no samples", None),
         ("document", "truncated", 2, "audio/broken_01.flac: the file ends after 1.2 of 4.0 s", "copy it again"),
@@ -384,28 +306,28 @@ def test_six_figures_and_rejected_inputs_by_kind_and_reason() -> None:
 
 def test_what_is_odd_begins_with_what_is_worst() -> None:
     run = an_odd_run()
-    task = RejectedRow(kind="task", id="shard 1", reason="bug", message="no\nmemory")
+    task = data.RejectedRow(kind="task", id="shard 1", reason="bug", message="no\nmemory")
     stages = (dataclasses.replace(run.stages[0], failed=2),)
-    lines = [one.line for one in issues(dataclasses.replace(run, stages=stages, rejected=(*run.rejected, task)))]
+    lines = [o.line for o in summary.issues(dataclasses.replace(run, stages=stages, rejected=(*run.rejected, task)))]
     assert lines[0] == "failed: 2 tasks, not included in the figures; the first: shard 1: no memory"
     assert lines[2].startswith("rejected: 1 document(s), truncated; the first: audio/broken_01.flac: ")
     assert lines[4:] == [f"warning: oddity {number}" for number in range(4)]
-    assert truncated(lines, 3, "x")[3:] == ["... and 5 more: x"]
-    assert truncated(["a", "b", "c"], 3, "x") == ["a", "b", "c"]
+    assert summary.truncated(lines, 3, "x")[3:] == ["... and 5 more: x"]
+    assert summary.truncated(["a", "b", "c"], 3, "x") == ["a", "b", "c"]
     quiet = a_quiet_run()
-    assert issues(quiet) == []
+    assert summary.issues(quiet) == []
     assert quiet.protocol is not None
     crowded = dataclasses.replace(quiet, protocol=dataclasses.replace(quiet.protocol, trials=10))
-    assert any(one.line.startswith("warning: 8 of 8 queries") for one in issues(crowded))
+    assert any(one.line.startswith("warning: 8 of 8 queries") for one in summary.issues(crowded))
 
 
 @every_opening
-def test_a_dozen_lines_and_a_page_begin_with_the_figures(make: Callable[[], ReportData]) -> None:
+def test_a_dozen_lines_and_a_page_begin_with_the_figures(make: Callable[[], data.ReportData]) -> None:
     run = make()
-    figures = key_figures(run)
+    figures = summary.key_figures(run)
     for terminal in (True, False):
         lines = headline(run, terminal)
-        shown = truncated([one.line for one in issues(run)], 3, "swsdist report RUN --all")
+        shown = summary.truncated([one.line for one in summary.issues(run)], 3, "swsdist report RUN --all")
         assert len(lines) + len(shown) <= 12
         assert lines[0].split()[:1] == ["measures" if run.measures is None else "protocol"]
         assert [line.split("  ")[0] for line in lines[1:7]] == [row.name for row in figures]
@@ -425,8 +347,8 @@ def test_a_dozen_lines_and_a_page_begin_with_the_figures(make: Callable[[], Repo
 def test_thinning_keeps_the_ends_and_the_shape() -> None:
     pfa = np.linspace(0.0, 0.5, 200_001)
     pmiss = (1 - pfa) ** 3
-    curve = DetCurve(pmiss, pfa, np.arange(len(pfa), dtype=np.float64))
-    thin = thin_det(curve)
+    curve = data.DetCurve(pmiss, pfa, np.arange(len(pfa), dtype=np.float64))
+    thin = data.thin_det(curve)
     assert len(thin) < 4000
     assert (thin.threshold[0], thin.threshold[-1]) == (0, 200_000)
     # What is left are points of the curve, and a line through them passes close to those that went.
@@ -434,7 +356,7 @@ def test_thinning_keeps_the_ends_and_the_shape() -> None:
     assert np.abs(np.interp(pfa, thin.pfa, thin.pmiss) - pmiss).max() < 0.002
     for points in range(3):
         values = np.linspace(0, 1, points)
-        assert thin_det(DetCurve(values, values, values)).pfa.tolist() == values.tolist()
+        assert data.thin_det(data.DetCurve(values, values, values)).pfa.tolist() == values.tolist()
 
 
 HOUR = 3600.0

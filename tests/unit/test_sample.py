@@ -36,7 +36,7 @@ def limit_of(seconds: float, of: float, documents: int = 2000) -> int:
     return limit
 
 
-def test_a_sample_has_about_its_share_and_may_be_everything() -> None:
+def test_a_sample_has_about_its_share_and_statistics_are_over_it() -> None:
     table = candidates(2000, queries=1, each=1)
     small, large = (in_sample(table, limit_of(seconds, 4000.0)) for seconds in (400.0, 1200.0))
     assert 0.045 < small.mean() < 0.08  # a sixteenth: at most a tenth is wanted
@@ -52,9 +52,6 @@ def test_a_sample_has_about_its_share_and_may_be_everything() -> None:
         assert sample_limit(search, counts) is None
     # A hundred of ten hours each, of which ten hours are wanted: an eighth, not none of them or one.
     assert limit_of(36000.0, 3600000.0, documents=100) == EVERYTHING >> 3
-
-
-def test_statistics_are_over_the_sample_or_all_that_a_query_has() -> None:
     table, limit = candidates(40), limit_of(1000.0, 4000.0)
     drawn = in_sample(table, limit)
     assert 0 < drawn.sum() < len(drawn)

@@ -53,9 +53,7 @@ def test_any_kind_of_table_is_taken_and_what_is_wrong_refused() -> None:
         make_task(TRUE, total_seconds=1e300)
 
 
-def test_a_query_in_every_document_is_left_out_and_too_many_references_are_told(
-    recwarn: pytest.WarningsRecorder,
-) -> None:
+def test_a_query_in_every_document_is_left_out_and_too_many_references_told(recwarn: pytest.WarningsRecorder) -> None:
     true = {name: [*column, new] for (name, column), new in zip(TRUE.items(), ["a", "y", 1.0, 2.0], strict=True)}
     task = make_task(true, total_seconds=100.0, protocol=protocol("sws2011", trials="document"), documents=2)
     result = evaluate(task, make_system(FOUND))

@@ -34,7 +34,7 @@ from tests.support.coded import raises
 SETS = ("dev-dev", "dev-eval", "eval-dev", "eval-eval")
 
 
-def test_operating_points() -> None:
+def test_operating_points_from_the_data_and_trials_as_c_rounds_them() -> None:
     assert beta(protocol("nist-std06"), 1e5, 3) == pytest.approx(999.9, abs=1e-9)
     assert beta(protocol("sws2013"), 1e5, 3) == pytest.approx(66.66, abs=1e-2)
     spans = dict.fromkeys(("kwseval", "nist-std06", "openkws13", "stdeval", "sws2013"), (0.5, 0.5))
@@ -51,21 +51,6 @@ def test_operating_points() -> None:
             protocol("sws2013", **{name: value})
     with raises(families.UNKNOWN_NAME, name="sws2031"):
         protocol("sws2031")
-
-
-@pytest.mark.parametrize(
-    ("data", "k"), [("indian", (13.065, 14.49, 12.32, 21.59)), ("african", (15.32, 6.36, 11.96, 19.96))]
-)
-def test_the_values_of_k_of_sws2012(data: str, k: tuple[float, ...]) -> None:
-    """Tables 2 and 3 of Anguera 2012; they go to the program as -k, with -K 1 -p 0.5."""
-    named = [protocol(f"sws2012-{data}-{sets}") for sets in SETS]
-    assert [rules.beta for rules in named] == pytest.approx(k, rel=1e-12)
-    assert [(rules.cost, rules.value, rules.prior) for rules in named] == [(one, 1.0, 0.5) for one in k]
-    given = [protocol("sws2012", cost=one, value=1, prior=0.5).beta for one in k]
-    assert [rules.beta for rules in named] == given
-
-
-def test_beta_from_the_data_and_trials_as_c_rounds_them() -> None:
     rules = protocol("sws2012")
     assert beta(rules, 1000.5, 50) == (1000.5 - 50) / 50
     assert beta(protocol("sws2012", trials_per_second=2), 1000, 50) == 39
@@ -81,9 +66,6 @@ def test_beta_from_the_data_and_trials_as_c_rounds_them() -> None:
     for seconds in (0.0, 0.5, -3.0, math.nan, math.inf):
         with raises(families.INVALID_VALUE):
             number_of_trials(rules, seconds)
-
-
-def test_sws2012_as_it_was_published_and_run() -> None:
     rules = protocol("sws2012", as_run=True)
     assert (rules.tolerance, rules.word_gap) == (1.0, 0.5)
     rules = protocol("sws2012-african-dev-dev", as_run=True)
@@ -98,6 +80,18 @@ def test_sws2012_as_it_was_published_and_run() -> None:
     assert protocol("quesst").beta == pytest.approx((1 - 0.0741289) / 0.0741289)
     with raises(families.CONFLICTING_OPTIONS):
         protocol("sws2013", beta=3, prior=0.5)
+
+
+@pytest.mark.parametrize(
+    ("data", "k"), [("indian", (13.065, 14.49, 12.32, 21.59)), ("african", (15.32, 6.36, 11.96, 19.96))]
+)
+def test_the_values_of_k_of_sws2012(data: str, k: tuple[float, ...]) -> None:
+    """Tables 2 and 3 of Anguera 2012; they go to the program as -k, with -K 1 -p 0.5."""
+    named = [protocol(f"sws2012-{data}-{sets}") for sets in SETS]
+    assert [rules.beta for rules in named] == pytest.approx(k, rel=1e-12)
+    assert [(rules.cost, rules.value, rules.prior) for rules in named] == [(one, 1.0, 0.5) for one in k]
+    given = [protocol("sws2012", cost=one, value=1, prior=0.5).beta for one in k]
+    assert [rules.beta for rules in named] == given
 
 
 Rows = list[tuple[str, float | None, bool | None, bool]]
@@ -126,7 +120,7 @@ LIST: Rows = [
 ]
 
 
-def test_the_lowest_threshold_of_equal_maxima_and_rejecting_everything() -> None:
+def test_the_lowest_threshold_of_equal_maxima_and_a_system_that_detects_nothing() -> None:
     rows: Rows = [("a", 0.9, True, True), ("a", 0.8, True, False), ("a", 0.7, True, True), ("a", None, None, True)]
     # beta / (N - 3) = 1 / 3: what the false alarm costs, the second hit brings.
     counts = Counts.of(trials(rows))
@@ -140,9 +134,6 @@ def test_the_lowest_threshold_of_equal_maxima_and_rejecting_everything() -> None
     fitted = fit_threshold(counts, trials=10, beta=100.0)
     assert 0.9 < fitted < 0.9 + 1e-12
     assert per_term(trials(rows), trials=10, beta=100.0)["best_threshold"].to_pylist() == [None, None]
-
-
-def test_a_system_that_detects_nothing_and_no_reference_at_all() -> None:
     nothing = trials([("a", None, None, True), ("b", None, None, True)])
     counts = Counts.of(nothing)
     curve = twv_curve(counts, trials=10, beta=2.0)
@@ -189,7 +180,7 @@ def test_what_is_undecided_has_no_actual_value() -> None:
     assert means(per_query(trials([*RANKED, ("c", 0.1, None, False)])))["mean_precision"] == 0.5
 
 
-def test_counts_are_values() -> None:
+def test_counts_are_values_and_det_keeps_the_ends() -> None:
     counts = Counts.of(trials(LIST))
     assert counts + Counts.zero() == counts == Counts.zero() + counts == pickle.loads(pickle.dumps(counts))
     assert counts != Counts.zero()
@@ -201,9 +192,6 @@ def test_counts_are_values() -> None:
     assert Counts.of(trials([*LIST, ("c", 0.1, None, False)])) == counts, "undecided without references do not matter"
     zero = Counts.of(trials([("a", -0.0, True, True), ("b", 0.0, True, True)])).score
     assert (zero.tolist(), math.copysign(1, zero[0])) == ([0.0], 1)
-
-
-def test_det_keeps_the_ends_and_thins() -> None:
     rows: Rows = [("a", score / 1000, True, score % 3 == 0) for score in range(1000)]
     curve = twv_curve(Counts.of(trials(rows)), trials=100_000, beta=66.66)
     drawn = det(curve, step=0.1)
@@ -299,15 +287,12 @@ def exactly(values: np.ndarray, against: np.ndarray) -> np.ndarray:
     return found
 
 
-def test_many_random_signs_come_near_all_signs() -> None:
+def test_random_signs_come_near_all_signs_and_no_difference_is_no_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
     against = rng.normal(size=9)
     values = against + rng.normal(size=(5, 9)) * 0.6 + np.array([0.0, 0.1, 0.4, 0.8, -0.6])[:, None]
     found = max_t(values, against, permutations=40_000, seed=1)
     assert found == pytest.approx(exactly(values, against), abs=0.012)
-
-
-def test_no_difference_is_no_evidence_and_nothing_to_test_is_told() -> None:
     against = np.arange(6.0)
     found = max_t(np.stack([against, against + 1e-14, against - 5 + 0.01 * against]), against, permutations=999)
     assert found[:2].tolist() == [1.0, 1.0]
@@ -317,9 +302,6 @@ def test_no_difference_is_no_evidence_and_nothing_to_test_is_told() -> None:
         max_t(np.zeros((2, 0)), np.zeros(0))
     with raises(families.UNDEFINED, permutations=0):
         max_t(np.zeros((2, 2)), np.zeros(2), permutations=0)
-
-
-def test_the_same_seed_gives_the_same_in_any_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     against, values = rng.normal(size=20), rng.normal(size=(7, 20))
     whole = max_t(values, against, permutations=501, seed=9)

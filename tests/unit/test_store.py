@@ -3,12 +3,11 @@
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,7 +19,7 @@ from swsdist.config.search import Search
 from swsdist.core.codes import families
 from swsdist.core.codes import storage as store_codes
 from swsdist.core.errors import StoreError
-from swsdist.core.types import CANDIDATES, DOCUMENTS, FRAMES
+from swsdist.core.types import DOCUMENTS, FRAMES
 from swsdist.features.blocks import BLOCK_FRAMES
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
@@ -104,7 +103,7 @@ def same_frames(found: np.ndarray, samples: np.ndarray) -> bool:
     return found.dtype == np.float32 and np.array_equal(found, np.stack([samples, -samples], axis=1))
 
 
-def test_what_is_written_is_read(store: Store, sounds: dict[str, np.ndarray]) -> None:
+def test_what_is_written_is_read_and_a_shard_is_one_row_group(store: Store, sounds: dict[str, np.ndarray]) -> None:
     assert store.documents()["doc_id"].to_pylist() == ["d0", "d1", "d2", "d3", "d4"]
     for name, samples in sounds.items():
         assert same_frames(store.features(name), samples)
@@ -119,10 +118,6 @@ def test_what_is_written_is_read(store: Store, sounds: dict[str, np.ndarray]) ->
     assert list(check(store)) == []
     assert store.documents().schema.equals(DOCUMENTS)
     assert store.rejected().schema.equals(REJECTED_DOCUMENTS)
-
-
-def test_documents_of_a_shard_are_a_row_group_of_their_own(store: Store) -> None:
-    """Else each task of a search would read the table of the whole collection."""
     with parquet.reader(store.folder, store.manifest.tracks[0].documents) as file:
         groups = [parquet.row_groups_with(file, "shard", shard.name) for shard in store.manifest.shards]
     assert groups == [[0], [1]]
@@ -242,14 +237,14 @@ def test_no_page_is_read_that_is_not_what_was_written(store: Store) -> None:
     expected = parquet.read(store.folder, name)
     footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
     messages = []
-    for place in range(4, footer, 7):
+    for place in range(4, footer, 41):
         flip(path, place)
         try:
             assert parquet.read(store.folder, name).equals(expected)  # a hint for readers that ours does not take
         except StoreError as error:
             messages.append(error.message)
         path.write_bytes(whole)
-    assert len(messages) > 100
+    assert len(messages) > 20
     assert all(message.startswith("the file is damaged") for message in messages)
 
 
@@ -283,12 +278,9 @@ def test_check_finds_rows_that_are_missing_apart_or_wrong(store: Store) -> None:
             "document ('d3', 1): frame 0 is missing",
         ),
         (split, "document ('d2', 1): its rows do not stand together"),
-        (
-            lambda rows: [{**rows[0], "features": nan + rows[0]["features"][8:]}, *rows[1:]],
-            "document ('d2', 1): a feature is not finite",
-        ),
+        (lambda rows: [{**rows[0], "features": nan + rows[0]["features"][8:]}, *rows[1:]], "a feature is not finite"),
     ):
-        assert told in rewritten(store, change)
+        assert told in "\n".join(rewritten(store, change))
         path.write_bytes(whole)
 
 
@@ -333,7 +325,7 @@ def test_compact_keeps_what_lives(store: Store, sounds: dict[str, np.ndarray], h
     assert {name: store.folder.read_bytes(name) for name in store.folder.listing()} == files
 
 
-def test_frames_are_little_endian_and_bear_no_statistics(tmp_path: Path) -> None:
+def test_frames_are_little_endian(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     with parquet.writer(path, FRAMES) as file:
         shard = ShardWriter(file)
@@ -343,10 +335,6 @@ def test_frames_are_little_endian_and_bear_no_statistics(tmp_path: Path) -> None
         shard.flush()  # nothing is left
     table = pq.read_table(path)
     assert b"".join(table["features"].to_pylist()) == np.array([1, 2, 3, 4, 5, 6], "<f4").tobytes()
-    (group,) = (pq.ParquetFile(path).metadata.row_group(k) for k in range(pq.ParquetFile(path).num_row_groups))
-    column = next(group.column(k) for k in range(group.num_columns) if group.column(k).path_in_schema == "features")
-    assert (column.compression, column.is_stats_set) == ("UNCOMPRESSED", False)
-    assert "DICTIONARY" not in "".join(column.encodings)
 
 
 class Remote:
@@ -376,7 +364,7 @@ def _read(place: tuple[Folder, str]) -> bytes:
     return place[0].read_bytes(place[1])
 
 
-def test_a_file_is_fetched_once_and_the_oldest_goes(tmp_path: Path) -> None:
+def test_a_file_is_fetched_once_and_again_if_it_is_damaged(tmp_path: Path) -> None:
     remote: Any = Remote()
     files = [remote.put(name, name.encode() * 40) for name in ("a", "b", "c")]
     cache = Cache(str(tmp_path / "cache"), 100)
@@ -393,9 +381,6 @@ def test_a_file_is_fetched_once_and_the_oldest_goes(tmp_path: Path) -> None:
     other = Cache(str(tmp_path / "cache"), 100)  # another process
     assert _read(other.at(remote, *files[0])) == b"a" * 40
     assert remote.opened == ["a", "b", "c"]
-
-
-def test_what_is_damaged_is_fetched_again_and_what_is_not_as_the_manifest_says_is_an_error(tmp_path: Path) -> None:
     remote: Any = Remote()
     file = remote.put("a", b"x" * 10)
     Cache(str(tmp_path / "c"), 100).at(remote, *file)
@@ -417,8 +402,6 @@ def test_what_is_local_or_too_large_and_a_folder_of_others_are_not_cached(tmp_pa
     (tmp_path / f"file-{os.getuid()}").write_text("")
     assert Cache(str(tmp_path / "file"), 99).at(remote, *file) == (remote, "a"), "there is no such folder"
     assert not (tmp_path / f"cache-{os.getuid()}").exists()
-    remote: Any = Remote()
-    file = remote.put("a", b"x" * 10)
     mine = tmp_path / f"c-{os.getuid()}"
     mine.mkdir()
     mine.chmod(0o777)
@@ -499,20 +482,12 @@ class Longer(Layers):
         return (samples[1:] + samples[:-1])[:, None]
 
 
-TENTHS = {"a": 1.0, "b": 50.0, "c": 2.0}
-
-
 @pytest.fixture
 def heard(tmp_path: Path) -> dict[str, np.ndarray]:
-    found = {}
-    for k, (name, tenths) in enumerate(TENTHS.items()):
-        found[name] = np.random.default_rng(k).normal(scale=0.1, size=round(tenths * RATE / 10)).astype(np.float32)
-        soundfile.write(tmp_path / f"{name}.wav", found[name], RATE, subtype="FLOAT")
+    found = {name: noise(k, tenths) for k, (name, tenths) in enumerate({"a": 1.0, "b": 50.0, "c": 2.0}.items())}
+    for name, samples in found.items():
+        write_wav(tmp_path / f"{name}.wav", samples)
     return found
-
-
-def row(root: Path, name: str) -> dict[str, Any]:
-    return {"doc_id": name, "channel": 1, "path": str(root / f"{name}.wav"), "speaker": name, "identity": "1:2"}
 
 
 @pytest.fixture
@@ -521,7 +496,7 @@ def tracked(tmp_path: Path, heard: dict[str, np.ndarray]) -> Store:
     folder = Folder(str(tmp_path / "store"))
     shards, tables, rejected = [], {"low": [], "high": [], "sums": []}, []
     for k, names in enumerate(["ab", "c"]):
-        rows = [row(tmp_path, name) for name in names]
+        rows = [corpus_row(name, str(tmp_path / f"{name}.wav"), name) for name in names]
         low, high = write_tracks(folder, f"{k:032x}", rows, Layers())
         (sums,) = write_tracks(folder, f"{k + 10:032x}", rows, Longer(), partition=low.outputs[0].name)
         made = {"low": low, "high": high, "sums": sums}
@@ -539,20 +514,9 @@ def made_of(name: str, tables: list[Any], dimension: int) -> NewTrack:
     return NewTrack(name, {"name": name}, dimension, pa.concat_tables(tables))
 
 
-@pytest.fixture(params=[1, 2])
-def threads(request: pytest.FixtureRequest) -> Iterator[None]:
-    before = numba.get_num_threads()
-    numba.set_num_threads(min(request.param, numba.config.NUMBA_NUM_THREADS))
-    yield
-    numba.set_num_threads(before)
-
-
 @pytest.mark.parametrize("by", ["document", "speaker", "collection"])
 @pytest.mark.parametrize("memory", [0, 1 << 30])
-@pytest.mark.usefixtures("threads")
-def test_documents_are_prepared_as_each_alone(
-    tracked: Store, monkeypatch: pytest.MonkeyPatch, by: str, memory: int
-) -> None:
+def test_documents_are_prepared_as_alone(tracked: Store, monkeypatch: pytest.MonkeyPatch, by: str, memory: int) -> None:
     monkeypatch.setattr(shard, "_TOGETHER_BYTES", 70_000)
     search, tracks = Search.model_validate({"documents_by": by}), Tracks(tracked)
     shards = [one.name for one in tracked.manifest.shards]
@@ -592,29 +556,6 @@ def test_they_are_compacted_and_refitted_together(tracked: Store, heard: dict[st
     assert [lost in problem for problem in check(Store(tracked.folder))] == [True]
 
 
-def slotful(slot: int, rows: int) -> pa.Table:
-    """So many candidates of one slot; `last` tells them apart."""
-    numbers, ones = np.arange(rows), np.ones(rows, np.int64)
-    columns = {"slot": slot * ones, "query_id": [f"q{slot}"] * rows, "example": ones, "doc_id": ["d"] * rows}
-    columns |= {"channel": ones, "first": numbers, "last": numbers, "cost": numbers % 97, "scale": ones}
-    return pa.Table.from_pydict(columns).cast(CANDIDATES)
-
-
-def test_a_table_that_is_too_large_for_a_row_group_is_cut_and_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(parquet, "LARGEST_ROW_GROUP", 7)
-    folder = Folder(str(tmp_path))
-    parquet.publish(folder, "c.parquet", [slotful(0, 20), slotful(1, 7), slotful(3, 1)], CANDIDATES)
-    with parquet.reader(folder, "c.parquet") as file:
-        assert file.num_row_groups == 3 + 1 + 1
-        assert [parquet.row_groups_with(file, "slot", slot) for slot in range(4)] == [[0, 1, 2], [3], [], [4]]
-        assert parquet.row_groups_with(file, "slot", 1, 2) == [3]
-        assert parquet.row_groups_with(file, "slot", 1, 3) == [3, 4]
-    assert [parquet.in_slots(folder, "c.parquet", range(k, k + 1)).num_rows for k in range(4)] == [20, 7, 0, 1]
-    assert parquet.in_slots(folder, "c.parquet", range(1, 4)).num_rows == 8
-
-
 def test_row_groups_that_hold_a_value(tmp_path: Path) -> None:
     """Whatever the order of values, as codes or not; a file that is written anew is read anew."""
     schema = pa.schema([pa.field("shard", pa.string(), False), pa.field("k", pa.int64(), False)])
@@ -645,27 +586,22 @@ def test_row_groups_that_hold_a_value(tmp_path: Path) -> None:
     assert len(parquet._footers) <= 4
 
 
-LATTICES: dict[str, Any] = {"chain": "lattices", "search": {"method": "lattice"}}
-OTHERS: list[dict[str, Any]] = [
-    {"chain": "search"},
-    {"chain": "search", "features": {"name": "mfcc", "options": {"coefficients": 12}}},
-    {**LATTICES, "options": {"source": "recogniser"}},
-    {**LATTICES, "options": {"source": "recogniser", "recogniser": {"options": {"scale": 10}}}},
-    LATTICES,
-    {**LATTICES, "options": {"recipe": {"acoustic_scale": 2}}},
-]
-
-
-def held(sections: dict[str, Any]) -> dict[str, object]:
-    return stored(config_from_dict({"run": "run", "corpus": {"documents": "d.csv", "queries": "q.csv"}, **sections}))
-
-
 def test_stores_of_other_contents_are_others_and_frames_are_shared_by_decoders() -> None:
-    """Lattices of frames are kept elsewhere."""
-    contents = [held(other) for other in OTHERS]
-    assert [contents.index(one) for one in contents] == list(range(len(OTHERS)))
-    loops = [{**LATTICES, "options": {"source": "frames", "decoding": {"scale": scale}}} for scale in (0.3, 1)]
-    assert held(loops[0]) == held(loops[1]) == held({"chain": "search"})
+    def held(**sections: Any) -> dict[str, object]:
+        corpus = {"documents": "d.csv", "queries": "q.csv"}
+        return stored(config_from_dict({"run": "run", "corpus": corpus, **sections}))
+
+    lattices: dict[str, Any] = {"chain": "lattices", "search": {"method": "lattice"}}
+    options = [{}, {"source": "recogniser"}, {"source": "recogniser", "recogniser": {"options": {"scale": 10}}}]
+    options.append({"recipe": {"acoustic_scale": 2}})
+    frames = held(chain="search")
+    others = [
+        held(chain="search", features={"options": {"n_mfcc": 12}}),
+        *(held(**lattices, options=o) for o in options),
+    ]
+    assert all(one not in [frames, *others[:k]] for k, one in enumerate(others))
+    loops = [held(**lattices, options={"source": "frames", "decoding": {"scale": scale}}) for scale in (0.3, 1)]
+    assert loops == [frames, frames]
 
 
 def test_all_halves_as_single_precision() -> None:

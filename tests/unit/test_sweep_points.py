@@ -17,17 +17,9 @@ from hypothesis import strategies as st
 from scipy.special import ndtri
 
 from swsdist.calibrate.rescoring import ALPHAS, Rescoring, Study, StudyEntry, study
+from swsdist.chains.sweep import reading
 from swsdist.chains.sweep.chain import PointResult
 from swsdist.chains.sweep.planning import SweepPoint, scored_by
-from swsdist.chains.sweep.reading import (
-    Objective,
-    SweepPlace,
-    draw_points,
-    grid_points,
-    list_points,
-    read_sweep,
-    refuse_unused_sets,
-)
 from swsdist.chains.sweep.reading import Tests as Settings
 from swsdist.chains.sweep.sweep import RankedPoints, rank_points
 from swsdist.config import config_from_dict, load_config
@@ -51,7 +43,9 @@ from tests.support.coded import raises
 GRID = "config: a.yaml\npoints: {grid: {a: [1]}}\n"
 
 #: The keys of points in a file whose third line has the key k.
-HERE = SweepPlace({(): Origin("my.yaml", Path(), 1), ("points", "k"): Origin("my.yaml", Path(), 3)}, ("points",))
+HERE = reading.SweepPlace(
+    {(): Origin("my.yaml", Path(), 1), ("points", "k"): Origin("my.yaml", Path(), 3)}, ("points",)
+)
 
 
 def test_values_and_draws_of_a_key() -> None:
@@ -64,16 +58,16 @@ def test_values_and_draws_of_a_key() -> None:
         ({"subsets": ["a", "b", "c"], "least": 2}, [["a", "b"], ["a", "c"], ["b", "c"], ["a", "b", "c"]]),
         ({"subsets": ["a", "b"], "most": 1}, [["a"], ["b"]]),
     ):
-        found = [point["k"] for point in grid_points({"k": values}, HERE)]
+        found = [point["k"] for point in reading.grid_points({"k": values}, HERE)]
         assert (found, list(map(type, found))) == (expected, list(map(type, expected)))
-    found = list(grid_points({"a": [1, 2], "b": ["x", "y"]}, HERE))
+    found = list(reading.grid_points({"a": [1, 2], "b": ["x", "y"]}, HERE))
     assert found == [{"a": 1, "b": "x"}, {"a": 1, "b": "y"}, {"a": 2, "b": "x"}, {"a": 2, "b": "y"}]
     keys = {"u": {"uniform": [1, 3]}, "l": {"log-uniform": [0.01, 100]}, "i": {"integer": [1, 3]}}
     keys["c"] = {"choice": ["a", ["b", "c"]]}
-    few, many = list(draw_points(5, 7, keys, HERE)), list(draw_points(200, 7, keys, HERE))
+    few, many = list(reading.draw_points(5, 7, keys, HERE)), list(reading.draw_points(200, 7, keys, HERE))
     assert many[:5] == few
-    assert list(draw_points(5, 8, keys, HERE)) != few
-    assert [point["u"] for point in draw_points(5, 7, {"u": keys["u"]}, HERE)] == [point["u"] for point in few]
+    assert list(reading.draw_points(5, 8, keys, HERE)) != few
+    assert [point["u"] for point in reading.draw_points(5, 7, {"u": keys["u"]}, HERE)] == [point["u"] for point in few]
     assert all(1 <= point["u"] <= 3 and 0.01 <= point["l"] <= 100 for point in many)
     assert {point["i"] for point in many} == {1, 2, 3}
     assert {str(point["c"]) for point in many} == {"a", "['b', 'c']"}
@@ -110,7 +104,7 @@ def test_grids_lists_and_draws_that_are_none() -> None:
         ({"k": {"subsets": list(range(200))}}, "too-large", at_k),
         ({"k": wide, "l": wide}, "too-large", at_points),
     ]
-    assert codes_of(lambda keys: list(grid_points(keys, HERE)), grids) == []
+    assert codes_of(lambda keys: list(reading.grid_points(keys, HERE)), grids) == []
     draws = [
         ({"unifrom": [1, 2]}, "unknown-name", at_k),
         *(({"uniform": [2, 1]}, "invalid-value", at_k), ({"log-uniform": [0, 1]}, "invalid-value", at_k)),
@@ -118,10 +112,10 @@ def test_grids_lists_and_draws_that_are_none() -> None:
         ({"integer": [1.2, 1.8]}, "invalid-value", at_k),
         ([1, 2], "invalid-value", at_k),
     ]
-    assert codes_of(lambda given: list(draw_points(3, 0, {"k": given}, HERE)), draws) == []
+    assert codes_of(lambda given: list(reading.draw_points(3, 0, {"k": given}, HERE)), draws) == []
     lists = [([{}, 3], "invalid-value", "my.yaml:1, points[1]"), ([], "empty-input", "")]
-    assert codes_of(lambda given: list(list_points(given, HERE)), lists) == []
-    assert list(list_points([{"a": 1}, {}], HERE)) == [{"a": 1}, {}]
+    assert codes_of(lambda given: list(reading.list_points(given, HERE)), lists) == []
+    assert list(reading.list_points([{"a": 1}, {}], HERE)) == [{"a": 1}, {}]
 
 
 _CONFIG = "config: a.yaml\n"
@@ -160,40 +154,37 @@ WRONG_POINTS = [
 ]
 
 
-def test_files_that_are_wrong(tmp_path: Path) -> None:
+def test_files_that_are_wrong_and_what_every_point_sets_itself(tmp_path: Path) -> None:
     path = tmp_path / "sweep.yaml"
 
     def read(text: str) -> None:
         path.write_text(text)
-        read_sweep(path)
+        reading.read_sweep(path)
 
     lines = [(f"{_CONFIG}{line}\n{_REST}", code, f"sweep.yaml:2, {key}") for line, code, key in WRONG_LINES]
     points = [(f"{_CONFIG}points:\n  {some}\n", code, f"sweep.yaml:{place}") for some, code, place in WRONG_POINTS]
     assert codes_of(read, WRONG_FILES + lines + points) == []
-
-
-def test_what_every_point_sets_itself_cannot_be_set_for_all(tmp_path: Path) -> None:
     path = tmp_path / "sweep.yaml"
     path.write_text("config: a.yaml\npoints:\n  list:\n  - {features: [], a.b: 1}\n  - {features: []}\n")
-    given = read_sweep(path)
-    refuse_unused_sets(given, ["a.b=2", "a=3", "featuresque=1", "search.distance=cosine"], None)
+    given = reading.read_sweep(path)
+    reading.refuse_unused_sets(given, ["a.b=2", "a=3", "featuresque=1", "search.distance=cosine"], None)
     for one in ("features=x", "features.name=mfcc", "features.options.deltas=3"):
         with raises(families.UNUSED_OPTION, where=f"--set {one}"):
-            refuse_unused_sets(given, ["a.b=2", one], None)
+            reading.refuse_unused_sets(given, ["a.b=2", one], None)
     path.write_text("config: a.yaml\npoints: {grid: {corpus: [b.yaml, c.yaml]}}\n")
     with raises(families.UNUSED_OPTION, where="--corpus d.yaml", key="corpus"):
-        refuse_unused_sets(read_sweep(path), [], "d.yaml")
+        reading.refuse_unused_sets(reading.read_sweep(path), [], "d.yaml")
     path.write_text("config: a.yaml\npoints: {random: {draws: 9, keys: {search.distance: {choice: [cosine, kl]}}}}\n")
-    given = read_sweep(path)
+    given = reading.read_sweep(path)
     assert (len(given.points), given.repeated, given.file.config) == (2, 7, str(tmp_path / "a.yaml"))
-    signs = [Objective(measure=name).sign for name in ("atwv", "mtwv", "auc", "cnxe_min", "eer")]
+    signs = [reading.Objective(measure=name).sign for name in ("atwv", "mtwv", "auc", "cnxe_min", "eer")]
     assert signs == [1, 1, 1, -1, -1]
-    assert Objective(measure="cnxe", best="highest").sign == 1
+    assert reading.Objective(measure="cnxe", best="highest").sign == 1
 
 
 def test_the_ready_made_sweeps_can_be_read() -> None:
     folder = Path(__file__).parents[2] / "configs/sweeps"
-    sweeps = {path.stem: read_sweep(path) for path in folder.glob("*.yaml")}
+    sweeps = {path.stem: reading.read_sweep(path) for path in folder.glob("*.yaml")}
     # What the config's own run has searched is not searched again; all runs are in one folder.
     mboshi = load_config(folder.parent / "mboshi-dev.yaml")
     assert {Path(sweep.file.run).parent for sweep in sweeps.values()} == {Path(mboshi.run).parent}
@@ -219,10 +210,10 @@ def some(seed: int, names: str, level: float) -> dict[str, float]:
 
 
 def judge(*results: PointResult) -> RankedPoints:
-    return rank_points(results, ["atwv"], Objective(), TESTS)
+    return rank_points(results, ["atwv"], reading.Objective(), TESTS)
 
 
-def test_p_is_of_sign_flips_of_the_mean() -> None:
+def test_p_is_of_sign_flips_of_the_mean_and_points_of_other_references_change_nothing() -> None:
     """As in a comparison of systems, and Holm's of all that stand beside the best."""
     points = [result(k, some(k, "q", level)) for k, level in ((1, 0.1), (2, 0.17), (3, 0.2))]
     rows = judge(*points).table.to_pylist()
@@ -232,10 +223,6 @@ def test_p_is_of_sign_flips_of_the_mean() -> None:
     assert [row["p_sign_flip"] for row in rows] == [*p, None]
     assert [row["p_holm"] for row in rows] == holm([*p, None])
     assert rows[1]["p_wilcoxon"] != rows[1]["p_sign_flip"]
-
-
-def test_points_of_other_references_change_nothing_of_the_others() -> None:
-    """Their queries are others, so there are no pairs: intervals and tests are those of each way of scoring alone."""
     first = [result(k, some(k, "q", k / 10), references="a.csv") for k in (1, 2)]
     second = [result(k, some(k, "r", k / 10), references="b.csv") for k in (3, 4, 5)]
     found = judge(first[0], *second, first[1])
@@ -308,7 +295,7 @@ def grid() -> list[dict[str, Any]]:
     return [{"a": a, "b": b, "auc": a / 10 + (b == "y") / 100} for a in (1.0, 2.0, 3.0) for b in ("x", "y")]
 
 
-def test_a_grid_has_curves_and_a_map() -> None:
+def test_a_grid_has_curves_and_a_map_and_the_page_stands_alone() -> None:
     found = plots(data(grid(), ("a", "b")))
     assert list(found) == ["curve-a", "map-a-b"]
     curve = ElementTree.fromstring(found["curve-a"][1])
@@ -320,9 +307,6 @@ def test_a_grid_has_curves_and_a_map() -> None:
     shades = [float(box.get("fill-opacity") or 0) for box in cells]
     assert max(shades) == pytest.approx(0.66)
     assert min(shades) == pytest.approx(0.06)
-
-
-def test_the_page_stands_alone_and_escapes() -> None:
     rows = [*grid(), {"a": 4.0, "b": "<script>", "auc": None, "failed": "no <file> there"}]
     given = data(rows, ("a", "b"), notices=("odd & told",))
     page = render_sweep(given)
@@ -471,9 +455,7 @@ def test_one_system_has_no_test_over_systems_and_a_given_alpha_is_taken() -> Non
     assert not any(found.over_systems)
     assert json.loads(study_json(found))["over_systems"] == dict.fromkeys(found.over_systems._fields)
     assert not [line for line in lines_of_study(found) if "end of what was tried" in line]
-    assert any(
-        "end of what was tried" in line for line in lines_of_study(study([entry("one", 0)], alphas=[40.0, 50.0]))
-    )
+    assert any("end of what was tried" in one for one in lines_of_study(study([entry("one", 0)], alphas=[40.0, 50.0])))
     with raises(families.EMPTY_INPUT):
         study([])
     with raises(calibrate_codes.DUPLICATE_SYSTEM_NAME, name="one"):

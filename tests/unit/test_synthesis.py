@@ -46,7 +46,7 @@ def test_same_seed_same_bytes_in_another_process_and_another_seed_others(corpus:
     assert not set(digests(tmp_path / "other").values()) & set(digests(corpus).values())
 
 
-def test_tables_have_their_columns_and_name_every_file(corpus: Path) -> None:
+def test_tables_name_every_file_and_too_little_is_refused(corpus: Path, tmp_path: Path) -> None:
     docs, queries = table(corpus / "docs.csv"), table(corpus / "queries.csv")
     assert list(docs[0]) == ["doc_id", "path", "duration", "speaker"]
     assert list(queries[0]) == ["query_id", "term", "example", "path", "duration", "speaker"]
@@ -57,9 +57,6 @@ def test_tables_have_their_columns_and_name_every_file(corpus: Path) -> None:
         sound, rate = soundfile.read(corpus / row["path"])
         assert (rate, sound.shape) == (RATE, (round(float(row["duration"]) * RATE),))
         assert 0.85 < np.abs(sound).max() < 0.95
-
-
-def test_too_little_is_refused(tmp_path: Path) -> None:
     for name, value in {"seed": -1, "documents": 1, "queries": 0, "voices": 1}.items():
         with raises(families.INVALID_VALUE):
             make_corpus(tmp_path / "corpus", **{name: value})

@@ -16,7 +16,7 @@ from swsdist.config.search import Search
 from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import methods as methods_codes
 from swsdist.core.errors import UserError
-from swsdist.core.types import EXAMPLES, QUERIES
+from swsdist.core.types import QUERIES
 from swsdist.features.interface import frame_count
 from swsdist.features.mfcc import Mfcc
 from swsdist.features.statistics import Statistics
@@ -194,27 +194,6 @@ def test_a_place_has_the_frames_of_running_speech(recording: str) -> None:
             frames_of(recording, start, end)
 
 
-def test_extract_goes_on_after_a_bad_one(recording: str, tmp_path: Path) -> None:
-    rows = [
-        query(recording, 1.0, 2.0, query_id="a", speaker="s"),
-        query(str(tmp_path / "gone.wav"), query_id="b"),
-        query(recording, 1.0, 1.01, query_id="c", example=2),
-        query(recording, query_id="d", channel=2),
-        query(recording, query_id="e"),
-    ]
-    found = extract(rows, EXTRACTOR, Folder(str(tmp_path)), trim=False)
-    assert found.examples.schema.equals(EXAMPLES)
-    assert found.examples["query_id"].to_pylist() == ["a", "e"]
-    assert found.examples["duration"].to_pylist() == pytest.approx([1.0, 4.0], abs=0.01)
-    assert found.seconds == pytest.approx(5.0, abs=0.02)
-    refused = [(row["kind"], row["id"], row["part"], row["reason"]) for row in found.rejected.to_pylist()]
-    assert refused == [
-        ("query", "b", 1, "missing-recording"),
-        ("query", "c", 2, methods_codes.PLACE_TOO_SHORT.name),
-        ("query", "d", 1, "no-such-channel"),
-    ]
-
-
 def test_what_is_averaged_has_a_longest(recording: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a query with several examples; one alone is not averaged, and is searched in its whole length."""
     monkeypatch.setattr(queries, "LONGEST_AVERAGED", 150)
@@ -232,9 +211,7 @@ def test_what_is_averaged_has_a_longest(recording: str, monkeypatch: pytest.Monk
     "settings",
     [*({"recurrence": name} for name in ("averages", "non-segmental")), {"recurrence": "segmental", "band": 30}],
 )
-def test_a_recurrence_has_its_longest_query(
-    recording: str, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]
-) -> None:
+def test_a_recurrence_has_a_longest(recording: str, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]) -> None:
     """One that is longer is rejected and the others are extracted, whatever the recurrence holds of them."""
     most, name = 150 + settings.get("band", 0), settings["recurrence"]
     monkeypatch.setitem(RECURRENCES._entries, name, replace(RECURRENCES[name], longest_query=most))
@@ -382,7 +359,3 @@ def test_both_forms_are_the_recurrence_of_the_definition(one: Case) -> None:
     assert expected.min() < INFINITE
     assert np.array_equal(one.minima(plain=True), expected)
     assert np.array_equal(one.minima(plain=False), expected)
-
-
-DISTANCES_MEASURED = [(name, False) for name in ("cosine", "cosine-squared", "euclidean-squared")]
-DISTANCES_MEASURED += [(name, True) for name in ("bhattacharyya", "kl", "log-posterior-cosine-squared")]

@@ -16,26 +16,11 @@ from swsdist.methods.method import Unit
 from swsdist.searcher.searcher import Passes
 
 
-def test_items_are_taken_a_bounded_number_ahead() -> None:
+def test_items_are_taken_a_bounded_number_ahead_and_none_after_an_early_end() -> None:
     for threads, ahead in ((1, 1), (2, 3), (5, 6)):
         taken: list[int] = []
         items = (taken.append(k) or k for k in range(30))
         assert all(len(taken) <= k + ahead for k, _ in in_threads(str, items, threads))
-
-
-@pytest.mark.parametrize("threads", [1, 2, 5])
-def test_results_and_errors_are_in_order_whatever_takes_longest(threads: int) -> None:
-    def slow(k: int) -> int:
-        time.sleep(0.002 * (k % 3))
-        return 12 // (20 - k)
-
-    work = in_threads(slow, range(30), threads)
-    assert [next(work) for _ in range(20)] == [(k, 12 // (20 - k)) for k in range(20)]
-    with pytest.raises(ZeroDivisionError):
-        next(work)
-
-
-def test_after_an_early_end_nothing_is_in_progress() -> None:
     running, lock = 0, threading.Lock()
 
     def step(k: int) -> int:
@@ -51,6 +36,18 @@ def test_after_an_early_end_nothing_is_in_progress() -> None:
     next(work)
     work.close()  # type: ignore[attr-defined]
     assert running == 0
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_results_and_errors_are_in_order_whatever_takes_longest(threads: int) -> None:
+    def slow(k: int) -> int:
+        time.sleep(0.002 * (k % 3))
+        return 12 // (20 - k)
+
+    work = in_threads(slow, range(30), threads)
+    assert [next(work) for _ in range(20)] == [(k, 12 // (20 - k)) for k in range(20)]
+    with pytest.raises(ZeroDivisionError):
+        next(work)
 
 
 UNITS = [Unit((name,), None, 1, 1) for name in "abc"]
@@ -107,7 +104,7 @@ def waiting(passes: Passes, engine: Engine, people: ThreadPoolExecutor, tables: 
     return [first, *others]
 
 
-def test_those_that_wait_share_a_pass_and_names_do_not_clash() -> None:
+def test_those_that_wait_share_a_pass_and_a_mistake_is_nobody_elses() -> None:
     passes, engine = Passes("store"), Engine()
     with ThreadPoolExecutor(9) as people:
         asked = waiting(passes, engine, people, [examples("w", "v 1", features=bytes(k)) for k in range(1, 5)])
@@ -115,9 +112,6 @@ def test_those_that_wait_share_a_pass_and_names_do_not_clash() -> None:
         for k, each in enumerate(asked[1:], 1):
             assert each.result() == expected("w", "v 1", cost=k)
     assert engine.passes == [1, 8]
-
-
-def test_a_mistake_of_one_is_nobody_elses() -> None:
     passes, engine = Passes("store"), Engine()
     with ThreadPoolExecutor(9) as people:
         asked = waiting(passes, engine, people, [examples("w"), examples("w", features=b"bad"), examples("w")])

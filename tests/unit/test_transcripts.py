@@ -19,11 +19,7 @@ from tests.support.transcripts import detected, error_in, read_as, words_in, wor
 
 
 def test_names_of_recordings_and_columns_of_tables() -> None:
-    keys = {
-        "s3://b/talks/interview.wav.json": "interview",
-        "interview.json": "interview",
-        "x/day.one.vtt.gz": "day.one",
-    }
+    keys = {"s3://b/talks/interview.wav.json": "interview", "x/day.one.vtt.gz": "day.one"}
     keys |= {"talk.MP3.srt": "talk", "talk.flac": "talk", "talk": "talk", ".json": ".json", "": ""}
     assert {path: key_of(path) for path in keys} == keys
     for name, head, form in (
@@ -46,7 +42,7 @@ talk2 1 0.00 0.08 yes NA lex NA
 """
 
 
-def test_ctm_a_recording_and_channel_a_lattice_that_breaks_alone(tmp_path: Path) -> None:
+def test_a_recording_and_channel_of_a_ctm_is_a_lattice_and_wrong_lines_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / "words.ctm"
     path.write_text(CTM)
     lattices = read_as("ctm", path)
@@ -68,17 +64,12 @@ def test_ctm_a_recording_and_channel_a_lattice_that_breaks_alone(tmp_path: Path)
         broken = [item for item in items if isinstance(item, Broken)]
         assert [(item.key, item.error.code) for item in broken] == [(key, code.name)]
         assert len(items) == 1 + whole
-
-
-def test_a_wrong_line_of_a_ctm_is_left_out_of_its_recording(tmp_path: Path) -> None:
     path = tmp_path / "words.ctm"
     text = CTM.replace("talk1 A 0.75 0.50 world\n", "")
     for line, code in (
         ("talk1 A 0.75 -1 world", io_codes.BAD_TIME),
         ("talk1 A nan 1 world", families.MALFORMED_LINE),
-        ("talk1 A 2e9 1 world", io_codes.BAD_TIME),
         ("talk1 A 0.75 1 world 1.5", families.MALFORMED_LINE),
-        ("talk1 A 0.75", families.MALFORMED_LINE),
         ("talk1 ? 0.75 1 world", families.MALFORMED_LINE),
     ):
         for first in (False, True):
@@ -144,7 +135,6 @@ def test_times_and_lines_of_cues_and_what_is_wrong_with_them(tmp_path: Path) -> 
     for cues, code, line in (
         ("1\n00:00:01,000 --> 00:00:02\na\n", wrong, 2),
         ("1\n00:00:01,000 --> 00:70:02,000\na\n", wrong, 2),
-        ("1\n-00:00:01,000 --> 00:00:02,000\na\n", wrong, 2),
         ("1\n00:00:01,000 --> 00:00:02,000\na\n2\n00:00:03,000 --> 00:00:4\nb\n", wrong, 5),
         ("1\n00:00:01,000 --> 00:00:02,000\na\n\nb\n", wrong, 5),
         ("1\n00:00:02,000 --> 00:00:01,000\na\n", codes.WORD_ENDS_BEFORE_START, 2),
@@ -218,7 +208,7 @@ TIERS = (
 )
 
 
-def test_elan_tier_after_tier_and_what_is_wrong(tmp_path: Path) -> None:
+def test_elan_tier_after_tier_in_the_time_of_the_recording(tmp_path: Path) -> None:
     path = tmp_path / "talk.eaf"
     path.write_text(eaf(SLOTS, TIERS))
     ann = [("hello", 0.0, 1.5, 1.0), ("wide", 0.0, 1.5, 1.0), ("later", 1.5, 2.0, 1.0)]
@@ -243,10 +233,6 @@ def test_elan_tier_after_tier_and_what_is_wrong(tmp_path: Path) -> None:
         ('<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', families.MALFORMED_XML),
     ]
     demand_broken("elan", tmp_path / "talk.eaf", times + others)
-
-
-def test_elan_times_are_those_of_the_recording_in_its_units(tmp_path: Path) -> None:
-    """The linked file of the transcript's name, else the first, says where ELAN's zero is."""
     path = tmp_path / "talk.eaf"
     text = eaf("ts1=1000 ts2=2000", tier("a", "a1 ts1 ts2 river"))
     film = '<MEDIA_DESCRIPTOR MEDIA_URL="file:///a/film.mp4" MIME_TYPE="video/mp4" TIME_ORIGIN="500"/>'
@@ -315,7 +301,7 @@ SHORT = _HEAD + "\n".join(_LINES)
 ANN = [*((word, 0.0, 1.25, 1.0) for word in ("say", '"hello"', "1e-3")), ("später", 2.0, 2.5, 1.0)]
 
 
-def test_praat_tier_after_tier_and_what_is_wrong(tmp_path: Path) -> None:
+def test_praat_tier_after_tier_in_all_forms(tmp_path: Path) -> None:
     path = tmp_path / "talk.TextGrid"
     for encoding in ("utf-8", "utf-8-sig", "utf-16"):
         path.write_bytes(TEXTGRID.encode(encoding))
@@ -323,18 +309,12 @@ def test_praat_tier_after_tier_and_what_is_wrong(tmp_path: Path) -> None:
         assert words_in("textgrid", path, ("events",)) == [("bang", 1.5, 1.5, 1.0)]
         assert detected("talk", path.read_bytes()) == "textgrid"
     assert error_in("textgrid", path, ("Eve",)).error.code == codes.NO_SUCH_TIER.name
-    ends = TEXTGRID.replace("xmin = 1.25", "xmin = 9").replace('text = ""', 'text = "x"')
+    end = TEXTGRID.replace("xmin = 1.25", "xmin = 9").replace('text = ""', 'text = "x"')
     unreadable = (TEXTGRID.replace('"yes"', '"yes'), "", "ooBinaryFile\x08TextGrid\x00\x00")
     cases = [(content, codes.UNREADABLE_ANNOTATIONS) for content in unreadable]
-    cases += [
-        (TEXTGRID.replace("xmax = 1.25", "xmax = -1.25"), io_codes.BAD_TIME),
-        (ends, codes.WORD_ENDS_BEFORE_START),
-    ]
+    cases += [(TEXTGRID.replace("xmax = 1.25", "xmax = -1.25"), io_codes.BAD_TIME), (end, codes.WORD_ENDS_BEFORE_START)]
     cases += [(TEXTGRID.replace("size = 3", "size = 9"), codes.OTHER_COUNT), (TEXTGRID[:400], codes.INCOMPLETE_ITEM)]
     demand_broken("textgrid", tmp_path / "talk.TextGrid", cases)
-
-
-def test_the_short_and_the_binary_form_say_the_same(tmp_path: Path) -> None:
     from praatio import textgrid  # another program's reader
     from pympi import TextGrid
 
@@ -415,13 +395,8 @@ _SAID = [of(" Hello,", 0.0, 0.5, probability=0.75), of(" world.", 0.5, 1.25, pro
 _SEGMENT = {"id": 0, "seek": 0, "start": 0.0, "end": 1.25, "text": " Hello, world.", "words": _SAID}
 WHISPER = {"text": " Hello, world.", "segments": [{**_SEGMENT, "avg_logprob": float("nan")}], "language": "en"}
 
-WHISPERX_WORDS = [
-    of("Hello,", 0.0, 0.5, score=0.75),
-    {"word": "22"},
-    {"word": "23"},
-    of("world.", 1.0, 1.25, score=0.5),
-]
-WHISPERX = {"segments": [{"text": "", "start": 0.0, "end": 1.25, "words": WHISPERX_WORDS}], "language": "en"}
+X_WORDS = [of("Hello,", 0.0, 0.5, score=0.75), {"word": "22"}, {"word": "23"}, of("world.", 1.0, 1.25, score=0.5)]
+WHISPERX = {"segments": [{"text": "", "start": 0.0, "end": 1.25, "words": X_WORDS}], "language": "en"}
 
 FASTER = [_SEGMENT]
 
@@ -447,7 +422,7 @@ def written(folder: Path, content: object, name: str = "talk.wav.json") -> Path:
     return path
 
 
-def test_words_as_they_are_written(tmp_path: Path) -> None:
+def test_json_words_with_and_without_times_of_their_own(tmp_path: Path) -> None:
     for document in (
         *(WHISPER, FASTER, _SAID, VOSK, [VOSK, {"text": ""}], vosk_stream()),
         {"text": "Hello, world.", "words": VOSK["result"], "segments": [{"text": "Hello, world."}]},
@@ -458,18 +433,13 @@ def test_words_as_they_are_written(tmp_path: Path) -> None:
         assert detected(path.name, path.read_bytes()) == "json"
         (lattice,) = read_as("json", path)
         assert (lattice.key, lattice.channel, lattice.length) == ("talk", 1, 1250)  # type: ignore[union-attr]
-
-
-def test_words_without_times_of_their_own_last_from_word_to_word_or_as_what_they_are_in(tmp_path: Path) -> None:
     expected = [WORDS[0], ("22", 0.5, 1.0, 1.0), ("23", 0.5, 1.0, 1.0), ("world.", 1.0, 1.25, 0.5)]
     assert words_in("json", written(tmp_path, WHISPERX)) == expected
-    assert words_in("json", written(tmp_path, {"word_segments": WHISPERX_WORDS})) == expected
+    assert words_in("json", written(tmp_path, {"word_segments": X_WORDS})) == expected
     alone = {"segments": [{"start": 2.0, "end": 3.0, "text": "22", "words": [{"word": "22"}]}]}
     assert words_in("json", written(tmp_path, alone)) == [("22", 2.0, 3.0, 1.0)]
-    ends = {
-        "segments": [{"start": 0.0, "end": 3.0, "text": "", "words": [{"word": "1"}, of("a", 1, 2), {"word": "2"}]}]
-    }
-    assert words_in("json", written(tmp_path, ends)) == [("1", 0, 1, 1), ("a", 1, 2, 1), ("2", 2, 3, 1)]
+    at = {"segments": [{"start": 0.0, "end": 3.0, "text": "", "words": [{"word": "1"}, of("a", 1, 2), {"word": "2"}]}]}
+    assert words_in("json", written(tmp_path, at)) == [("1", 0, 1, 1), ("a", 1, 2, 1), ("2", 2, 3, 1)]
     # A segment that whisperX does not align, and a word whose end transformers does not know.
     unaligned = {"segments": [{"text": " A river", "start": 2.0, "end": 4.0, "words": []}], "word_segments": []}
     assert words_in("json", written(tmp_path, unaligned)) == [("A", 2, 4, 1), ("river", 2, 4, 1)]
@@ -516,26 +486,18 @@ def manifest(**more: object) -> dict[str, object]:
 WRONG: list[tuple[object, Code[Any], str]] = [
     ({"segments": [{"start": 0, "end": 1, "text": " Hello."}], "text": " Hello."}, codes.NO_WORD_TIMES, "segments[0]"),
     ({"segments": [{"text": "Hello.", "words": []}]}, codes.NO_WORD_TIMES, "segments[0]"),
-    ([{"id": 1, "text": " Hello.", "words": None}], codes.NO_WORD_TIMES, "[0]"),
     ({"text": "hello"}, codes.NO_WORD_TIMES, "line 1"),
     (manifest(), codes.NO_WORD_TIMES, "line 1"),
-    ({"audio_filepath": "a.wav", "duration": 3}, codes.NO_WORD_TIMES, "line 1"),
     (manifest(word=[{"word": "b", "start_offset": 1, "end_offset": 2}]), families.MISSING_TIMES, "word[0]"),
     (manifest(word=[of("b", 0, 1)], word_confidence=[]), codes.UNKNOWN_JSON, "line 1"),
     (manifest(word=[of("b", 0, 1)], offset=-1), io_codes.BAD_TIME, "line 1"),
-    (manifest(word=[of("b", -1, -1)]), io_codes.BAD_TIME, "word[0]"),
     ({"word_segments": [{"word": "22"}]}, families.MISSING_TIMES, "word_segments[0]"),
     ({"result": [of("a", 0, 1), of("b", 2, 1)]}, codes.WORD_ENDS_BEFORE_START, "result[1]"),
     *(({"result": [of("a", start, 1)]}, io_codes.BAD_TIME, "result[0]") for start in (-0.5, float("nan"), "0", False)),
     *(({"result": [of("a", 0, end)]}, io_codes.BAD_TIME, "result[0]") for end in (float("inf"), 10**400)),
-    *(
-        ({"result": [of("a", 0, 1, conf=sure)]}, families.MALFORMED_LINE, "result[0]")
-        for sure in (1.1, -0.1, float("nan"), "high")
-    ),
+    *(({"result": [of("a", 0, 1, conf=sure)]}, families.MALFORMED_LINE, "result[0]") for sure in (1.1, -0.1, "high")),
     ({"result": [{"start": 0, "end": 1}]}, codes.UNKNOWN_JSON, "result[0]"),
-    ({"result": ["a"]}, codes.UNKNOWN_JSON, "result[0]"),
     ({"result": {"language": "en"}}, codes.UNKNOWN_JSON, "result"),
-    ({"segments": [[]]}, codes.UNKNOWN_JSON, "segments[0]"),
     *((content, codes.UNKNOWN_JSON, "line 1") for content in ({"name": "package"}, "{}\n{}")),
     ([[{}]], codes.UNKNOWN_JSON, "[0]"),
     *((f'{{"text": ""}}\n{rest}', codes.MALFORMED_JSON, "line 2") for rest in ('{"text": "",}', ' {"result": [')),
@@ -556,19 +518,12 @@ def test_what_is_wrong_is_named_with_its_place(tmp_path: Path) -> None:
     assert error.values["column"] == 13
 
 
-def test_bytes(tmp_path: Path) -> None:
-    """A byte order mark, packed files, and what is no UTF-8."""
+def test_json_with_a_byte_order_mark_and_what_is_no_utf_8(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     text = json.dumps({**VOSK, "text": "ü"}, ensure_ascii=False)
     path.write_bytes(b"\xef\xbb\xbf" + text.encode())
     assert words_in("json", path) == WORDS
     assert detected("x.json", path.read_bytes()) == "json"
-    path.write_bytes(text.encode("latin-1"))
-    assert error_in("json", path).error.code == io_codes.NOT_UTF8.name
-    path.write_bytes(text.encode("utf-16"))
-    assert error_in("json", path).error.code == io_codes.UTF16_TEXT.name
-    packed = tmp_path / "x.mp3.json.gz"
-    packed.write_bytes(gzip.compress(text.encode()))
-    assert (words_in("json", packed), read_as("json", packed)[0].key) == (WORDS, "x")
-    packed.write_bytes(gzip.compress(text.encode())[:-9])
-    assert error_in("json", packed).error.code == io_codes.DAMAGED_ARCHIVE.name
+    for encoding, code in (("latin-1", io_codes.NOT_UTF8), ("utf-16", io_codes.UTF16_TEXT)):
+        path.write_bytes(text.encode(encoding))
+        assert error_in("json", path).error.code == code.name

@@ -46,18 +46,13 @@ def rows() -> list[dict[str, Any]]:
     return [document(k, frames_of(k % 3, 30, k)) for k in range(100)]
 
 
-def test_documents_of_a_voice_have_its_number(rows: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_documents_of_a_voice_have_its_number_whatever_their_order(rows: list[dict[str, Any]], tmp_path: Path) -> None:
     found, file = pinned(Folder(str(tmp_path)), SpooledDocuments([table(rows)]), TICK, None)
     assert file is not None
     assert (tmp_path / file).is_file()
     of_voice = [{tuple(voices) for voices in found.to_pylist()[k::3]} for k in range(3)]
     assert [len(several) for several in of_voice] == [1, 1, 1]
     assert len(set.union(*of_voice)) == 3
-
-
-def test_the_order_of_documents_changes_nothing_and_named_ones_have_no_voice(
-    rows: list[dict[str, Any]], tmp_path: Path
-) -> None:
     shuffled = np.random.default_rng(0).permutation(len(rows)).tolist()
     one, other = (fit_voices(SpooledDocuments([table(some)]), TICK) for some in (rows, [rows[k] for k in shuffled]))
     assert len(one) == len(other) == 3
@@ -75,7 +70,7 @@ def test_the_order_of_documents_changes_nothing_and_named_ones_have_no_voice(
     assert [voices is None for voices in found.to_pylist()] == [True] * 100 + [False] * 100
 
 
-def test_stretches_of_a_long_document(rows: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_stretches_of_a_long_document_and_of_equal_ones(rows: list[dict[str, Any]], tmp_path: Path) -> None:
     """Two speakers in one recording: each stretch has the voice of who speaks; the rest belongs to the last."""
     both = np.concatenate([frames_of(0, 2 * STRETCH, 200), frames_of(1, STRETCH + 100, 201)])
     long = document(100, both)
@@ -89,9 +84,6 @@ def test_stretches_of_a_long_document(rows: list[dict[str, Any]], tmp_path: Path
     found, _ = pinned(Folder(str(tmp_path)), SpooledDocuments([table([*rows, long])]), TICK, file)
     voices = found.to_pylist()
     assert voices[100] == [voices[0][0], voices[0][0], voices[1][0]]
-
-
-def test_equal_documents_are_one_voice_and_hours_decide_how_many(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
     one = document(0, np.ones((30, 4), np.float32))
     assert len(grouped(stretches_of(table([one, one]))[0], 8)) == 1
     empty = document(1, np.empty((0, 4), np.float32))
@@ -141,9 +133,7 @@ def test_moments_are_the_speaker_s_and_a_part_of_the_whole(relevance: float) -> 
 
 def test_who_speaks_by_names_voices_and_the_document_that_begins_last() -> None:
     named = [("a", 1, "eva"), ("a", 2, "ada"), ("b", 1, None), ("c", 1, "eva")]
-    who = Speakers(
-        documents(*((doc_id, channel, None, None, 60.0, name, None) for doc_id, channel, name in named)), 0.01
-    )
+    who = Speakers(documents(*((doc_id, c, None, None, 60.0, name, None) for doc_id, c, name in named)), 0.01)
     table = places(("c", 1, 0, 1), ("a", 2, 0, 1), ("b", 1, 0, 1), ("a", 1, 0, 1))
     assert who.of_detections(table, recordings=False)["speaker"].to_pylist() == [2, 1, 0, 2]
     empty = who.of_detections(table.slice(0, 0), recordings=False)
@@ -151,9 +141,7 @@ def test_who_speaks_by_names_voices_and_the_document_that_begins_last() -> None:
     # By the middle of what was found, in seconds and in frames.
     who = Speakers(documents(("a", 1, None, None, 60.0, "eva", None), ("b", 1, None, None, 200.0, None, [2, 0])), 0.01)
     turn = STRETCH * 0.01
-    table = places(
-        ("a", 1, turn, turn + 1), ("b", 1, 0, 1), ("b", 1, turn - 0.6, turn + 0.5), ("b", 1, turn, turn + 90)
-    )
+    table = places(("a", 1, turn, turn + 1), ("b", 1, 0, 1), ("b", 1, turn - 0.6, turn + 0.5), ("b", 1, turn, turn + 9))
     assert who.of_detections(table, recordings=True)["speaker"].to_pylist() == [1, 4, 4, 2]
     frames = {"first": [0, STRETCH - 2, STRETCH - 1], "last": [9, STRETCH, STRETCH + 3]}
     found = pa.table({"doc_id": ["b"] * 3, "channel": [1] * 3, **frames})
