@@ -69,8 +69,6 @@ def test_serial(on_s3: Any, s3: Any, undisturbed: dict[str, str]) -> None:
     folder.remove("report.html")
     told = in_this_process("report", run)
     assert (told.code, folder.exists("report.html")) == (0, True), told.err
-    listed = in_this_process("store", "rejected", run)
-    assert (listed.code, listed.out) == (0, "0 rejected\n"), listed.err
 
 
 @pytest.mark.slow
@@ -151,7 +149,7 @@ def test_a_writer_that_dies_publishes_nothing(s3: Any, tmp_path: Path) -> None:
     )
     place = f"s3://{s3.bucket}/{uuid.uuid4().hex[:8]}"
     folder = Folder(place, s3.storage)
-    for delay in (0.0, 0.1, 0.2, 0.3):
+    for delay in (0.0, 0.2):
         process = subprocess.Popen(
             [sys.executable, "-c", code, place, json.dumps(s3.storage)],
             stdout=subprocess.PIPE,
@@ -223,6 +221,7 @@ def test_it_is_cleaned_as_on_a_disk(finished: Any, s3: Any, environment: None, u
     shown = swsdist("clean", folder.root, "--dry-run").out
     assert set(folder.listing()) == before
     assert "/tables/detections/" in shown
+    assert "no plan names it" in shown
     assert shown.replace(folder.root, "RUN") == swsdist("clean", str(here), "--dry-run").out.replace(str(here), "RUN")
     for run in (folder.root, str(here)):
         swsdist("clean", run)
@@ -230,6 +229,7 @@ def test_it_is_cleaned_as_on_a_disk(finished: Any, s3: Any, environment: None, u
     assert left == set(Folder(str(here)).listing()) < before
     assert swsdist("status", folder.root).out.startswith("done")
     assert finished.digest(folder.root, s3.storage) == undisturbed
+    assert finished.run("reduce.buckets=3").outcome.tasks_done == 0, "nothing that is needed is gone"
 
 
 def _said(run: Folder) -> Callable[[], bool]:
