@@ -377,7 +377,7 @@ def test_points_of_lattices_are_runs_and_sums_are_before_duplicates_are_removed(
         measured = swsdist.run(config).measures()
         assert {name: row[name] for name in FEW} == {name: measured[name] for name in FEW}
     assert len(load_plans(Folder(str(tmp_path / "run")))) == 4  # kst and sto share a search; a power aligns anew
-    (studied,) = json.loads((Path(done.folder) / "study/study.json").read_text())["systems"]
+    studied = json.loads((Path(done.folder) / "study/study.json").read_text())["systems"][0]
     assert studied["logistic"] == "none"
     config.write_text(json.dumps({**systems[0], "calibrate": {"steps": []}, "run": "alone"}))
     chain_run = swsdist.run(config).outcome.chain_run
