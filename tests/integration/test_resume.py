@@ -22,7 +22,7 @@ SLOW = ("features.name=saboteur",)
 @pytest.mark.slow
 def test_driver_killed_serial(scene: Any, undisturbed: dict[str, str]) -> None:
     chance = random.Random(1)
-    for _ in range(5):
+    for _ in range(3):
         process = scene.start(*SHARDS)
         before = len(scene.receipts())
         target = before + chance.randrange(0, 9)

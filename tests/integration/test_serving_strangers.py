@@ -101,7 +101,7 @@ def test_who_holds_connections_keeps_nobody_out(service: Service) -> None:
             each.close()
 
 
-@pytest.mark.parametrize("ahead", [0, 1000, 4000])
+@pytest.mark.parametrize("ahead", [0, 4000])
 def test_who_reads_nothing_keeps_nobody_out(service: Service, ahead: int) -> None:
     with serving(service, most=20, headers=1.0, answers=1.0) as served:
         held = []
@@ -119,16 +119,16 @@ def test_who_reads_nothing_keeps_nobody_out(service: Service, ahead: int) -> Non
 
 
 def test_who_reads_slowly_gets_all(service: Service) -> None:
-    sound = service.project.add_sound(as_bytes(np.zeros(960_000), 16_000), name="long", person="Ann").sound
-    with serving(service, answers=1.0) as served, closing(socket.socket()) as slow:
+    sound = service.project.add_sound(as_bytes(np.zeros(480_000), 16_000), name="long", person="Ann").sound
+    with serving(service, answers=0.5) as served, closing(socket.socket()) as slow:
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 32_768)
         slow.connect(("127.0.0.1", served.port))
-        target = f"/api/sound?sound={sound}&end=60"
+        target = f"/api/sound?sound={sound}&end=30"
         slow.sendall(
             f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\nCookie: {served.enter()}\r\n\r\n".encode()
         )
         size = 0
-        while size < 1_920_000:
+        while size < 960_000:
             part = slow.recv(8192)
             assert part
             size += len(part)
@@ -257,13 +257,21 @@ HOSTILE: tuple[Any, ...] = (
 )
 #: Bodies that are no values at all.
 BODIES = (
-    *(b"[" * 200_000, b"{" * 1000, b"NaN", b'{"a":Infinity}', b"\xff\xfe", b'"\\ud800"', b"{}" * 9, b"[]", b"1" * 5000),
+    b"[" * 200_000,
+    b"{" * 1000,
+    b"NaN",
+    b'{"a":Infinity}',
+    b"\xff\xfe",
+    b'"\\ud800"',
+    b"{}" * 9,
+    b"[]",
+    b"1" * 5000,
 )
 PLACE = {"doc_id": "d001", "channel": 1, "start": 0.1, "end": 0.5}
 FORMS: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", "/api/person"): {"person": "Ann"},
-    ("POST", "/api/search"): {"examples": [PLACE], "entry_id": 1, "narrow": {"folder": "x"}, "top": 5}
-    | {"text": None, "speak": True},
+    ("POST", "/api/search"): {"examples": [PLACE], "entry_id": 1, "narrow": {"folder": "x"}, "top": 5, "text": None}
+    | {"speak": True},
     ("POST", "/api/entries"): {"form": "a", "gloss": "b", "variants": ["c"], "speaker": "d", "note": "e"},
     ("PATCH", "/api/entries/1"): {"form": "a", "gloss": "b", "variants": ["c"], "speaker": "d", "note": "e"},
     ("POST", "/api/entries/1/merge"): {"other": 2},

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -14,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import soundfile
+from commands import Ended, in_this_process
 
 import swsdist
 from swsdist.config import config_from_dict, load_config
@@ -337,10 +335,8 @@ def test_labels_of_a_head_are_decoded(tmp_path: Path, small_corpus: Path) -> Non
 def test_a_folder_by_a_model(models: Path, tmp_path: Path) -> None:
     """Indexed by one, then by another, too; searched, indexed and discovered in again without naming them."""
 
-    def swsdist_says(*words: str) -> subprocess.CompletedProcess[str]:
-        settings = {**os.environ, "HF_HUB_CACHE": str(tmp_path / "hub")}
-        command = [sys.executable, "-c", "from swsdist.cli.main import main; main()", *words]
-        return subprocess.run(command, cwd=tmp_path, env=settings, capture_output=True, text=True, check=False)
+    def swsdist_says(*words: str) -> Ended:
+        return in_this_process(*words, cwd=tmp_path, HF_HUB_CACHE=str(tmp_path / "hub"))
 
     snapshot = tmp_path / "hub" / "models--somebody--whisper" / "snapshots" / "abc"
     shutil.copytree(models / "whisper", snapshot)
@@ -353,28 +349,28 @@ def test_a_folder_by_a_model(models: Path, tmp_path: Path) -> None:
     index = ["index", "tapes", "--run", run, "--set", "executor.kind=serial"]
     for models_named in (["somebody/whisper"], [str(models / "hubert"), "somebody/whisper"]):
         said = swsdist_says(*index, *(word for name in models_named for word in ("--model", name)))
-        assert said.returncode == 0, said.stderr
-        assert "nothing to do" in swsdist_says(*index).stdout
+        assert said.code == 0, said.err
+        assert "nothing to do" in swsdist_says(*index).out
         for place in (run, f"{run}/store"):
             answer = swsdist_says("search", place, "--query", "tapes/1.wav:1-2", "--no-trim", "--top", "1", "--csv")
-            assert "1,1.0" in answer.stdout, answer.stderr
+            assert "1,1.0" in answer.out, answer.err
         frames.append([shard.files["whisper"] for shard in Store(Folder(f"{tmp_path}/{run}/store")).manifest.shards])
     assert frames[0] == frames[1]
     discover = ["discover", "tapes", "--run", "found", "--set", "executor.kind=serial"]
     said = swsdist_says(*discover, "--model", "somebody/whisper")
-    assert said.returncode == 0, said.stderr
-    assert "nothing to do" in swsdist_says(*discover).stdout
+    assert said.code == 0, said.err
+    assert "nothing to do" in swsdist_says(*discover).out
     beside_loudness = search_of(["whisper"], alone=False)
     assert setup_of(str(tmp_path / "found" / "store")).options == beside_loudness
     missing = swsdist_says("index", "tapes", "--run", "other", "--model", "somebody/other")
-    assert "hf download somebody/other" in missing.stderr
-    assert "somebody/whisper" in swsdist_says("doctor", "--no-executors").stdout
+    assert "hf download somebody/other" in missing.err
+    assert "somebody/whisper" in swsdist_says("doctor", "--no-executors").out
     for words, code in (
         (["run/config.yaml", "--model", "x"], "conflicting-options"),
         (["tapes", "--text", "--model", "somebody/whisper"], "wrong-kind"),
         (["tapes", "--model", "somebody/whisper", "--model", str(models / "whisper")], "duplicate-name"),
     ):
-        assert f"[{code}]" in swsdist_says("index", *words).stderr
+        assert f"[{code}]" in swsdist_says("index", *words).err
 
 
 ROOT = Path(__file__).resolve().parents[2]
