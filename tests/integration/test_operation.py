@@ -153,12 +153,11 @@ def throw(error: Exception) -> NoReturn:
     raise error
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["serial", pytest.param("ray", marks=pytest.mark.ray)])
-def test_cancel(scene: Any, undisturbed: dict[str, str], ray_left: Any, kind: str) -> None:
+@pytest.mark.ray
+def test_cancel(scene: Any, undisturbed: dict[str, str], ray_left: Any) -> None:
     """The driver ends before its tasks have, keeps what it has, says so, and the next one goes on to the same bytes."""
     scene.sabotage(hold=3)  # recordings, of which two may be a task's
-    sets = (f"executor.kind={kind}", "executor.workers=2", *SLOW, *SHARDS)
+    sets = ("executor.kind=ray", "executor.workers=2", *SLOW, *SHARDS)
     process = scene.start(*sets)
     scene.wait(lambda: len(scene.receipts()) >= 2, process)
     assert swsdist("cancel", str(scene.folder / "run")).out == "cancelled\n"

@@ -76,7 +76,11 @@ def with_keys(scene: Any) -> dict[str, str]:
 @pytest.mark.parametrize("kind", ["serial", pytest.param("ray", marks=pytest.mark.ray)])
 def test_no_key_is_told(scene: Any, s3: Any, kind: str) -> None:
     scene.move_to_s3(s3, {**with_keys(scene), "endpoint_url": s3.endpoint})
-    scene.base |= {"features": {"name": "saboteur"}, "index": {"shards": 3}, "executor": {"kind": kind, "workers": 1}}
+    scene.base |= {
+        "features": {"name": "saboteur"},
+        "index": {"shards": 3},
+        "executor": {"kind": kind, "workers": 1, "attempts": 1},
+    }
     with watched_commands() as told:
         done = scene.go(run=scene.base["run"], flags=("--keep-going",))
     assert done.returncode == 4, done.stderr

@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -233,39 +234,13 @@ def test_an_imported_glossary_breaks_no_word(service: Service) -> None:
 
 #: Values that no form wants, by what is wrong with them.
 HOSTILE: tuple[Any, ...] = (
-    *(
-        None,
-        True,
-        -1,
-        0,
-        1 << 63,
-        1 << 70,
-        10**400,
-        1e300,
-        -1e300,
-        1e9,
-        0.5,
-        "1e400",
-        "NaN",
-        "-inf",
-        "",
-        " ",
-        "x" * 300,
-    ),
-    *("語" * 90, "x" * 900_000, "\0", "\n", "|", "-", "#", "a|", "../../etc/passwd", "%s%n", "{}", "'\"<>"),
+    *(None, True, -1, 0, 1 << 63, 1 << 70, 10**400, 1e300, -1e300, 1e9, 0.5, "1e400", "NaN", "-inf", "", " "),
+    *("x" * 300, "語" * 90, "x" * 900_000, "\0", "\n", "|", "-", "#", "a|", "../../etc/passwd", "%s%n", "{}", "'\"<>"),
     *("\ud800", "\udfff.eaf", [], {}, [[]], {"a": {}}, [1 << 70], ["x"] * 300, [None], {"start": 1e300}),
 )
 #: Bodies that are no values at all.
 BODIES = (
-    b"[" * 200_000,
-    b"{" * 1000,
-    b"NaN",
-    b'{"a":Infinity}',
-    b"\xff\xfe",
-    b'"\\ud800"',
-    b"{}" * 9,
-    b"[]",
-    b"1" * 5000,
+    *(b"[" * 200_000, b"{" * 1000, b"NaN", b'{"a":Infinity}', b"\xff\xfe", b'"\\ud800"', b"{}" * 9, b"[]", b"1" * 5000),
 )
 PLACE = {"doc_id": "d001", "channel": 1, "start": 0.1, "end": 0.5}
 FORMS: dict[tuple[str, str], dict[str, Any]] = {
@@ -380,9 +355,17 @@ threading.Event().wait()
 """
 
 
+@pytest.fixture
+def tapes(small_corpus: Path, tmp_path: Path) -> Path:
+    """A folder with one recording."""
+    (tmp_path / "tapes").mkdir()
+    shutil.copy(small_corpus / "audio" / "d001.flac", tmp_path / "tapes")
+    return tmp_path / "tapes"
+
+
 @pytest.mark.slow
-def test_an_index_ends_with_its_server(small_corpus: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-c", INDEX, str(small_corpus / "audio"), str(tmp_path / "run")]
+def test_an_index_ends_with_its_server(tapes: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", INDEX, str(tapes), str(tmp_path / "run")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         index = psutil.Process(int(server.stdout.readline()))
@@ -391,12 +374,10 @@ def test_an_index_ends_with_its_server(small_corpus: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_the_index_of_another_is_waited_for(
-    small_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_index_of_another_is_waited_for(tapes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("swsdist.server.service._AGAIN", 0.1)
     committed = threading.Event()
-    indexing = Indexing(str(small_corpus / "audio"), str(tmp_path / "run"), committed.set)
+    indexing = Indexing(str(tapes), str(tmp_path / "run"), committed.set)
     with locked(Folder(str(tmp_path / "run"))):
         thread = threading.Thread(target=indexing.once)
         thread.start()
