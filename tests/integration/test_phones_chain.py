@@ -49,8 +49,8 @@ def config(folder: Path, run: Path | str, method: str, **values: Any) -> Config:
     return config_from_dict({**given, **values}, folder)
 
 
-def searched(given: Config) -> ChainRun:
-    outcome = run_stages(given, StepSelection(until="normalise"), Progress())
+def searched(given: Config, until: str = "normalise") -> ChainRun:
+    outcome = run_stages(given, StepSelection(until=until), Progress())
     assert not outcome.failures
     return outcome.chain_run
 
@@ -104,14 +104,15 @@ def test_another_decoder_decodes_again_and_reads_no_audio(small_corpus: Path, tm
 
 def test_queries_in_phones(small_corpus: Path, tmp_path: Path) -> None:
     """The string of a query that was cut out of a document lies in the document's lattice, if it has one."""
-    chain_run = searched(config(small_corpus, tmp_path, "lattice"))
+    index = {"store": str(tmp_path / "store")}
+    chain_run = searched(config(small_corpus, tmp_path, "lattice", index=index))
     strings = hits(chain_run, "groups")
     assert all(label.startswith("g") and label != "g7" for row in strings for label in row["labels"])
     (tmp_path / "words.txt").write_text(
         "".join(f"word{k} {' '.join(row['labels'])}\n" for k, row in enumerate(strings))
     )
     terms = of_terms(tmp_path, [f"word{k}" for k in range(len(strings))])
-    written = searched(config(small_corpus, tmp_path / "written", "lattice", **terms))
+    written = searched(config(small_corpus, tmp_path / "written", "lattice", index=index, **terms))
     ours = [sorted(row["labels"]) for row in hits(written, "groups")]
     assert sorted(ours) == sorted(sorted(row["labels"]) for row in strings)
 
@@ -157,7 +158,7 @@ def test_what_the_chain_does_not_take(small_corpus: Path, tmp_path: Path) -> Non
             config(small_corpus, tmp_path, "lattice-edits", options={"source": "frames", "terms": {"patterns": True}})
         )
     store = tmp_path / "frames"
-    searched(config(small_corpus, tmp_path / "1", "lattice", index={"store": str(store)}))
+    searched(config(small_corpus, tmp_path / "1", "lattice", index={"store": str(store)}), until="index")
     with raises(families.WRONG_KIND, where=str(store)):
         options = {"source": "frames", "decoding": DECODING, "store": str(store)}
         searched(config(small_corpus, tmp_path / "2", "lattice", options=options))

@@ -382,9 +382,9 @@ def test_the_index_of_another_is_waited_for(tapes: Path, tmp_path: Path, monkeyp
         thread = threading.Thread(target=indexing.once)
         thread.start()
         until = time.monotonic() + 60
-        while "another" not in (indexing.state or {}).get("text", "") and time.monotonic() < until:
+        while (indexing.state or {}).get("text") != "waiting":
+            assert time.monotonic() < until
             time.sleep(0.05)
-        assert indexing.state is not None
         assert indexing.error is None
     thread.join(90)
     assert indexing.error is None

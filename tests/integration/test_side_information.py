@@ -53,6 +53,7 @@ def test_side_information_in_a_run(scene: Any) -> None:
     assert again.detections()["score"].between(0, 1).all()
 
 
+@pytest.mark.until("decide")
 def test_the_list_of_document_trials(own_corpus: Any) -> None:
     """What is fitted on a row a document gives them the same scores in the list of all detections."""
     steps = ("calibrate.steps=[q-norm, llr]", "calibrate.options={llr: {covariates: [best, gap]}}", "report.exports=[]")
