@@ -63,6 +63,8 @@ MFCC: Values = {"name": "mfcc", "options": {"deltas": 0}}
 GMM: Values = {"name": "gmm", "options": {"components": 6, "iterations": 2}}
 POSTERIORS: Values = {"features": {**MFCC, "transforms": [GMM]}}
 TRACKS: Values = {"features": [{**MFCC, "track": "a"}, {**MFCC, "transforms": [GMM], "track": "b"}]}
+COLUMNS = [{"columns": [0, 3], "weight": 2, "distance": "cosine"}, {"columns": [3, 6], "distance": "euclidean"}]
+KL: Values = {"distance": "kl", "normalise": "none"}
 PHONES: Values = {
     **POSTERIORS,
     "chain": "lattices",
@@ -167,16 +169,8 @@ def options() -> dict[str, dict[str, Values]]:
         "drop": {"": {}, "drop": {**POSTERIORS, "search.drop": {"columns": [0, 1]}}},
         "streams": {
             "": {},
-            "columns": {
-                "search.streams": [
-                    {"columns": [0, 3], "weight": 2, "distance": "cosine"},
-                    {"columns": [3, 6], "distance": "euclidean"},
-                ]
-            },
-            "track": {
-                **TRACKS,
-                "search.streams": [{"track": "b", "distance": "kl", "normalise": "none"}, {"track": "a"}],
-            },
+            "columns": {"search.streams": COLUMNS},
+            "track": {**TRACKS, "search.streams": [{**KL, "track": "b"}, {"track": "a"}]},
         },
         "features": {"mfcc": {}, "two tracks": TRACKS}
         | {n: {"features": {"name": n, "options": NEEDS.get(n, {})}} for n in FEATURES if n != "mfcc"}
@@ -252,17 +246,17 @@ class Scene:
         (folder / "terms.csv").write_text("query_id,text\na,red house\nb,the\n")
         (folder / "words.dict").write_text("the DH AH\nred R EH D\nhouse HH AW S\n")
         grams = "".join(
-            f"{-99 if word == '<s>' else -0.7} {word} 0\n" for word in ("<s>", "</s>", "the", "red", "house")
+            f"{-99 if word == '<s>' else -0.7} {word} 0\n" for word in ["<s>", "</s>", "the", "red", "house"]
         )
         (folder / "words.arpa").write_text(f"\\data\\\nngram 1=5\n\n\\1-grams:\n{grams}\n\\end\\\n")
         make_recogniser(str(folder / "recogniser"))
         if not ALONE["features", "ssl"]:
             make_encoder(str(folder / "encoder"))
         (folder / "frames").mkdir()
-        seconds = {
-            f"{r['query_id']}-{r.get('example', 1)}": float(r["duration"]) for r in read_rows(folder / "queries.csv")
-        }
-        for key, length in {**{row["doc_id"]: float(row["duration"]) for row in docs}, **seconds}.items():
+        seconds = {row["doc_id"]: float(row["duration"]) for row in docs}
+        for row in read_rows(folder / "queries.csv"):
+            seconds[f"{row['query_id']}-{row.get('example', 1)}"] = float(row["duration"])
+        for key, length in seconds.items():
             # Posteriors: what given frames are is not known before a distance reads them.
             frames = np.random.default_rng(len(key)).dirichlet(np.ones(13), round(100 * length) - 1)
             np.save(folder / "frames" / f"{key}.npy", frames.astype(np.float32))

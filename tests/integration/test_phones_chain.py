@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import csv
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.status import digests, load_chain_run
 from swsdist.testing.conformance import check_chain
 from tests.support.coded import raises
+from tests.support.tables import write_rows
 
 #: Components of a mixture, as phones of one state.
 FEATURES = {
@@ -30,7 +32,6 @@ FEATURES = {
     ],
 }
 DECODING = {"scale": 0.3, "insertion": -8.0, "string_insertion": -40.0, "least": 1e-4, "non_speech": ["g7"]}
-METHODS = ("lattice", "lattice-edits")
 
 
 def config(folder: Path, run: Path | str, method: str, **values: Any) -> Config:
@@ -48,43 +49,46 @@ def config(folder: Path, run: Path | str, method: str, **values: Any) -> Config:
     return config_from_dict({**given, **values}, folder)
 
 
-def searched(given: Config) -> ChainRun:
-    outcome = run_stages(given, StepSelection(until="normalise"), Progress())
+def searched(given: Config, until: str = "normalise") -> ChainRun:
+    outcome = run_stages(given, StepSelection(until=until), Progress())
     assert not outcome.failures
     return outcome.chain_run
+
+
+def of_terms(folder: Path, words: list[str]) -> dict[str, Any]:
+    """A config's sections for written queries whose phones are in the folder's words.txt."""
+    table = write_rows(folder / "terms.csv", [{"query_id": word, "text": word} for word in words])
+    options = {"source": "frames", "decoding": DECODING, "terms": {"dictionary": str(folder / "words.txt")}}
+    return {"corpus": {"documents": "docs.csv", "queries": table}, "options": options}
 
 
 def hits(chain_run: ChainRun, table: str) -> list[dict[str, Any]]:
     return [row for part in chain_run.read(table) for row in part.to_pylist()]
 
 
-@pytest.fixture(scope="module", params=METHODS)
-def method(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture(scope="module")
-def undisturbed(small_corpus: Path, method: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    given = config(small_corpus, tmp_path_factory.mktemp("undisturbed"), method, index={"shards": 1})
-    return digests(searched(given))
+def undisturbed(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[str, str]]:
+    """Digests by method, of a run with one shard."""
+
+    @cache
+    def made(method: str) -> dict[str, str]:
+        return digests(searched(config(small_corpus, tmp_path_factory.mktemp("one"), method, index={"shards": 1})))
+
+    return made
 
 
 @pytest.mark.slow
-def test_the_cut_does_not_matter(small_corpus: Path, tmp_path: Path, method: str, undisturbed: dict[str, str]) -> None:
-    assert {"lattices", "candidates", "detections"} <= set(undisturbed)
-    chain_run = searched(config(small_corpus, tmp_path, method, index={"shards": 3}))
-    assert digests(chain_run) == undisturbed
+def test_the_cut_does_not_matter(small_corpus: Path, tmp_path: Path, undisturbed: Any) -> None:
+    chain_run = searched(config(small_corpus, tmp_path, "lattice-edits", index={"shards": 3}))
+    assert digests(chain_run) == undisturbed("lattice-edits")
     assert len(hits(chain_run, "detections")) > 10
 
 
 @pytest.mark.ray
-def test_the_executor_does_not_matter(
-    small_corpus: Path, tmp_path: Path, cluster: Any, method: str, undisturbed: dict[str, str]
-) -> None:
-    sets = dict(item.split("=", 1) for item in cluster.sets)
-    ray = {key.removeprefix("executor."): value for key, value in sets.items()}
-    given = config(small_corpus, tmp_path, method, index={"shards": 2}, executor={**ray, "workers": 2})
-    assert digests(searched(given)) == undisturbed
+def test_the_executor_does_not_matter(small_corpus: Path, tmp_path: Path, cluster: Any, undisturbed: Any) -> None:
+    ray = dict(item.removeprefix("executor.").split("=", 1) for item in cluster.sets)
+    given = config(small_corpus, tmp_path, "lattice-edits", index={"shards": 2}, executor={**ray, "workers": 2})
+    assert digests(searched(given)) == undisturbed("lattice-edits")
 
 
 @pytest.mark.slow
@@ -100,31 +104,26 @@ def test_another_decoder_decodes_again_and_reads_no_audio(small_corpus: Path, tm
 
 def test_queries_in_phones(small_corpus: Path, tmp_path: Path) -> None:
     """The string of a query that was cut out of a document lies in the document's lattice, if it has one."""
-    chain_run = searched(config(small_corpus, tmp_path, "lattice"))
+    index = {"store": str(tmp_path / "store")}
+    chain_run = searched(config(small_corpus, tmp_path, "lattice", index=index))
     strings = hits(chain_run, "groups")
     assert all(label.startswith("g") and label != "g7" for row in strings for label in row["labels"])
     (tmp_path / "words.txt").write_text(
         "".join(f"word{k} {' '.join(row['labels'])}\n" for k, row in enumerate(strings))
     )
-    with (tmp_path / "terms.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([("query_id", "text"), *((f"w{k}", f"word{k}") for k in range(len(strings)))])
-    tables = {"documents": "docs.csv", "queries": str(tmp_path / "terms.csv")}
-    options = {"source": "frames", "decoding": DECODING, "terms": {"dictionary": str(tmp_path / "words.txt")}}
-    written = searched(config(small_corpus, tmp_path / "written", "lattice", corpus=tables, options=options))
+    terms = of_terms(tmp_path, [f"word{k}" for k in range(len(strings))])
+    written = searched(config(small_corpus, tmp_path / "written", "lattice", index=index, **terms))
     ours = [sorted(row["labels"]) for row in hits(written, "groups")]
     assert sorted(ours) == sorted(sorted(row["labels"]) for row in strings)
 
 
 @pytest.mark.slow
-def test_phones_that_the_track_lacks(small_corpus: Path, tmp_path: Path, method: str) -> None:
+def test_phones_that_the_track_lacks(small_corpus: Path, tmp_path: Path) -> None:
     """Such a query is rejected, the others are searched; a check says so before any work, and after it."""
     words = {"one": "g1 g2", "two": "g1 AH", "three": "g3 g7", "four": "g3"}  # g7 is silence
     (tmp_path / "words.txt").write_text("".join(f"{word} {phones}\n" for word, phones in words.items()))
-    with (tmp_path / "terms.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([("query_id", "text"), *((word, word) for word in words)])
-    tables = {"documents": "docs.csv", "queries": str(tmp_path / "terms.csv")}
-    options = {"source": "frames", "decoding": DECODING, "terms": {"dictionary": str(tmp_path / "words.txt")}}
-    given = config(small_corpus, tmp_path / "run", method, corpus=tables, options=options, force=True)
+    terms = of_terms(tmp_path, list(words))
+    given = config(small_corpus, tmp_path / "run", "lattice-edits", force=True, **terms)
 
     def odd() -> list[str]:
         chain = prepare_chain_run(ONLY, given, Ledger(Folder(given.run)), StepSelection()).chain
@@ -159,16 +158,17 @@ def test_what_the_chain_does_not_take(small_corpus: Path, tmp_path: Path) -> Non
             config(small_corpus, tmp_path, "lattice-edits", options={"source": "frames", "terms": {"patterns": True}})
         )
     store = tmp_path / "frames"
-    searched(config(small_corpus, tmp_path / "1", "lattice", index={"store": str(store)}))
+    searched(config(small_corpus, tmp_path / "1", "lattice", index={"store": str(store)}), until="index")
     with raises(families.WRONG_KIND, where=str(store)):
         options = {"source": "frames", "decoding": DECODING, "store": str(store)}
         searched(config(small_corpus, tmp_path / "2", "lattice", options=options))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", METHODS, indirect=True)
-def test_the_chain_conforms(small_corpus: Path, tmp_path: Path, method: str) -> None:
-    tables = check_chain(lambda word: config(small_corpus, tmp_path / word, method, index={"shards": 2}))
+def test_the_chain_conforms(small_corpus: Path, tmp_path: Path, undisturbed: Any) -> None:
+    """Its tables are also those of one shard."""
+    tables = check_chain(lambda word: config(small_corpus, tmp_path / word, "lattice", index={"shards": 2}))
     assert {"lattices", "candidates", "detections"} <= set(tables)
+    assert undisturbed("lattice").items() <= tables.items()
     (name,) = {load_chain_run(Folder(str(path))).chain.name for path in tmp_path.iterdir() if path.is_dir()}
     assert name == "lattices"

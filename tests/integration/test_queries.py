@@ -19,8 +19,6 @@ from starlette.testclient import TestClient
 import swsdist
 from swsdist.core.codes import families
 from swsdist.core.codes import pipeline as chains_codes
-from swsdist.io.filesystem import Folder
-from swsdist.pipeline.chain_run import StepSelection
 from swsdist.reduce.spans import outside_places, source_places
 from swsdist.searcher.searcher import Searcher
 from swsdist.server.app import create_app
@@ -28,7 +26,6 @@ from swsdist.server.security import Guard
 from swsdist.server.service import Service, Settings
 from swsdist.stages.buckets import Measured
 from swsdist.store.maintaining import check, compact, refit
-from swsdist.store.reading import Store
 from tests.support.coded import raises, says
 from tests.support.tables import read_rows, write_rows
 
@@ -83,14 +80,6 @@ def test_a_report_says_what_was_cut(asked: Any, recorded: list[dict[str, str]]) 
     assert report["ssf"] * cost["query_seconds"] * cost["audio_seconds"] == pytest.approx(cost["search_cpu_s"])
     page = (asked.folder / "run" / "report.html").read_text()
     assert f"{len(recorded)} trimmed to their speech" in page
-    # Without it, all of a recording is the query.
-    asked.run("queries.trim=none")
-    report = asked.report()
-    assert report["counts"]["trimmed"] == 0
-    for row in report["per_query"]:
-        assert row["cut"] is None
-        assert row["duration"] == pytest.approx(seconds[row["query_id"]], abs=0.02)
-    assert report["resources"]["query_seconds"] == report["resources"]["searched_query_seconds"]
 
 
 def test_ends_that_were_given_stay(asked: Any, recorded: list[dict[str, str]]) -> None:
@@ -150,22 +139,16 @@ def ask_alone(asked: Any, rows: list[dict[str, str]]) -> None:
         file.write("query_id,doc_id,start,end\n")
 
 
-def stores(asked: Any) -> tuple[Store, Store]:
+def stores(asked: Any) -> tuple[Any, Any]:
     """Of the documents, and of the queries."""
-    run = asked.folder / "run"
-    return Store(Folder(str(run / "store"))), Store(Folder(str(run / "queries")))
+    return asked.store(), asked.store(name="queries")
 
 
 @pytest.mark.slow
 def test_a_document_and_a_query_of_it_have_the_same_frames(asked: Any) -> None:
     place = {"doc_id": "d002", "start": "1.0", "end": "2.5"}
-    ask_alone(
-        asked,
-        [
-            {"query_id": "whole", "example": "3", "path": "audio/d001.flac"},
-            {"query_id": "part", "example": "1", **place},
-        ],
-    )
+    whole = {"query_id": "whole", "example": "3", "path": "audio/d001.flac"}
+    ask_alone(asked, [whole, {"query_id": "part", "example": "1", **place}])
     asked.run(BOTH, STREAMS, "queries.trim=none")
     documents, queries = stores(asked)
     assert list(check(queries)) == []
@@ -256,29 +239,28 @@ def at_own(cut_out: Any, result: Any) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("table", "option", "left_out"),
-    [("named", None, True), ("named", "keep", False), ("filed", None, False), ("filed", "leave-out", True)],
-)
-def test_own_places(cut_out: Any, table: str, option: str | None, left_out: bool) -> None:
-    sets = [f"corpus.queries={cut_out.corpus}/{table}.csv", "calibrate.fit=none", "report.exports=[csv]"]
-    result = cut_out.run(*sets, *([f"corpus.own_places={option}"] if option else []), run=f"{table}-{option}")
-    assert at_own(cut_out, result) == (0 if left_out else len(cut_out.first))
-    (measured,) = result.outcome.chain_run.results("measures", Measured)
-    true = measured.point["true"]
-    assert true == cut_out.count - (len(cut_out.first) if left_out else 0)
-    told = [one for one in result.outcome.chain_run.notices() if "cut from" in one]
-    summary = [one for one in result.outcome.chain_run.chain.summary(result.outcome.chain_run) if "cut from" in one]
-    assert (bool(told), bool(summary)) == (not left_out, left_out)
+@pytest.mark.until("summarise")
+def test_own_places(cut_out: Any) -> None:
+    for table, option, left_out in (
+        ("named", None, True),
+        ("named", "keep", False),
+        ("filed", None, False),
+        ("filed", "leave-out", True),
+    ):
+        sets = [f"corpus.queries={cut_out.corpus}/{table}.csv", "calibrate.fit=none"]
+        result = cut_out.run(*sets, *([f"corpus.own_places={option}"] if option else []))
+        assert at_own(cut_out, result) == (0 if left_out else len(cut_out.first))
+        chain_run = result.outcome.chain_run
+        (measured,) = chain_run.results("measures", Measured)
+        assert measured.point["true"] == cut_out.count - (len(cut_out.first) if left_out else 0)
+        told = [one for one in chain_run.notices() if "cut from" in one]
+        summary = [one for one in chain_run.chain.summary(chain_run) if "cut from" in one]
+        assert (bool(told), bool(summary)) == (not left_out, left_out)
 
 
+@pytest.mark.until("decide")
 def test_of_trials_that_are_documents_none_is_left_out(cut_out: Any) -> None:
-    sets = [
-        f"corpus.queries={cut_out.corpus}/named.csv",
-        "calibrate.fit=none",
-        "report.exports=[]",
-        "score.trials=document",
-    ]
+    sets = [f"corpus.queries={cut_out.corpus}/named.csv", "calibrate.fit=none", "score.trials=document"]
     assert at_own(cut_out, cut_out.run(*sets)) == len(cut_out.first)
     with raises(families.UNSUPPORTED):
         cut_out.run(*sets, "corpus.own_places=leave-out")
@@ -314,40 +296,40 @@ def passed(samples: np.ndarray, rate: int, low: int, high: int) -> np.ndarray:
     return np.asarray(np.fft.irfft(lines, len(samples)))
 
 
-@pytest.fixture
-def channels(own_corpus: Any) -> Any:
-    """The corpus, and one recording, long enough for a mean, through each of the channels; in the archive, and not."""
-    audio: Path = own_corpus.corpus / "audio"
+@pytest.fixture(scope="module")
+def channels(new_scene: Any, small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The corpus, indexed, with a recording, long enough for a mean, through each of the channels; in the archive, and not."""
+    folder = tmp_path_factory.mktemp("channels")
+    shutil.copytree(small_corpus, folder / "corpus")
+    scene = new_scene(folder, folder / "corpus", {}, {"report": {"exports": [], "clips": 0}})
+    audio = scene.corpus / "audio"
     parts = [soundfile.read(path, dtype="float32")[0] for path in sorted(audio.iterdir())[:4]]
     tape = np.concatenate(parts)[: 20 * 16000]
     for name, (rate, coding, band) in CHANNELS.items():
         copy = passed(soxr.resample(tape, 16000, rate), rate, *band)
-        for folder in (audio, own_corpus.folder):
-            soundfile.write(folder / f"{name}.wav", 0.9 * copy, rate, subtype=coding)
-    docs = own_corpus.corpus / "docs.csv"
+        for place in (audio, folder):
+            soundfile.write(place / f"{name}.wav", 0.9 * copy, rate, subtype=coding)
+    docs = scene.corpus / "docs.csv"
     write_rows(docs, [*read_rows(docs), *({"doc_id": name, "path": f"audio/{name}.wav"} for name in CHANNELS)])
-    return own_corpus
+    scene.run("corpus.references=null", until="index")
+    return scene
 
 
 def test_each_place_finds_itself_at_no_cost(channels: Any) -> None:
     """By `search`, and by a run whose queries name documents; also at the beginning of a recording."""
-    channels.run("corpus.references=null", selection=StepSelection(until="index"))
-    store = str(channels.folder / "run" / "store")
-    for name in CHANNELS:
-        for start, end in PLACES:
-            query = f"{channels.corpus / 'audio' / name}.wav:{start}-{end}"
-            found = swsdist.search(store, query, top=3)
-            best = found.iloc[0]
-            assert best.doc_id == name
-            assert best.cost <= NEXT_TO_NOTHING
-            assert abs(best.start - start) <= 0.02
     rows = [
         {"query_id": f"{name}-{k}", "doc_id": name, "start": start, "end": end}
         for name in CHANNELS
         for k, (start, end) in enumerate(PLACES)
     ]
-    write_rows(channels.corpus / "queries.csv", rows)
-    result = channels.run("corpus.references=null", "report.exports=[]", "corpus.own_places=keep")
+    for row in rows:
+        query = f"{channels.corpus / 'audio' / row['doc_id']}.wav:{row['start']}-{row['end']}"
+        best = swsdist.search(str(channels.folder / "run" / "store"), query, top=3).iloc[0]
+        assert best.doc_id == row["doc_id"]
+        assert best.cost <= NEXT_TO_NOTHING
+        assert abs(best.start - row["start"]) <= 0.02
+    places = f"corpus.queries={write_rows(channels.corpus / 'places.csv', rows)}"
+    result = channels.run(places, "corpus.references=null", "corpus.own_places=keep", until="decide")
     best = result.detections().groupby("query_id").first()
     assert best["doc_id"].to_dict() == {row["query_id"]: row["doc_id"] for row in rows}
     assert best["cost"].max() <= NEXT_TO_NOTHING
@@ -355,7 +337,7 @@ def test_each_place_finds_itself_at_no_cost(channels: Any) -> None:
 
 def test_bandwidths_are_told_where_features_see_them(channels: Any) -> None:
     """Of documents when they are indexed, of a query when it is searched; not where features end below what all have."""
-    wide = channels.run("corpus.references=null", selection=StepSelection(until="index"))
+    wide = channels.run("corpus.references=null", until="index")
     (told,) = (one for one in wide.outcome.chain_run.notices() if "band" in one)
     assert says(told, chains_codes.NARROW_BAND)
     assert "(first: telephone: up to 4 kHz, others up to 8 kHz)" in told
@@ -364,10 +346,8 @@ def test_bandwidths_are_told_where_features_see_them(channels: Any) -> None:
     assert (hz["telephone"], hz["coarse"], hz["wide"]) == (4000.0, 6000.0, 8000.0)
     query = f"{channels.folder}/telephone.wav:0.5-1.1"
     with pytest.warns(UserWarning, match=r"documents have another band than .*telephone.wav:0.5-1.1: up to 4 kHz"):
-        swsdist.search(store, query, top=3)
-    narrow = channels.run(
-        "corpus.references=null", "features.options.fmax=3700", selection=StepSelection(until="index"), run="narrow"
-    )
+        swsdist.search(store.folder.root, query, top=3)
+    narrow = channels.run("corpus.references=null", "features.options.fmax=3700", until="index", run="narrow")
     assert not [one for one in narrow.outcome.chain_run.notices() if "band" in one]
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
@@ -375,6 +355,7 @@ def test_bandwidths_are_told_where_features_see_them(channels: Any) -> None:
 
 
 US, GB = "espeak-ng:en-us", "espeak-ng:en-gb"
+speaks = pytest.mark.skipif(shutil.which("espeak-ng") is None, reason="espeak-ng is not installed")
 
 
 @pytest.fixture
@@ -387,7 +368,7 @@ def written(scene: Any) -> Any:
 
 
 @pytest.mark.until("search")
-@pytest.mark.skipif(shutil.which("espeak-ng") is None, reason="espeak-ng is not installed")
+@speaks
 def test_a_run_searches_what_voices_speak(written: Any) -> None:
     speak = f'queries.speak=["{US}", "{GB}"]'
     written.run(speak, "corpus.examples=all")
@@ -408,7 +389,7 @@ def test_a_run_searches_what_voices_speak(written: Any) -> None:
 
 
 @pytest.mark.until("search")
-@pytest.mark.skipif(shutil.which("espeak-ng") is None, reason="espeak-ng is not installed")
+@speaks
 def test_a_store_is_searched_as_by_the_recording(written: Any, tmp_path: Path) -> None:
     written.run(f"queries.speak=[{US}]", "corpus.examples=all")
     store = str(written.folder / "run" / "store")
@@ -424,7 +405,7 @@ def test_a_store_is_searched_as_by_the_recording(written: Any, tmp_path: Path) -
 
 
 @pytest.mark.until("search")
-@pytest.mark.skipif(shutil.which("espeak-ng") is None, reason="espeak-ng is not installed")
+@speaks
 def test_the_server_speaks_only_if_it_is_told_to(written: Any, tmp_path: Path) -> None:
     written.run(until="index")
     for voices, code in (((), 400), ((US, GB), 200)):

@@ -76,9 +76,8 @@ print("next", ray.cluster_resources()["CPU"])
 def test_a_private_instance_listens_on_the_loopback_and_answers_to_its_own_token(env: dict[str, str]) -> None:
     """Its sockets lie in a folder that nobody else may enter: to those that Ray makes all users of the machine may write."""
     env["HOME"] = env["TMPDIR"]
-    said = subprocess.run(
-        [sys.executable, "-c", PRIVATE], env=env, capture_output=True, text=True, timeout=300, check=False
-    )
+    command = [sys.executable, "-c", PRIVATE]
+    said = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
     assert said.returncode == 0, said.stderr
     lines = said.stdout.splitlines()
     listens = {line for line in lines if line.startswith("listens")}
@@ -115,14 +114,11 @@ class Counter:
 counter = Counter.options(num_cpus=0).remote()
 ray.get(counter.more.remote())
 address = ray.get_runtime_context().gcs_address
-try:
-    swsdist.run(sys.argv[1], sets=["executor.kind=ray", "executor.address=local"])
-except UserError as error:
-    print("refused:", error.message)
-try:
-    swsdist.run(sys.argv[1], sets=["executor.kind=ray", "executor.address=10.9.8.7:6379"])
-except UserError as error:
-    print("refused:", error.message)
+for other in ("local", "10.9.8.7:6379"):
+    try:
+        swsdist.run(sys.argv[1], sets=["executor.kind=ray", f"executor.address={other}"])
+    except UserError as error:
+        print("refused:", error.message)
 assert ray.get(counter.more.remote()) == 2, "it lives"
 done = swsdist.run(sys.argv[1], sets=["executor.kind=ray", "executor.workers=1"])
 assert ray.get_runtime_context().gcs_address == address

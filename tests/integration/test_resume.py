@@ -22,7 +22,7 @@ SLOW = ("features.name=saboteur",)
 @pytest.mark.slow
 def test_driver_killed_serial(scene: Any, undisturbed: dict[str, str]) -> None:
     chance = random.Random(1)
-    for _ in range(5):
+    for _ in range(3):
         process = scene.start(*SHARDS)
         before = len(scene.receipts())
         target = before + chance.randrange(0, 9)
@@ -120,7 +120,8 @@ def test_signals(scene: Any, ray_left: Any, number: int, code: int, kind: str) -
         os.killpg(process.pid, number)  # as a terminal does
     else:
         process.send_signal(number)
-    scene.order.unlink()  # what is in hand may come to its end
+    if kind == "serial":
+        scene.order.unlink()  # what is in hand may come to its end; on Ray it is ended, however long it is
     _, err = process.communicate(timeout=240)
     assert process.returncode == code, err
     assert "Traceback" not in err
@@ -132,6 +133,7 @@ def test_signals(scene: Any, ray_left: Any, number: int, code: int, kind: str) -
     assert not list((scene.folder / "run").glob("**/.tmp/*"))
     ended = "interrupted" if number == signal.SIGINT else "terminated"
     assert status(Folder(str(scene.folder / "run"))).state == ended
+    assert {lines[-1]["event"] for lines in scene.journals() if lines[0]["role"] == "driver"} == {"close"}
     indexed = sum(name.startswith("index-") for name in scene.receipts())
     assert len(open_store(str(scene.folder / "run" / "store")).manifest.shards) == indexed
 
@@ -149,6 +151,7 @@ def test_terminated_while_ray_starts(scene: Any, ray_left: Any) -> None:
     assert not (scene.folder / "run" / "lock.json").exists()
 
 
+@pytest.mark.until("decide")
 def test_lost_outputs_are_made_again(scene: Any, undisturbed: dict[str, str]) -> None:
     scene.run(*SHARDS)
     first = scene.receipts()
@@ -173,5 +176,5 @@ def test_what_killed_writers_left_is_removed(scene: Any) -> None:
     for path in (old, new):
         path.write_bytes(b"half a shard")
     os.utime(old, (time.time() - 4000, time.time() - 4000))
-    scene.run()
+    scene.run(until="index")
     assert [path.name for path in place.iterdir()] == ["swsdist-new.parquet"]

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
-import signal
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
@@ -69,8 +66,6 @@ def test_serial(on_s3: Any, s3: Any, undisturbed: dict[str, str]) -> None:
     folder.remove("report.html")
     told = in_this_process("report", run)
     assert (told.code, folder.exists("report.html")) == (0, True), told.err
-    listed = in_this_process("store", "rejected", run)
-    assert (listed.code, listed.out) == (0, "0 rejected\n"), listed.err
 
 
 @pytest.mark.slow
@@ -98,11 +93,10 @@ def test_driver_killed_then_ray(on_s3: Any, s3: Any, cluster: Any, undisturbed: 
                         found[receipt.fingerprint] = receipt.finished
         return found
 
-    for target in (2, 9):
-        process = on_s3.start("index.shards=7", run=run)
-        on_s3.wait(lambda target=target: len(receipts()) >= target, process)
-        process.kill()
-        process.communicate()
+    process = on_s3.start("index.shards=7", run=run)
+    on_s3.wait(lambda: len(receipts()) >= 9, process)
+    process.kill()
+    process.communicate()
     before = receipts()
     on_s3.run(*cluster.sets, "executor.workers=2", "index.shards=7", run=run)
     assert on_s3.digest(run, s3.storage) == undisturbed
@@ -135,44 +129,6 @@ def test_killed_in_mid_upload(on_s3: Any, s3: Any) -> None:
     assert f"{run}/store/".removeprefix(f"s3://{s3.bucket}/") + store.manifest.shards[0].name == shard
     assert store.manifest.shards[0].size > 100_000_000
     assert not list(check(store))
-
-
-@pytest.mark.slow
-def test_a_writer_that_dies_publishes_nothing(s3: Any, tmp_path: Path) -> None:
-    """Also in one put: the server has a part of the body when the writer dies."""
-    code = (
-        "import sys, json, pathlib\n"
-        "from swsdist.io.filesystem import Folder\n"
-        "folder = Folder(sys.argv[1], json.loads(sys.argv[2]))\n"
-        "with folder.temporary() as path:\n"
-        "    path.write_bytes(bytes(90_000_000))\n"
-        "    print('uploading', flush=True)\n"
-        "    folder.publish(path, 'large')\n"
-    )
-    place = f"s3://{s3.bucket}/{uuid.uuid4().hex[:8]}"
-    folder = Folder(place, s3.storage)
-    for delay in (0.0, 0.1, 0.2, 0.3):
-        process = subprocess.Popen(
-            [sys.executable, "-c", code, place, json.dumps(s3.storage)],
-            stdout=subprocess.PIPE,
-            env={**os.environ, "TMPDIR": str(tmp_path)},
-        )
-        assert process.stdout is not None
-        process.stdout.readline()
-        time.sleep(delay)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        sizes = {info.size for info in folder.listing().values()}
-        assert sizes <= {90_000_000}, "whole or not at all"
-
-
-@pytest.mark.slow
-def test_no_server_and_no_bucket(scene: Any, s3: Any) -> None:
-    scene.base = {"storage": s3.storage}
-    nowhere = scene.here(run="s3://no-such-bucket-here/run")
-    assert nowhere.code == 2, nowhere.err
-    assert "no such bucket: no-such-bucket-here [no-such-bucket]" in nowhere.err
-    assert "Traceback" not in nowhere.err
 
 
 swsdist = expecting(in_this_process)
@@ -223,6 +179,7 @@ def test_it_is_cleaned_as_on_a_disk(finished: Any, s3: Any, environment: None, u
     shown = swsdist("clean", folder.root, "--dry-run").out
     assert set(folder.listing()) == before
     assert "/tables/detections/" in shown
+    assert "no plan names it" in shown
     assert shown.replace(folder.root, "RUN") == swsdist("clean", str(here), "--dry-run").out.replace(str(here), "RUN")
     for run in (folder.root, str(here)):
         swsdist("clean", run)
@@ -230,6 +187,7 @@ def test_it_is_cleaned_as_on_a_disk(finished: Any, s3: Any, environment: None, u
     assert left == set(Folder(str(here)).listing()) < before
     assert swsdist("status", folder.root).out.startswith("done")
     assert finished.digest(folder.root, s3.storage) == undisturbed
+    assert finished.run("reduce.buckets=3").outcome.tasks_done == 0, "nothing that is needed is gone"
 
 
 def _said(run: Folder) -> Callable[[], bool]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +27,7 @@ from swsdist.registry.registries import FIRST_PASSES
 from swsdist.store.reading import Store
 from swsdist.store.statistics import statistics_in
 from tests.support.coded import raises
-from tests.support.tables import read_rows
+from tests.support.tables import read_rows, write_rows
 
 
 def first_pass(name: str, **settings: object) -> str:
@@ -36,15 +35,16 @@ def first_pass(name: str, **settings: object) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.until("decide")
 @pytest.mark.parametrize("name", sorted(FIRST_PASSES))
-def test_a_sample_of_everything_is_the_exact_search(scene: Any, name: str) -> None:
-    scene.run("index.shards=3", run="exact")
-    scene.run("index.shards=2", first_pass(name), run="sampled")
-    exact, sampled = scene.digest("exact"), scene.digest("sampled")
-    assert {table: sampled[table] for table in exact} == exact
+def test_a_sample_of_everything_is_the_exact_search(scene: Any, undisturbed: dict[str, str], name: str) -> None:
+    scene.run("index.shards=2", first_pass(name))
+    sampled = scene.digest()
+    assert {table: sampled[table] for table in undisturbed} == undisturbed
 
 
 @pytest.mark.slow
+@pytest.mark.until("decide")
 @pytest.mark.parametrize("over", ["collection", "document"])
 def test_a_collection_that_shrinks_is_searched_like_a_new_one(
     own_corpus: Any, over: str, monkeypatch: pytest.MonkeyPatch
@@ -63,7 +63,7 @@ def test_a_collection_that_shrinks_is_searched_like_a_new_one(
 
 def saturated(scene: Any, *sets: str, run: str = "run") -> tuple[dict[str, Any], int, int]:
     """Summary of the one task of the search, and how many frames its examples and its documents have."""
-    state = scene.run("search.distance=euclidean", *sets, run=run).outcome.chain_run
+    state = scene.run("search.distance=euclidean", *sets, run=run, until="search").outcome.chain_run
     (queries,), (search,) = state.outcomes["queries"].receipts, state.outcomes["search"].receipts
     return (
         search.result,
@@ -108,20 +108,16 @@ def spoken(own_corpus: Any) -> Any:
         parts, at = [rng.normal(scale=1e-4, size=round(ROOM * rate))], ROOM
         for query_id in rng.permutation(sorted(words)):
             word = words[query_id]
-            references.append((query_id, f"d{k}", 1, round(at, 3), round(at + len(word) / rate, 3)))
+            place = {"channel": 1, "start": round(at, 3), "end": round(at + len(word) / rate, 3)}
+            references.append({"query_id": query_id, "doc_id": f"d{k}", **place})
             parts += [word, rng.normal(scale=1e-4, size=round(ROOM * rate))]
             at += len(word) / rate + ROOM
         path = spoken.corpus / f"d{k}.wav"
         soundfile.write(path, np.concatenate(parts), rate)
-        documents.append((f"d{k}", path.name, round(at, 4)))
-    for name, header, table in (
-        ("docs", ("doc_id", "path", "duration"), documents),
-        ("refs", ("query_id", "doc_id", "channel", "start", "end"), references),
-    ):
-        with (spoken.corpus / f"{name}.csv").open("w", newline="") as file:
-            csv.writer(file).writerows([header, *table])
-    with (spoken.corpus / "queries.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([("query_id", "path"), *((row["query_id"], row["path"]) for row in rows)])
+        documents.append({"doc_id": f"d{k}", "path": path.name, "duration": round(at, 4)})
+    write_rows(spoken.corpus / "docs.csv", documents)
+    write_rows(spoken.corpus / "refs.csv", references)
+    write_rows(spoken.corpus / "queries.csv", [{name: row[name] for name in ("query_id", "path")} for row in rows])
     return spoken
 
 
@@ -166,18 +162,6 @@ def test_a_second_track_and_a_query_have_no_marks(spoken: Any) -> None:
     store = spoken.store()
     assert [store.documents(track=track.name)["speech"].null_count for track in store.manifest.tracks] == [0, 4]
     assert spoken.store("run", "queries").manifest.counts.get("heard_seconds", 0) == 0
-
-
-@pytest.mark.parametrize("first_pass", ["coarse", "quantised"])
-def test_a_first_pass_reads_all_frames(first_pass: str) -> None:
-    with raises(config_codes.FIRST_PASS_CONFLICT, setting="skip_silence: true"):
-        config_from_dict(
-            {
-                "run": "r",
-                "corpus": {"documents": "d.csv", "queries": "q.csv"},
-                "search": {"skip_silence": True, "first_pass": {"name": first_pass}},
-            }
-        )
 
 
 DIMENSION, POOLED = 6, {"documents_by": "pooled", "queries_by": "pooled"}
@@ -293,8 +277,10 @@ def test_what_is_refused(searched_by: Run, folder: Path) -> None:
         config(documents_by="pooled")
     with raises(config_codes.NOTHING_NORMALISED, key="documents_by"):
         config(**POOLED, normalise="none")
-    with raises(config_codes.FIRST_PASS_CONFLICT, setting="row_range: true"):
-        config(row_range=True, first_pass={"name": "coarse"})
+    for setting in ("row_range", "skip_silence"):
+        for name in FIRST_PASSES:
+            with raises(config_codes.FIRST_PASS_CONFLICT, setting=f"{setting}: true"):
+                config(**{setting: True, "first_pass": {"name": name}})
     with raises(codes.UNUSED_SEARCH_KEY, key="row_range"):
         create(config(method="windows", row_range=True).search)  # type: ignore[attr-defined]
     searched_by("refused", SUPERB, until="index")

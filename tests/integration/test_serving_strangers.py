@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -101,7 +102,7 @@ def test_who_holds_connections_keeps_nobody_out(service: Service) -> None:
             each.close()
 
 
-@pytest.mark.parametrize("ahead", [0, 1000, 4000])
+@pytest.mark.parametrize("ahead", [0, 4000])
 def test_who_reads_nothing_keeps_nobody_out(service: Service, ahead: int) -> None:
     with serving(service, most=20, headers=1.0, answers=1.0) as served:
         held = []
@@ -119,16 +120,16 @@ def test_who_reads_nothing_keeps_nobody_out(service: Service, ahead: int) -> Non
 
 
 def test_who_reads_slowly_gets_all(service: Service) -> None:
-    sound = service.project.add_sound(as_bytes(np.zeros(960_000), 16_000), name="long", person="Ann").sound
-    with serving(service, answers=1.0) as served, closing(socket.socket()) as slow:
+    sound = service.project.add_sound(as_bytes(np.zeros(480_000), 16_000), name="long", person="Ann").sound
+    with serving(service, answers=0.5) as served, closing(socket.socket()) as slow:
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 32_768)
         slow.connect(("127.0.0.1", served.port))
-        target = f"/api/sound?sound={sound}&end=60"
+        target = f"/api/sound?sound={sound}&end=30"
         slow.sendall(
             f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\nCookie: {served.enter()}\r\n\r\n".encode()
         )
         size = 0
-        while size < 1_920_000:
+        while size < 960_000:
             part = slow.recv(8192)
             assert part
             size += len(part)
@@ -233,26 +234,8 @@ def test_an_imported_glossary_breaks_no_word(service: Service) -> None:
 
 #: Values that no form wants, by what is wrong with them.
 HOSTILE: tuple[Any, ...] = (
-    *(
-        None,
-        True,
-        -1,
-        0,
-        1 << 63,
-        1 << 70,
-        10**400,
-        1e300,
-        -1e300,
-        1e9,
-        0.5,
-        "1e400",
-        "NaN",
-        "-inf",
-        "",
-        " ",
-        "x" * 300,
-    ),
-    *("語" * 90, "x" * 900_000, "\0", "\n", "|", "-", "#", "a|", "../../etc/passwd", "%s%n", "{}", "'\"<>"),
+    *(None, True, -1, 0, 1 << 63, 1 << 70, 10**400, 1e300, -1e300, 1e9, 0.5, "1e400", "NaN", "-inf", "", " "),
+    *("x" * 300, "語" * 90, "x" * 900_000, "\0", "\n", "|", "-", "#", "a|", "../../etc/passwd", "%s%n", "{}", "'\"<>"),
     *("\ud800", "\udfff.eaf", [], {}, [[]], {"a": {}}, [1 << 70], ["x"] * 300, [None], {"start": 1e300}),
 )
 #: Bodies that are no values at all.
@@ -262,8 +245,8 @@ BODIES = (
 PLACE = {"doc_id": "d001", "channel": 1, "start": 0.1, "end": 0.5}
 FORMS: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", "/api/person"): {"person": "Ann"},
-    ("POST", "/api/search"): {"examples": [PLACE], "entry_id": 1, "narrow": {"folder": "x"}, "top": 5}
-    | {"text": None, "speak": True},
+    ("POST", "/api/search"): {"examples": [PLACE], "entry_id": 1, "narrow": {"folder": "x"}, "top": 5, "text": None}
+    | {"speak": True},
     ("POST", "/api/entries"): {"form": "a", "gloss": "b", "variants": ["c"], "speaker": "d", "note": "e"},
     ("PATCH", "/api/entries/1"): {"form": "a", "gloss": "b", "variants": ["c"], "speaker": "d", "note": "e"},
     ("POST", "/api/entries/1/merge"): {"other": 2},
@@ -372,9 +355,17 @@ threading.Event().wait()
 """
 
 
+@pytest.fixture
+def tapes(small_corpus: Path, tmp_path: Path) -> Path:
+    """A folder with one recording."""
+    (tmp_path / "tapes").mkdir()
+    shutil.copy(small_corpus / "audio" / "d001.flac", tmp_path / "tapes")
+    return tmp_path / "tapes"
+
+
 @pytest.mark.slow
-def test_an_index_ends_with_its_server(small_corpus: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-c", INDEX, str(small_corpus / "audio"), str(tmp_path / "run")]
+def test_an_index_ends_with_its_server(tapes: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", INDEX, str(tapes), str(tmp_path / "run")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         index = psutil.Process(int(server.stdout.readline()))
@@ -383,19 +374,17 @@ def test_an_index_ends_with_its_server(small_corpus: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_the_index_of_another_is_waited_for(
-    small_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_index_of_another_is_waited_for(tapes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("swsdist.server.service._AGAIN", 0.1)
     committed = threading.Event()
-    indexing = Indexing(str(small_corpus / "audio"), str(tmp_path / "run"), committed.set)
+    indexing = Indexing(str(tapes), str(tmp_path / "run"), committed.set)
     with locked(Folder(str(tmp_path / "run"))):
         thread = threading.Thread(target=indexing.once)
         thread.start()
         until = time.monotonic() + 60
-        while "another" not in (indexing.state or {}).get("text", "") and time.monotonic() < until:
+        while (indexing.state or {}).get("text") != "waiting":
+            assert time.monotonic() < until
             time.sleep(0.05)
-        assert indexing.state is not None
         assert indexing.error is None
     thread.join(90)
     assert indexing.error is None

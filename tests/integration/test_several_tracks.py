@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -46,47 +47,47 @@ def setting(name: str, value: Any) -> str:
 TWO, WITH_STREAMS = setting("features", BOTH), setting("search.streams", STREAMS)
 
 
+@pytest.fixture(scope="module")
+def once(new_scene: Any, small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The scene of a run of both tracks at once, in three shards; to be read only."""
+    scene = new_scene(tmp_path_factory.mktemp("once"), small_corpus, {}, until="search")
+    scene.run(TWO, WITH_STREAMS, "index.shards=3")
+    return scene
+
+
 @pytest.mark.slow
-def test_frames_are_those_of_each_extractor(scene: Any) -> None:
-    scene.run(TWO, WITH_STREAMS, "index.shards=7", run="seven")
-    digest = scene.digest("seven")
+def test_a_track_that_is_added_is_all_that_is_computed(scene: Any, once: Any) -> None:
+    """Frames are those of each extractor alone, and of both at once."""
+    scene.run("index.shards=7")
+    plain = scene.digest()
+    before = {path.name: path.read_bytes() for path in (scene.folder / "run" / "store" / "shards").glob("*")}
+    added = scene.run(TWO, WITH_STREAMS, "index.shards=7").outcome.chain_run.outcomes["index"]
+    assert (added.done, added.skipped) == (7, 0)
+    after = {path.name: path.read_bytes() for path in (scene.folder / "run" / "store" / "shards").glob("*")}
+    assert before.items() <= after.items()
+    digest = scene.digest()
+    assert digest == once.digest()
     assert {"documents", "features", "documents.long", "features.long"} <= digest.keys()
-    scene.run(run="plain")
-    plain = scene.digest("plain")
     assert (plain["features"], plain["documents"]) == (digest["features"], digest["documents"])
     assert plain["candidates"] != digest["candidates"]
-    store = scene.store("seven")
+    store = scene.store()
     assert len(store.manifest.shards) == 7
     assert [(track.name, track.dimension) for track in store.manifest.tracks] == [("mfcc", 39), ("long", 7)]
     assert store.documents(track="long")["shard"].to_pylist() == store.documents()["shard"].to_pylist()
     assert set(store.documents(track="long")["frames"].to_pylist()) != set(store.documents()["frames"].to_pylist())
     assert list(check(store)) == []
+    # Without it, and with it again: nothing is computed.
+    assert scene.run(until="index").outcome.chain_run.outcomes["index"].tasks == 0
+    assert [track.name for track in scene.store().manifest.tracks] == ["mfcc"]
+    back = scene.run(TWO, WITH_STREAMS).outcome.chain_run.outcomes["index"]
+    assert (back.done, back.skipped) == (0, 7)
+    assert scene.digest() == digest
     scene.run(setting("features", [LONG]), run="alone")
     assert scene.digest("alone")["features"] == digest["features.long"]
 
 
 @pytest.mark.slow
-def test_a_track_that_is_added_is_all_that_is_computed(scene: Any) -> None:
-    scene.run(TWO, WITH_STREAMS, "index.shards=3", run="once")
-    scene.run("index.shards=3")
-    before = {path.name: path.read_bytes() for path in (scene.folder / "run" / "store" / "shards").glob("*")}
-    added = scene.run(TWO, WITH_STREAMS, "index.shards=3").outcome.chain_run.outcomes["index"]
-    assert (added.done, added.skipped) == (3, 0)
-    after = {path.name: path.read_bytes() for path in (scene.folder / "run" / "store" / "shards").glob("*")}
-    assert before.items() <= after.items()
-    assert scene.digest() == scene.digest("once")
-    assert scene.run(TWO, WITH_STREAMS).outcome.chain_run.outcomes["index"].tasks == 0
-    # Without it, and with it again: nothing is computed.
-    assert scene.run().outcome.chain_run.outcomes["index"].tasks == 0
-    assert [track.name for track in scene.store().manifest.tracks] == ["mfcc"]
-    back = scene.run(TWO, WITH_STREAMS).outcome.chain_run.outcomes["index"]
-    assert (back.done, back.skipped) == (0, 3)
-    assert scene.digest() == scene.digest("once")
-
-
-@pytest.mark.slow
-def test_a_task_of_one_track_fails_and_is_done_the_next_time(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    scene.run(TWO, WITH_STREAMS, "index.shards=3", run="once")
+def test_a_task_of_one_track_fails_and_is_done_the_next_time(scene: Any, once: Any, monkeypatch: Any) -> None:
     whole, seen = writing._write_document, []
 
     def fails(shards: Any, tracks: Any, document: Any, extractor: Any, *others: Any) -> Any:
@@ -107,10 +108,11 @@ def test_a_task_of_one_track_fails_and_is_done_the_next_time(scene: Any, monkeyp
     again = scene.run(TWO, WITH_STREAMS, "index.shards=3").outcome.chain_run.outcomes["index"]
     assert again.done == 1
     assert not scene.store().manifest.provisional
-    assert scene.digest() == scene.digest("once")
+    assert scene.digest() == once.digest()
 
 
 @pytest.mark.slow
+@pytest.mark.until("queries")
 def test_what_one_rejects_all_do_once(own_corpus: Any) -> None:
     scene = own_corpus
     sound, rate = soundfile.read(scene.corpus / "audio" / "d003.flac", dtype="int16")
@@ -125,9 +127,6 @@ def test_what_one_rejects_all_do_once(own_corpus: Any) -> None:
     assert [(row["id"], row["reason"]) for row in rejected] == [("d003", "too-short"), ("d004", "too-short")]
     store = scene.store()
     assert all("d003" not in store.documents(track=name)["doc_id"].to_pylist() for name in ("mfcc", "long"))
-    scene.run(TWO, WITH_STREAMS, "index.shards=3", run="once")
-    assert {row["id"] for row in scene.rejected("once")} == {"d003", "d004"}
-    assert len(scene.rejected("once")) == 2
     # Without the track that had refused it, it is back.
     scene.run()
     assert [row["id"] for row in scene.rejected()] == ["d004"]
@@ -238,13 +237,11 @@ def test_it_finds_what_is_found_without(scene: Any, first_pass: str, monkeypatch
     with monkeypatch.context() as patch:
         patch.setattr(searching, "kept_index", lambda *_: None)
         scene.run(first_pass, "index.shards=2", run="made")
-    with monkeypatch.context() as patch:
-        patch.setattr("swsdist.methods.first_pass.quantised.build", None)  # nothing is made by the search
-        scene.run(first_pass, "index.shards=1", run="one")
-        scene.run(first_pass, "index.shards=7", run="seven")
-    assert scene.digest("made") == scene.digest("one") == scene.digest("seven")
-    (name,) = (name for name in scene.store("one").manifest.models if name.startswith("codebook."))
-    assert scene.store("one").manifest.models[name] == scene.store("seven").manifest.models[name]
+    monkeypatch.setattr("swsdist.methods.first_pass.quantised.build", None)  # nothing is made by the search
+    scene.run(first_pass, "index.shards=7", run="seven")
+    assert scene.digest("made") == scene.digest("seven")
+    (name,) = (name for name in scene.store("made").manifest.models if name.startswith("codebook."))
+    assert scene.store("made").manifest.models[name] == scene.store("seven").manifest.models[name]
     assert list(check(scene.store("seven"))) == []
 
 
@@ -283,16 +280,14 @@ def test_a_lost_list_is_made_again(scene: Any) -> None:
 
 @pytest.mark.slow
 def test_a_failed_codebook_is_made_the_next_time(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    scene.run(QUANTISED, run="once")
     with monkeypatch.context() as patch:
         patch.setattr(searching, "fit_codebook", lambda *_: 1 // 0)
         failed = scene.run(QUANTISED)
     assert [one.task.stage for one in failed.outcome.failures] == ["quantise"]
     assert not any(name.startswith("codebook.") for name in scene.store().manifest.models)
-    # The search has made its index by itself, and found the same.
-    assert scene.digest()["candidates"] == scene.digest("once")["candidates"]
+    found = scene.digest()["candidates"]
     assert steps(scene.run(QUANTISED))["quantise"] == (2, 0)
-    assert scene.digest() == scene.digest("once")
+    assert scene.digest()["candidates"] == found, "the search had made its index by itself"
 
 
 #: The same frames as float32, as float16, as two tracks of one pass, and transformed.

@@ -24,6 +24,7 @@ from swsdist.reduce.examples import WHO, Speakers
 from swsdist.testing.synthesis import make_corpus
 from tests.support.coded import raises
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*negative-slope")
 LLR = "calibrate.options={llr: {covariates: [duration, speech, mean, gap, length-ratio], curve: rising}}"
 
 
@@ -33,7 +34,6 @@ def fitted(folder: Path) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.filterwarnings("ignore:.*negative-slope")
 @pytest.mark.slow
 def test_side_information_in_a_run(scene: Any) -> None:
     done = scene.run("calibrate.steps=[q-norm, llr, at-prior]", LLR, "report.exports=[]")
@@ -46,19 +46,14 @@ def test_side_information_in_a_run(scene: Any) -> None:
     assert 0 <= scores.min() <= scores.max() <= 1
     assert np.array_equal(done.detections()["decision"].to_numpy(bool), scores >= 0.5)
     # The same values from the file, on what it was not fitted on, as one fitted value.
-    again = scene.run(
-        "calibrate.steps=[q-norm, llr, at-prior]",
-        LLR,
-        "report.exports=[]",
-        f"calibrate.fit={scene.folder}/run",
-        run="b",
-    )
+    fit = f"calibrate.fit={scene.folder}/run"
+    again = scene.run("calibrate.steps=[q-norm, llr, at-prior]", LLR, "report.exports=[]", fit, run="b")
     (one,) = fitted(scene.folder / "b")["steps"][0]["models"]
     assert one == {"mean_of": llr["models"]} or one == llr["models"][0]
     assert again.detections()["score"].between(0, 1).all()
 
 
-@pytest.mark.filterwarnings("ignore:.*negative-slope")
+@pytest.mark.until("decide")
 def test_the_list_of_document_trials(own_corpus: Any) -> None:
     """What is fitted on a row a document gives them the same scores in the list of all detections."""
     steps = ("calibrate.steps=[q-norm, llr]", "calibrate.options={llr: {covariates: [best, gap]}}", "report.exports=[]")
@@ -77,7 +72,6 @@ def test_the_list_of_document_trials(own_corpus: Any) -> None:
         own_corpus.run(*steps, "score.protocol=kwseval", "score.trials=segment", run="segments")
 
 
-@pytest.mark.filterwarnings("ignore:.*negative-slope")
 @pytest.mark.slow
 def test_all_queries_that_were_asked_have_trials(own_corpus: Any) -> None:
     """Also those that cannot be searched and occur nowhere: of the ratio of all trials they are non-targets."""
@@ -101,7 +95,6 @@ def cohort(scene: Any, tmp_path: Path) -> str:
     return f"corpus.cohort={tmp_path}/others/queries.csv"
 
 
-@pytest.mark.filterwarnings("ignore:.*negative-slope")
 @pytest.mark.slow
 def test_a_cohort_is_searched_and_never_scored(scene: Any, tmp_path: Path) -> None:
     sets = ("calibrate.steps=[zt-norm]", cohort(scene, tmp_path), "report.exports=[]", "calibrate.fit=none")
@@ -120,7 +113,6 @@ def test_a_cohort_is_searched_and_never_scored(scene: Any, tmp_path: Path) -> No
     assert {"candidates.cohort", "queries.cohort"} <= digest.keys()
 
 
-@pytest.mark.filterwarnings("ignore:.*negative-slope")
 @pytest.mark.slow
 def test_a_cohort_is_checked(scene: Any, tmp_path: Path) -> None:
     sets = ("--set", "calibrate.steps=[zt-norm]", "--set", cohort(scene, tmp_path))
@@ -132,7 +124,6 @@ def test_a_cohort_is_checked(scene: Any, tmp_path: Path) -> None:
         scene.run("calibrate.steps=[zt-norm, at-prior]")
 
 
-@pytest.mark.filterwarnings("ignore:.*negative-slope")
 def test_a_cohort_that_no_step_asks_for(scene: Any, tmp_path: Path) -> None:
     with raises(families.UNUSED_OPTION, steps="q-norm"):
         scene.run(cohort(scene, tmp_path))
@@ -155,26 +146,30 @@ def test_a_cohort_that_no_step_asks_for(scene: Any, tmp_path: Path) -> None:
 STEPS = ("calibrate.steps=[speaker-norm]", "report.exports=[]")
 
 
-def test_scores_are_those_of_the_statistics(scene: Any) -> None:
-    normed, plain = scene.run(*STEPS, run="a"), scene.run("report.exports=[]", "calibrate.steps=[q-norm]", run="b")
-    store = scene.store("a")
-    documents = store.documents(columns=list(WHO))
-    assert len(set(documents["speaker"].to_pylist())) > 1
-    raw = next(iter((scene.folder / "a" / "tables" / "detections").glob("*.parquet")))
-    known = next(iter((scene.folder / "a" / "tables" / "statistics").glob("*.parquet")))
-    table, statistics = pq.read_table(raw), from_table(pq.read_table(known))
-    expected = SpeakerNorm(SpeakerNormOptions()).apply(
-        Speakers(documents, 0.01).of_detections(table, recordings=False), None, statistics, None
-    )
+def is_normed(scene: Any, result: Any, detections: pa.Table) -> None:
+    """Whether a run's scores are those of its statistics, given whose its raw detections are."""
+    statistics = from_table(pq.read_table(scene.folder / "run" / "tables" / "statistics"))
+    expected = SpeakerNorm(SpeakerNormOptions()).apply(detections, None, statistics, None)
     keys = ["query_id", "doc_id", "channel", "start"]
-    there = table.to_pandas()[keys].assign(expected=expected)
-    found = normed.detections().merge(there, on=keys)
+    there = detections.select(keys).to_pandas().assign(expected=expected)
+    found = result.detections().merge(there, on=keys)
     assert len(found) == len(there) > 0
     assert np.array_equal(found["score"], found["expected"])
-    both = normed.detections().merge(plain.detections(), on=keys)
+
+
+@pytest.mark.until("decide")
+def test_scores_are_those_of_the_statistics(scene: Any) -> None:
+    plain = scene.run("report.exports=[]", "calibrate.steps=[q-norm]").detections()
+    normed = scene.run(*STEPS)
+    documents = scene.store().documents(columns=list(WHO))
+    assert len(set(documents["speaker"].to_pylist())) > 1
+    raw = pq.read_table(scene.folder / "run" / "tables" / "detections")
+    is_normed(scene, normed, Speakers(documents, 0.01).of_detections(raw, recordings=False))
+    both = normed.detections().merge(plain, on=["query_id", "doc_id", "channel", "start"])
     assert not np.allclose(both["score_x"], both["score_y"])
 
 
+@pytest.mark.until("decide")
 def test_recordings_of_several_speakers(own_corpus: Any) -> None:
     """Documents that are places in one recording: each detection is normalised by who speaks in its middle."""
     data, table = own_corpus.folder / "data", pd.read_csv(own_corpus.corpus / "docs.csv")
@@ -184,12 +179,7 @@ def test_recordings_of_several_speakers(own_corpus: Any) -> None:
     (data / "segments").write_text(f"u1 {recording} 0 1\nu2 {recording} 1 2\n")
     (data / "utt2spk").write_text("u1 ada\nu2 eva\n")
     run = own_corpus.run(*STEPS, f"corpus.documents={data}", "corpus.references=null")
-    statistics = from_table(pq.read_table(own_corpus.folder / "run" / "tables" / "statistics"))
     raw = pq.read_table(own_corpus.folder / "run" / "tables" / "detections")
     named = np.array(raw["start"].to_numpy() + raw["end"].to_numpy() >= 2.0, np.int64)
     assert set(named.tolist()) == {0, 1}
-    table = raw.append_column("speaker", pa.array(named))
-    expected = SpeakerNorm(SpeakerNormOptions()).apply(table, None, statistics, None)
-    keys = ["query_id", "doc_id", "channel", "start"]
-    found = run.detections().merge(raw.to_pandas()[keys].assign(expected=expected), on=keys)
-    assert np.array_equal(found["score"], found["expected"])
+    is_normed(own_corpus, run, raw.append_column("speaker", pa.array(named)))

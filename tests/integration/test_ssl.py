@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -14,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import soundfile
+from commands import Ended, in_this_process
 
 import swsdist
 from swsdist.config import config_from_dict, load_config
@@ -37,6 +35,7 @@ from tests.support.coded import raises
 _LACKING = "the extra `ssl` is not installed: pip install 'swsdist[ssl]'"
 torch = pytest.importorskip("torch", reason=_LACKING)
 transformers = pytest.importorskip("transformers", reason=_LACKING)
+pytestmark = pytest.mark.xdist_group("ssl")
 #: Columns of a CTC head, the blank first.
 TOKENS = ("<pad>", "<s>", "</s>", "<unk>", "|", "a", "tʃ", "n")
 
@@ -69,7 +68,6 @@ def reference(folder: Path, samples: np.ndarray) -> list[np.ndarray]:
     return [state[0].numpy() for state in states]
 
 
-@pytest.mark.xdist_group("ssl")
 def test_a_gain_is_of_the_samples(models: Path) -> None:
     folder, sound = str(models / "whisper"), noise(1)
     quieter = Ssl(model=folder, layer=1, gain=-3)
@@ -78,7 +76,6 @@ def test_a_gain_is_of_the_samples(models: Path) -> None:
     assert quieter.describe()["gain"] == -3
 
 
-@pytest.mark.xdist_group("ssl")
 @pytest.mark.parametrize("kind", KINDS)
 def test_layers_are_those_of_transformers(models: Path, kind: str) -> None:
     sound = noise(1.6)  # whole frames, so that nobody pads
@@ -96,7 +93,6 @@ def test_layers_are_those_of_transformers(models: Path, kind: str) -> None:
     assert summed == pytest.approx(sum(w * one[:count] for w, one in zip(weights, wanted, strict=True)), abs=1e-5)
 
 
-@pytest.mark.xdist_group("ssl")
 def test_a_short_recording_has_silence_behind_it(models: Path) -> None:
     options = {"model": str(models / "whisper"), "layer": 2, "short_seconds": 1, "window_seconds": 4}
     longer = np.concatenate([noise(0.99), np.zeros(48240, np.float32)])
@@ -110,7 +106,6 @@ def test_a_short_recording_has_silence_behind_it(models: Path) -> None:
         Ssl(**{**options, "window_seconds": 40})
 
 
-@pytest.mark.xdist_group("ssl")
 def test_a_long_recording_in_chunks(models: Path) -> None:
     """Each chunk is what it is by itself; where audio is cut into blocks does not matter."""
     one = Ssl(model=str(models / "wav2vec2"), layer=2, chunk_seconds=2, overlap_seconds=0.4)
@@ -128,7 +123,6 @@ def test_a_long_recording_in_chunks(models: Path) -> None:
     assert np.corrcoef(found.ravel(), whole.ravel())[0, 1] > 0.9
 
 
-@pytest.mark.xdist_group("ssl")
 def test_what_torch_is_told_elsewhere_does_not_matter_and_stays(models: Path) -> None:
     one = Ssl(model=str(models / "xls-r"), layer=3)
     before, state, frames = torch.get_num_threads(), torch.random.get_rng_state(), []
@@ -143,33 +137,29 @@ def test_what_torch_is_told_elsewhere_does_not_matter_and_stays(models: Path) ->
     assert torch.equal(torch.random.get_rng_state(), state)
 
 
-@pytest.mark.xdist_group("ssl")
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_other_types(models: Path, dtype: str) -> None:
+def test_other_types(models: Path) -> None:
     plain = Ssl(model=str(models / "hubert"), layer=2).extract(noise(1))
-    half = Ssl(model=str(models / "hubert"), layer=2, dtype=dtype).extract(noise(1))
-    assert half.dtype == np.float32
-    assert 0.98 < np.corrcoef(half.ravel(), plain.ravel())[0, 1] < 1
+    for dtype in ("float16", "bfloat16"):
+        half = Ssl(model=str(models / "hubert"), layer=2, dtype=dtype).extract(noise(1))
+        assert half.dtype == np.float32
+        assert 0.98 < np.corrcoef(half.ravel(), plain.ravel())[0, 1] < 1
 
 
-@pytest.mark.xdist_group("ssl")
 def test_an_identity_is_of_what_the_files_hold(models: Path, tmp_path: Path) -> None:
     shutil.copytree(models / "wav2vec2", tmp_path / "moved")
     (tmp_path / "w.json").write_text("[1, 2]")
     (tmp_path / "v.json").write_text("[1, 2]")
     options = {"layers": [1, 2]}
-    one = create("ssl", {"model": str(models / "wav2vec2"), **options, "weights": str(tmp_path / "w.json")})
-    other = create("ssl", {"model": str(tmp_path / "moved"), **options, "weights": str(tmp_path / "v.json")})
+    here, moved = {"model": str(models / "wav2vec2"), **options}, {"model": str(tmp_path / "moved"), **options}
+    one = create("ssl", {**here, "weights": str(tmp_path / "w.json")})
+    other = create("ssl", {**moved, "weights": str(tmp_path / "v.json")})
     assert identity(one) == identity(other)
     assert str(tmp_path) not in str(identity(other))
     assert from_recipe(recipe(other)).describe() == other.describe()
     make_encoder(str(tmp_path / "moved"), seed=1)
-    assert identity(create("ssl", {"model": str(tmp_path / "moved"), **options})) != identity(
-        create("ssl", {"model": str(models / "wav2vec2"), **options})
-    )
+    assert identity(create("ssl", moved)) != identity(create("ssl", here))
 
 
-@pytest.mark.xdist_group("ssl")
 def test_weights_that_are_missing_are_not_made_up(models: Path, tmp_path: Path) -> None:
     shutil.copytree(models / "wavlm", tmp_path / "part")
     from safetensors.torch import load_file, save_file
@@ -185,7 +175,6 @@ def test_weights_that_are_missing_are_not_made_up(models: Path, tmp_path: Path) 
         Ssl(model=str(tmp_path / "part"), layer=2).extract(noise(1))
 
 
-@pytest.mark.xdist_group("ssl")
 @pytest.mark.parametrize(("kind", "prefix"), [("wav2vec2", "wav2vec2."), ("hubert", ""), ("whisper", "model.")])
 def test_weights_as_published_models_name_them(models: Path, tmp_path: Path, kind: str, prefix: str) -> None:
     """With a head, with the older names of a normalised weight, in half precision."""
@@ -207,7 +196,6 @@ def test_weights_as_published_models_name_them(models: Path, tmp_path: Path, kin
     assert np.abs(found - np.float16(found)).max() > 0  # computed in float32
 
 
-@pytest.mark.xdist_group("ssl")
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_run_without_a_gpu_ends_before_it_has_done_anything(models: Path, scene: Any) -> None:
     options = {"model": str(models / "hubert"), "layer": 2, "device": "cuda"}
@@ -216,14 +204,13 @@ def test_a_run_without_a_gpu_ends_before_it_has_done_anything(models: Path, scen
     assert scene.all_receipts() == []
 
 
-@pytest.mark.xdist_group("ssl")
 def test_layers_are_tracks_of_a_run(models: Path, scene: Any) -> None:
     """One pass gives both; shards do not matter; queries come through the same code; a store is searched without a run."""
     options = {"model": str(models / "hubert"), "chunk_seconds": 2, "overlap_seconds": 0.5}
     features = f"features={json.dumps({'name': 'ssl', 'options': {**options, 'layers': [1, 3]}})}"
     streams = "search.streams=[{track: layer1}, {track: layer3, weight: 2}]"
     for run, shards in (("one", 1), ("five", 5)):
-        scene.run(features, streams, f"index.shards={shards}", run=run, selection=StepSelection(until="search"))
+        scene.run(features, streams, f"index.shards={shards}", run=run, until="search")
     digest = scene.digest("one")
     assert digest == scene.digest("five")
     assert {"features", "features.layer3", "queries"} <= digest.keys()
@@ -232,7 +219,7 @@ def test_layers_are_tracks_of_a_run(models: Path, scene: Any) -> None:
     assert store.manifest.tick == pytest.approx(0.02)
     assert store.manifest.libraries["transformers"] == (transformers.__version__,)
     alone = f"features={json.dumps({'name': 'ssl', 'options': {**options, 'layer': 3}})}"
-    scene.run(alone, run="alone", selection=StepSelection(until="index"))
+    scene.run(alone, run="alone", until="index")
     assert scene.digest("alone")["features"] == digest["features.layer3"]
     query = f"{scene.corpus}/audio/d001.flac:0.5-1.0"
     found = swsdist.search(f"{scene.folder}/five/store", query, options={"streams": [{"track": "layer3"}]})
@@ -252,25 +239,22 @@ def head_reference(folder: Path, samples: np.ndarray, language: str | None = Non
     return torch.log_softmax(logits, dim=-1).numpy()
 
 
-@pytest.mark.xdist_group("ssl")
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "whisper"])
 def test_heads_are_those_of_transformers(tmp_path: Path, kind: str) -> None:
-    folder, sound = tmp_path / kind, noise(1.6)
-    make_encoder(str(folder), kind, tokens=TOKENS)
-    wanted = head_reference(folder, sound)
-    posteriors = Ssl(model=str(folder), head="posteriors").extract(sound)
-    logits = Ssl(model=str(folder), head="logits").extract(sound)
+    folder, sound = str(tmp_path), noise(1.6)
+    make_encoder(folder, kind, tokens=TOKENS)
+    wanted = head_reference(tmp_path, sound)[:79]
+    posteriors, logits = (Ssl(model=folder, head=head).extract(sound) for head in ("posteriors", "logits"))
     assert posteriors.shape == (79, 8)
-    assert posteriors == pytest.approx(np.exp(wanted[:79]), abs=1e-5)
-    assert logits == pytest.approx(wanted[:79] - wanted[:79].mean(axis=1, keepdims=True), abs=1e-4)
+    assert posteriors == pytest.approx(np.exp(wanted), abs=1e-5)
+    assert logits == pytest.approx(wanted - wanted.mean(axis=1, keepdims=True), abs=1e-4)
     exponentials = np.exp(logits.astype(np.float64))
     assert exponentials / exponentials.sum(axis=1, keepdims=True) == pytest.approx(posteriors, abs=1e-6)
     # A model with a head has layers, too.
-    layers = Ssl(model=str(folder), layers="all").extract(sound)
-    assert layers == pytest.approx(np.concatenate([one[:79] for one in reference(folder, sound)], axis=1), abs=1e-5)
+    layers = Ssl(model=folder, layers="all").extract(sound)
+    assert layers == pytest.approx(np.concatenate([one[:79] for one in reference(tmp_path, sound)], axis=1), abs=1e-5)
 
 
-@pytest.mark.xdist_group("ssl")
 @pytest.mark.parametrize("kind", ["xls-r", "wav2vec2-bert"])
 def test_heads_behind_convolutions(tmp_path: Path, kind: str) -> None:
     """Frames of 40 ms; however long a recording is, there are as many as its length promises."""
@@ -284,7 +268,6 @@ def test_heads_behind_convolutions(tmp_path: Path, kind: str) -> None:
     assert found == pytest.approx(np.exp(head_reference(tmp_path, sound)[: len(found)]), abs=1e-5)
 
 
-@pytest.mark.xdist_group("ssl")
 def test_a_head_of_a_language(tmp_path: Path) -> None:
     from safetensors.torch import save_file
 
@@ -313,7 +296,6 @@ def test_a_head_of_a_language(tmp_path: Path) -> None:
         Ssl(model=str(tmp_path), head="logits", language="hun").extract(noise(1))
 
 
-@pytest.mark.xdist_group("ssl")
 def test_labels_of_a_head_are_decoded(tmp_path: Path, small_corpus: Path) -> None:
     """Lattices of frames: strings are what CTC makes of the frames, and whatever the cut, places of them are found."""
     make_encoder(str(tmp_path / "model"), "hubert", tokens=TOKENS)
@@ -349,15 +331,12 @@ def test_labels_of_a_head_are_decoded(tmp_path: Path, small_corpus: Path) -> Non
     assert all(0 < row["score"] <= 1 for row in found)
 
 
-@pytest.mark.xdist_group("ssl")
 @pytest.mark.slow
 def test_a_folder_by_a_model(models: Path, tmp_path: Path) -> None:
     """Indexed by one, then by another, too; searched, indexed and discovered in again without naming them."""
 
-    def swsdist_says(*words: str) -> subprocess.CompletedProcess[str]:
-        settings = {**os.environ, "HF_HUB_CACHE": str(tmp_path / "hub")}
-        command = [sys.executable, "-c", "from swsdist.cli.main import main; main()", *words]
-        return subprocess.run(command, cwd=tmp_path, env=settings, capture_output=True, text=True, check=False)
+    def swsdist_says(*words: str) -> Ended:
+        return in_this_process(*words, cwd=tmp_path, HF_HUB_CACHE=str(tmp_path / "hub"))
 
     snapshot = tmp_path / "hub" / "models--somebody--whisper" / "snapshots" / "abc"
     shutil.copytree(models / "whisper", snapshot)
@@ -370,28 +349,28 @@ def test_a_folder_by_a_model(models: Path, tmp_path: Path) -> None:
     index = ["index", "tapes", "--run", run, "--set", "executor.kind=serial"]
     for models_named in (["somebody/whisper"], [str(models / "hubert"), "somebody/whisper"]):
         said = swsdist_says(*index, *(word for name in models_named for word in ("--model", name)))
-        assert said.returncode == 0, said.stderr
-        assert "nothing to do" in swsdist_says(*index).stdout
+        assert said.code == 0, said.err
+        assert "nothing to do" in swsdist_says(*index).out
         for place in (run, f"{run}/store"):
             answer = swsdist_says("search", place, "--query", "tapes/1.wav:1-2", "--no-trim", "--top", "1", "--csv")
-            assert "1,1.0" in answer.stdout, answer.stderr
+            assert "1,1.0" in answer.out, answer.err
         frames.append([shard.files["whisper"] for shard in Store(Folder(f"{tmp_path}/{run}/store")).manifest.shards])
     assert frames[0] == frames[1]
     discover = ["discover", "tapes", "--run", "found", "--set", "executor.kind=serial"]
     said = swsdist_says(*discover, "--model", "somebody/whisper")
-    assert said.returncode == 0, said.stderr
-    assert "nothing to do" in swsdist_says(*discover).stdout
+    assert said.code == 0, said.err
+    assert "nothing to do" in swsdist_says(*discover).out
     beside_loudness = search_of(["whisper"], alone=False)
     assert setup_of(str(tmp_path / "found" / "store")).options == beside_loudness
     missing = swsdist_says("index", "tapes", "--run", "other", "--model", "somebody/other")
-    assert "hf download somebody/other" in missing.stderr
-    assert "somebody/whisper" in swsdist_says("doctor", "--no-executors").stdout
+    assert "hf download somebody/other" in missing.err
+    assert "somebody/whisper" in swsdist_says("doctor", "--no-executors").out
     for words, code in (
         (["run/config.yaml", "--model", "x"], "conflicting-options"),
         (["tapes", "--text", "--model", "somebody/whisper"], "wrong-kind"),
         (["tapes", "--model", "somebody/whisper", "--model", str(models / "whisper")], "duplicate-name"),
     ):
-        assert f"[{code}]" in swsdist_says("index", *words).stderr
+        assert f"[{code}]" in swsdist_says("index", *words).err
 
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,7 +6,9 @@ import csv
 import json
 import math
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -20,15 +22,16 @@ from swsdist.core.codes import lattices as codes
 from swsdist.core.codes import pipeline as chains_codes
 from swsdist.io.filesystem import Folder
 from swsdist.lattices import collection
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.operation.cleaning import clean
 from swsdist.store import lattice_shards
 from swsdist.store.maintaining import check
 from tests.support.coded import raises, says
 from tests.support.random_lattices import GOLDEN
+from tests.support.tables import write_rows
 from tests.support.written_corpus import QUERIES, Said, compact_text, make, spoken, write_json
 
-STAGES = ["index", "queries", "search", "reduce", "normalise", "align.train", "fit", "decide", "align.final", "measure"]
-OF_LATTICES = ("options.recipe.acoustic_scale=0.1",)
+pytestmark = pytest.mark.until("decide")
 
 
 @pytest.fixture(scope="module")
@@ -49,32 +52,32 @@ def written(new_scene: Any, tmp_path: Path, _corpus: Path, env: dict[str, str], 
 @pytest.fixture
 def kaldi(written: Any) -> Any:
     """The same, whose documents are lattices."""
-    written.base = base(written.corpus, "kaldi", options={"lattices": {"words": str(written.corpus / "words.txt")}})
+    written.base = base(written.corpus, "kaldi")
     return written
 
 
 @pytest.fixture(scope="module")
-def whole(new_scene: Any, _corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
-    """Digests of runs that nothing happened to, of transcripts and of lattices."""
-    result = {}
-    options = {"lattices": {"words": str(_corpus / "words.txt")}, "recipe": {"acoustic_scale": 0.1}}
-    for kind in ("json", "kaldi"):
-        of = {"options": options} if kind == "kaldi" else {}
-        scene = new_scene(tmp_path_factory.mktemp(kind), _corpus, {}, base(_corpus, kind, **of))
-        scene.run()
-        result[kind] = scene.digest()
-    return result
+def whole(new_scene: Any, _corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Any, Any]]:
+    """Of transcripts or of lattices, a run that nothing happened to: its scene and result, to be read only."""
+
+    @cache
+    def made(kind: str) -> tuple[Any, Any]:
+        scene = new_scene(tmp_path_factory.mktemp(kind), _corpus, {}, base(_corpus, kind))
+        return scene, scene.run()
+
+    return made
 
 
-def base(corpus: Path, kind: str, **values: Any) -> dict[str, Any]:
+def base(corpus: Path, kind: str) -> dict[str, Any]:
     tables = {name: str(corpus / f"{name}.csv") for name in ("queries", "references")}
+    lattices = {"lattices": {"words": str(corpus / "words.txt")}, "recipe": {"acoustic_scale": 0.1}}
     return {
         "chain": "lattices",
         "search": {"method": "lattice"},
         "reduce": {"overlap": 1},  # detections are places
         "calibrate": {"steps": []},
         "corpus": {"documents": str(corpus / kind), **tables},
-        **values,
+        "options": lattices if kind == "kaldi" else {},
     }
 
 
@@ -118,54 +121,48 @@ def done(result: Any) -> dict[str, int]:
     return {name: outcome.done for name, outcome in result.outcome.chain_run.outcomes.items() if outcome.done}
 
 
-def test_transcripts(written: Any) -> None:
-    result = written.run()
+def digest_of(whole: Callable[[str], tuple[Any, Any]], kind: str, until: str | None) -> dict[str, str]:
+    """Of the tables until a stage."""
+    return replace(whole(kind)[0], until=until).digest()
+
+
+def test_transcripts(whole: Callable[[str], tuple[Any, Any]]) -> None:
+    scene, result = whole("json")
     assert detected(result) == pytest.approx(expected(first=True), abs=1e-6)
-    measures = result.measures()
-    assert 0.3 < measures["mtwv"] < 1.0
-    assert written.reported()
-    assert written.rejected() == []
-    assert (written.folder / "run" / "report.html").exists()
-    assert live(written) == set(spoken())
-    assert not list(check(written.store()))
-    again = written.run()
-    assert done(again) == {}
-
-
-def test_lattices(kaldi: Any) -> None:
-    result = kaldi.run(*OF_LATTICES)
-    assert detected(result) == pytest.approx(expected(first=False), abs=1e-6)
-    assert kaldi.rejected() == []
+    assert 0.3 < result.measures()["mtwv"] < 1.0
+    assert scene.reported()
+    assert scene.rejected() == []
+    assert (scene.folder / "run" / "report.html").exists()
+    assert live(scene) == set(spoken())
+    assert not list(check(scene.store()))
+    assert done(scene.run()) == {}
 
 
 @pytest.mark.slow
+@pytest.mark.until("measure")
 @pytest.mark.parametrize("kind", ["json", "kaldi"])
-def test_the_cut_does_not_show(
-    kind: str, written: Any, whole: dict[str, dict[str, str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    options = {"lattices": {"words": str(written.corpus / "words.txt")}, "recipe": {"acoustic_scale": 0.1}}
-    written.base = base(written.corpus, kind, **({"options": options} if kind == "kaldi" else {}))
-    written.run("reduce.buckets=1", run="one")
-    assert written.digest("one") == whole[kind]
+def test_the_cut_does_not_show(kind: str, written: Any, whole: Any, until: str, monkeypatch: Any) -> None:
+    written.base = base(written.corpus, kind)
     monkeypatch.setattr(lattice_shards, "SHARD_ARCS", 150)
     monkeypatch.setattr(lattice_shards, "ROW_GROUP_ARCS", 60)
     monkeypatch.setattr(collection, "_MOST_FILES", 5)
     result = written.run("reduce.buckets=7")
     assert len(written.store().manifest.shards) > 4
     assert len(result.outcome.chain_run.outcomes["index"].receipts) >= 3
-    assert written.digest() == whole[kind]
+    monkeypatch.undo()
+    assert written.digest() == digest_of(whole, kind, until)
 
 
 @pytest.mark.ray
-def test_the_same_on_ray(written: Any, whole: dict[str, dict[str, str]], cluster: Any) -> None:
+def test_the_same_on_ray(written: Any, whole: Any, until: str, cluster: Any) -> None:
     written.run(*cluster.sets)
-    assert written.digest() == whole["json"]
+    assert written.digest() == digest_of(whole, "json", until)
 
 
-def test_an_indexing_that_was_cut_off(
-    written: Any, whole: dict[str, dict[str, str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.until("search")
+def test_an_indexing_that_was_cut_off(written: Any, whole: Any, until: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whole shards of a task that did not end are written again; no half of one is left."""
+    wanted = digest_of(whole, "json", until)
     monkeypatch.setattr(lattice_shards, "SHARD_ARCS", 150)
     monkeypatch.setattr(collection, "_MOST_FILES", 6)
     publish, calls = lattice_shards.LatticeShardWriter.publish, iter([True, True, True, False])
@@ -184,7 +181,7 @@ def test_an_indexing_that_was_cut_off(
     assert before
     written.run()
     assert before.items() <= written.receipts().items()
-    assert written.digest() == whole["json"]
+    assert written.digest() == wanted
     clean(Folder(str(written.folder / "run")), 0.0, dry=False)
     left = {path.name for path in (written.folder / "run" / "store" / "shards").glob("part-*-?.parquet")}
     assert left == {Path(shard.name).name for shard in written.store().manifest.shards}
@@ -198,23 +195,14 @@ def test_files_added_changed_removed(written: Any, monkeypatch: pytest.MonkeyPat
     written.run()
     every = live(written)
     assert len(every) == 12
-
-    write_json(folder / "d900.json", spoken(1, seed=7)["d000"])
-    added = written.run()
-    assert done(added) == {"index": 1, "search": 1}
-    assert live(written) == {*every, "d900"}
-
-    write_json(folder / "d003.json", spoken(1, seed=8)["d000"])
-    changed = written.run()
-    assert done(changed) == {"index": 1, "search": 1}
-    assert live(written) == {*every, "d900"}
-
+    for name, seed in (("d900", 7), ("d003", 8)):  # one that comes, one that is another
+        write_json(folder / f"{name}.json", spoken(1, seed=seed)["d000"])
+        assert done(written.run()) == {"index": 1, "search": 1}
+        assert live(written) == {*every, "d900"}
     (folder / "d005.json").unlink()
-    removed = written.run()
-    assert done(removed) == {}
+    assert done(written.run()) == {}
     assert live(written) == {*every, "d900"} - {"d005"}
     assert not list(check(written.store()))
-
     incremental = written.digest()
     written.run(run="fresh")
     assert written.digest("fresh") == incremental
@@ -222,9 +210,9 @@ def test_files_added_changed_removed(written: Any, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.until("search")
 def test_other_words_and_recipes_are_other_work(kaldi: Any) -> None:
-    kaldi.run(*OF_LATTICES)
-    assert done(kaldi.run(*OF_LATTICES)) == {}
-    assert {"index", "search"} <= done(kaldi.run()).keys()
+    kaldi.run()
+    assert done(kaldi.run()) == {}
+    assert {"index", "search"} <= done(kaldi.run("options.recipe.acoustic_scale=1")).keys()
     path = kaldi.corpus / "words.txt"
     path.write_text(path.read_text().replace("river", "rivers"))
     assert {"index", "search"} <= done(kaldi.run()).keys()
@@ -259,9 +247,9 @@ def test_labels_that_meet(kaldi: Any) -> None:
     path = kaldi.corpus / "words.txt"
     path.write_text(path.read_text().replace("green", "RED"))
     with raises(families.EMPTY_INPUT, where="lat.d000", count=12) as caught:
-        kaldi.run(*OF_LATTICES)
+        kaldi.run()
     assert "recipe.spelling: exact" in (caught.value.remedy or "")
-    kaldi.run(*OF_LATTICES, "options.recipe.spelling=exact", until="search")
+    kaldi.run("options.recipe.spelling=exact", until="search")
     assert live(kaldi) == set(spoken())
 
 
@@ -293,7 +281,7 @@ def test_documents_given_apart(written: Any) -> None:
 
 def test_two_lattices_of_a_document(kaldi: Any) -> None:
     (kaldi.corpus / "kaldi" / "lat.more").write_text(compact_text("d004", spoken()["d005"]))
-    kaldi.run(*OF_LATTICES, until="search")
+    kaldi.run(until="search")
     (row,) = kaldi.chain_runs["run"].rejected().to_pylist()
     assert (row["id"], row["reason"], Path(row["path"]).name) == ("d004", codes.DUPLICATE_LATTICE.name, "lat.more")
     assert live(kaldi) == set(spoken())
@@ -306,19 +294,16 @@ def test_segments(kaldi: Any) -> None:
     segments.write_text("".join(f"{name} talk{k % 2} {100 * k} {100 * k + 11.5}\n" for k, name in enumerate(names)))
     kaldi.base["options"]["lattices"]["segments"] = str(segments)
     kaldi.base["corpus"]["references"] = None
-    result = kaldi.run(*OF_LATTICES)
-    moved = {
-        (
-            query_id,
-            f"talk{names.index(doc_id) % 2}",
-            *(round(t + 100 * names.index(doc_id), 3) for t in (start, end)),
-        ): p
-        for (query_id, doc_id, start, end), p in expected(first=False).items()
-    }
+    result = kaldi.run()
+    moved = {}
+    for (query_id, doc_id, *place), p in expected(first=False).items():
+        k = names.index(doc_id)
+        moved[query_id, f"talk{k % 2}", *(round(t + 100 * k, 3) for t in place)] = p
     assert detected(result) == pytest.approx(moved, abs=1e-6)
+    assert kaldi.rejected() == []
     segments.write_text("d000 talk 0 11.5\n")
     with raises(families.UNKNOWN_NAME, utterance="d001"):
-        kaldi.run(*OF_LATTICES, run="other")
+        kaldi.run(run="other")
 
 
 @pytest.mark.parametrize("examples", ["all", "primary"])
@@ -339,17 +324,15 @@ def test_several_texts_of_a_query(written: Any, examples: str) -> None:
     assert told == (examples == "primary")
 
 
+@pytest.mark.until("search")
 @pytest.mark.parametrize("patterns", [False, True])
 def test_terms_that_no_document_holds(written: Any, patterns: bool) -> None:
     """Are told, with a word of the first; a pattern may stand for anything."""
     terms = ["river", "zebra", "red zebra", "zeb*", "(zebra|river)", "aardvark"]
     absent = ["zebra", "red zebra", "aardvark"] + ([] if patterns else ["zeb*", "(zebra|river)"])
-    rows = [("query_id", "text"), *((term, term) for term in terms)]
-    with (written.corpus / "queries.csv").open("w", newline="") as file:
-        csv.writer(file).writerows(rows)
-    sets = (f"options.terms.patterns={str(patterns).lower()}", "corpus.references=null")
-    notices = written.run(*sets).outcome.chain_run.notices()
-    (told,) = (line for line in notices if says(line, chains_codes.ABSENT_TERMS))
+    write_rows(written.corpus / "queries.csv", [{"query_id": term, "text": term} for term in terms])
+    written.run(f"options.terms.patterns={str(patterns).lower()}", "corpus.references=null")
+    (told,) = (line for line in written.chain_runs["run"].notices() if says(line, chains_codes.ABSENT_TERMS))
     assert told.startswith(f"{len(absent)} terms ")
     assert f"(first: {min(absent)}: " in told
 
@@ -358,8 +341,7 @@ def test_terms_that_no_document_holds(written: Any, patterns: bool) -> None:
 def test_hits_of_kaldi(tmp_path: Path) -> None:
     given = GOLDEN / "real" / "kaldi-cvte-kws"
     rows = [line.split(None, 1) for line in (given / "keywords.int").read_text().splitlines()]
-    with (tmp_path / "queries.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([("query_id", "text"), *rows])
+    write_rows(tmp_path / "queries.csv", [{"query_id": query, "text": text} for query, text in rows])
     config = {
         "run": str(tmp_path / "run"),
         "chain": "lattices",
@@ -373,8 +355,9 @@ def test_hits_of_kaldi(tmp_path: Path) -> None:
     }
     path = tmp_path / "config.yaml"
     path.write_text(json.dumps(config))
+    found = swsdist.run(path, selection=StepSelection(until="decide"))
     # Hits of no length last a tick here.
-    ours = {(*key[:2], round(key[2], 2), round(key[3], 2)): p for key, p in detected(swsdist.run(path)).items()}
+    ours = {(*key[:2], round(key[2], 2), round(key[3], 2)): p for key, p in detected(found).items()}
     utterances = {number: name for name, number in _fields(given / "utter_id")}
     theirs = {
         (keyword, utterances[utterance], int(start) / 100, int(end) / 100): math.exp(-float(cost))

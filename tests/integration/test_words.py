@@ -78,16 +78,9 @@ def undisturbed(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[
     return digests(searched(config(corpus, tmp_path_factory.mktemp("undisturbed"), index={"shards": 1})))
 
 
-@pytest.mark.slow
-def test_the_cut_does_not_matter(corpus: Path, tmp_path: Path, undisturbed: dict[str, str]) -> None:
-    assert {"documents", "candidates", "detections"} <= set(undisturbed)
-    assert digests(searched(config(corpus, tmp_path, index={"shard_hours": 0.001}))) == undisturbed
-
-
 @pytest.mark.ray
 def test_the_executor_does_not_matter(corpus: Path, tmp_path: Path, cluster: Any, undisturbed: dict[str, str]) -> None:
-    sets = dict(item.split("=", 1) for item in cluster.sets)
-    ray = {key.removeprefix("executor."): value for key, value in sets.items()}
+    ray = dict(item.removeprefix("executor.").split("=", 1) for item in cluster.sets)
     given = config(corpus, tmp_path, index={"shards": 2}, executor={**ray, "workers": 2})
     assert digests(searched(given)) == undisturbed
 
@@ -119,7 +112,9 @@ def test_what_the_chain_does_not_take(corpus: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_chain_conforms(corpus: Path) -> None:
+def test_the_chain_conforms(corpus: Path, undisturbed: dict[str, str]) -> None:
+    """Its tables are also those of one shard."""
     tables = check_chain(lambda word: config(corpus, word, index={"shards": 2}))
     assert {"documents", "candidates", "detections", "scored", "measures"} <= set(tables)
+    assert undisturbed.items() <= tables.items()
     assert load_chain_run(Folder(str(corpus / "conformance-1"))).chain.name == "lattices"
