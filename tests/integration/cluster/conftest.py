@@ -21,8 +21,8 @@ import swsdist
 from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.task import Receipt
-from swsdist.registry.entries import DistanceEntry, ExportEntry, LatticeFormatEntry
-from swsdist.registry.registries import DISTANCES, EXPORTS, LATTICE_FORMATS
+from swsdist.registry.entries import DistanceEntry, ExportEntry
+from swsdist.registry.registries import DISTANCES, EXPORTS
 from tests.support.cluster.faults import Fault, Table
 from tests.support.cluster.hosts import Cluster, cluster
 from tests.support.cluster.network import Host
@@ -265,12 +265,10 @@ def on_cluster(
     made = OnCluster(_hosts, tmp_path, corpus_on_s3, Path(_hosts.env["SABOTAGE"]), undisturbed, fault_table)
     # The saboteur is not installed in this process, which looks at runs that name it.
     DISTANCES.add("slow-cosine", DistanceEntry("swsdist.kernels.distances.cosine:plain", 1))
-    LATTICE_FORMATS.add("slow-ctm", LatticeFormatEntry("swsdist.lattices.formats.ctm:read", 1))
     EXPORTS.add("killed-csv", ExportEntry("swsdist.exports.lists:table", 1, rows=True))
     yield made
     EXPORTS.remove("killed-csv")
     DISTANCES.remove("slow-cosine")
-    LATTICE_FORMATS.remove("slow-ctm")
     made.order.unlink(missing_ok=True)
     for process in made.drivers:
         if process.poll() is None:

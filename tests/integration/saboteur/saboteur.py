@@ -5,8 +5,7 @@ The environment variable SABOTAGE names a JSON file (no file: it behaves)::
     {"how": "kill" | "memory" | "bug" | "tell" | "system" | "data" | "user", "samples": [150480], "seconds": 0.5}
 
 or ``{"how": "start", "workers": 1}``: so many workers cannot start, since their disks are full (`Fussy`).
-``{"sleep": {"index": 0.5, "search": 1.0}}``: so many seconds more a recording, to index, or to search (`slow-cosine`);
-with ``"hosts": [...]`` a file of the format `slow-ctm` takes as long to index on these.
+``{"sleep": {"index": 0.5, "search": 1.0}}``: so many seconds more a recording, to index, or to search (`slow-cosine`).
 ``{"writing": "rows" | "tail"}``: the export `killed-csv` kills its process there, once.
 ``{"hold": 2}``: all recordings but the first two wait until there is no order, or another.
 Meanwhile there is a file beside the order, ``sabotage.<stage>@<host>@<pid>``, that tells who is at work.
@@ -39,10 +38,8 @@ from swsdist.exports.lists import CsvTable
 from swsdist.features.mfcc import Mfcc
 from swsdist.kernels.distances.cosine import plain
 from swsdist.kernels.distances.interface import Distance, Prepared, Side
-from swsdist.lattices.formats import ctm
-from swsdist.lattices.lattice import Lattices, Origin
 from swsdist.pipeline.chain import Context
-from swsdist.registry.entries import DistanceEntry, ExportEntry, LatticeFormatEntry
+from swsdist.registry.entries import DistanceEntry, ExportEntry
 
 
 class Saboteur(Mfcc):
@@ -107,17 +104,6 @@ def rest(order: Path, stage: str) -> None:
 
 
 SLOW = DistanceEntry("saboteur:slow", 1)
-
-
-def read_slowly(origin: Origin) -> Lattices:
-    """CTM, which takes a file its time on the hosts that the order names."""
-    order = Path(os.environ["SABOTAGE"])
-    if socket.gethostname() in _told(order).get("hosts", ()):
-        rest(order, "index")
-    return ctm.read(origin)
-
-
-SLOW_CTM = LatticeFormatEntry("saboteur:read_slowly", 1, "swsdist.lattices.formats.ctm:detect", "CTM, slowly")
 
 
 class KillsWriters(CsvTable):
