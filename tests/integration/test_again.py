@@ -42,11 +42,12 @@ def done(result: Any) -> list[str]:
     return [name for name, ended in result.outcome.chain_run.outcomes.items() if ended.done]
 
 
-def test_again_does_nothing(finished: Any) -> None:
-    before = contents(finished.folder / "run")
-    again = finished.run()
+def test_again_does_nothing(scene: Any) -> None:
+    scene.run()
+    before = contents(scene.folder / "run")
+    again = scene.run()
     assert (again.outcome.tasks_done, again.report) == (0, None)
-    told = changed(before, contents(finished.folder / "run"))
+    told = changed(before, contents(scene.folder / "run"))
     assert told == {"events", "status.json"}, "it says only that it was asked"
 
 

@@ -1,7 +1,4 @@
-"""A cluster that begins without workers grows as a run asks: by a node with a GPU for what wants one, by others for the rest.
-
-Ray's autoscaler is its own; the nodes that it starts are processes on this machine, and their GPUs are made up.
-"""
+"""A cluster that begins without workers grows as a run asks, by Ray's own autoscaler; nodes are processes, GPUs made up."""
 
 from __future__ import annotations
 
@@ -39,22 +36,17 @@ _COMMANDS = ("initialization", "setup", "head_setup", "worker_setup", "head_star
 
 
 class Granted(Stage):
-    """Says what a task was granted, and how many GPUs the cluster has."""
-
     name = "granted"
     version = 1
     unit = "s"
     tables = {"none": Table(None, None)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
-        """The test makes tasks itself."""
         yield from ()
 
     def run(self, task: Task, context: Context) -> TaskOutput:
-        """Leave a file that says so."""
-        place = context.run.local()
-        assert place is not None
-        (place / task.label).write_text(f"{context.granted.gpus:g} of {ray.cluster_resources().get('GPU', 0):g}")
+        there = ray.cluster_resources().get("GPU", 0)
+        context.run.write_bytes(task.label, f"{context.granted.gpus:g} of {there:g}".encode())
         return TaskOutput(())
 
 
@@ -89,9 +81,7 @@ def cluster() -> Iterator[str]:
             "type": "external",
             "module": "provider.Provider",
             "gcs_address": address,
-            "use_node_id_as_ip": True,  # all nodes have the same
-            "disable_node_updaters": True,
-            "disable_launch_config_check": True,
+            **dict.fromkeys(("use_node_id_as_ip", "disable_node_updaters", "disable_launch_config_check"), True),
         },
         "available_node_types": {
             "ray.head.default": {"resources": {}, "node_config": {}, "max_workers": 0},
@@ -109,18 +99,14 @@ def cluster() -> Iterator[str]:
     (Path(place) / "provider.py").write_text(_PROVIDER)
     command = ["ray", "start", "--head", "--block", f"--port={address.split(':')[1]}", "--num-cpus=0", "--num-gpus=0"]
     command += ["--node-ip-address=127.0.0.1", "--include-dashboard=false", "--disable-usage-stats"]
-    command += [
-        f"--temp-dir={place}/ray",
-        "--object-store-memory=80000000",
-        f"--autoscaling-config={place}/config.yaml",
-    ]
+    command += [f"--temp-dir={place}/ray", "--object-store-memory=80000000"]
+    command += [f"--autoscaling-config={place}/config.yaml"]
     variables = {"AUTOSCALER_UPDATE_INTERVAL_S": "1", "RAY_FAKE_CLUSTER": "1"}
     paths = {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
     paths["PYTHONPATH"] = os.pathsep.join([place, os.environ.get("PYTHONPATH", "")])
     with (Path(place) / "log").open("w") as log:
-        head = subprocess.Popen(
-            command, env=os.environ | variables | paths, stdout=log, stderr=log, start_new_session=True
-        )
+        env = os.environ | variables | paths
+        head = subprocess.Popen(command, env=env, stdout=log, stderr=log, start_new_session=True)
     try:
         deadline = time.monotonic() + 60
         while "Ray runtime started" not in (text := (Path(place) / "log").read_text()):
@@ -167,4 +153,4 @@ def test_a_cluster_grows_by_what_is_asked_for(cluster: str, tmp_path: Path) -> N
 
 
 def _none(task: Task, part: float) -> None:
-    """Parts of tasks are of no interest."""
+    pass

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import os
 import subprocess
 from collections.abc import Callable
@@ -13,16 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 import soundfile
-from click.testing import CliRunner
 from commands import in_this_process
 
-import swsdist
 from swsdist.audio.formats import ffmpeg
 from swsdist.chains.check import check
-from swsdist.cli.scoring import score
-from swsdist.config import Config, config_from_dict, load_config
+from swsdist.config import load_config
 from swsdist.core.codes import families
-from swsdist.core.codes import pipeline as chains_codes
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.codes import stages as stages_codes
 from swsdist.core.errors import ImplausibleError
@@ -30,7 +24,6 @@ from swsdist.features.mfcc import Mfcc
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import FEW, REJECTED
 from swsdist.pipeline.ledger import Ledger
-from swsdist.registry.registries import CHAINS
 from swsdist.stages.index import Index
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.store import manifest as libraries
@@ -38,8 +31,6 @@ from swsdist.store.maintaining import compact
 from tests.integration.test_phones_chain import DECODING, FEATURES
 from tests.support.coded import raises, says
 from tests.support.tables import read_rows, write_rows
-from tools.english.words import small_corpus as english_corpus
-from tools.english.words import small_recogniser
 
 RATE = 16000
 
@@ -131,8 +122,9 @@ def test_a_query_that_is_too_long_for_the_recurrence(own_corpus: Any) -> None:
     scene = own_corpus
     soundfile.write(scene.corpus / "queries" / "long.wav", np.tile(speech(scene, 5.0), 33), RATE)  # 165 s
     add(scene, "queries", [{"query_id": "long", "example": "1", "path": "queries/long.wav"}])
-    for recurrence, rejected in (("non-segmental", [("query", "long", "too-long")]), ("segmental", [])):
-        scene.run("queries.trim=none", f"search.recurrence={recurrence}")
+    too_long = [("query", "long", "too-long")]
+    for recurrence, rejected in ((["search.recurrence=non-segmental"], too_long), ([], [])):
+        scene.run("queries.trim=none", *recurrence)
         assert [(row["kind"], row["id"], row["reason"]) for row in scene.rejected()] == rejected
 
 
@@ -162,78 +154,21 @@ def test_one_query_that_occurs_cannot_be_crossfit(own_corpus: Any) -> None:
     assert "[nothing-to-fit]" in told.out
 
 
-#: What may be wrong with a recording.
-FAULTS: dict[str, Callable[[Path], object]] = {
-    "missing": lambda path: path.unlink(missing_ok=True),
-    "empty": lambda path: path.write_bytes(b""),
-    "no-samples": lambda path: soundfile.write(path, np.zeros(0), 16000),
-    "too-short": lambda path: soundfile.write(path, np.zeros(40), 16000),
-}
-#: A search in each chain; chains without spoken queries are left out.
-SEARCHES: dict[str, dict[str, Any]] = {
-    "search": {"chain": "search"},
-    **{
-        f"frames, {method}": {
-            "chain": "lattices",
-            "features": FEATURES,
-            "options": {"source": "frames", "decoding": DECODING},
-            "search": {"method": method},
-            "calibrate": {"steps": ["q-norm"]},
-        }
-        for method in ("lattice", "lattice-edits")
-    },
-    "recogniser": {"chain": "lattices", "search": {"method": "lattice"}, "calibrate": {"steps": ["kst"]}},
-}
-
-
-@pytest.fixture(
-    params=[*(name for name in SEARCHES if name != "recogniser"), pytest.param("recogniser", marks=pytest.mark.slow)]
-)
-def searching(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Config]:
-    """Makes the config of a search of good recordings, six or as many as told, and some bad ones."""
-    given = dict(SEARCHES[request.param])
-    if request.param == "recogniser":
-        folder = english_corpus(tmp_path / "english")
-        given["options"] = {"source": "recogniser", "recogniser": {"options": small_recogniser(folder)}}
-        tables = {"documents": "documents.csv", "queries": "queries.csv"}
-    else:
-        folder, tables = request.getfixturevalue("small_corpus"), {"documents": "docs.csv", "queries": "queries.csv"}
-
-    def make(bad: int, good: int = 6) -> Config:
-        there = [folder / row["path"] for row in read_rows(folder / tables["queries"])]
-        rows = [(f"good{k}", there[k % len(there)]) for k in range(good)]
-        for k in range(bad):
-            path = tmp_path / f"bad{k}.wav"
-            list(FAULTS.values())[k % len(FAULTS)](path)
-            rows.append((path.stem, path))
-        with (tmp_path / f"{bad}.csv").open("w", newline="") as file:
-            csv.writer(file).writerows([("query_id", "path"), *rows])
-        values = {"run": str(tmp_path / str(bad)), "executor": {"kind": "serial"}, "report": {"clips": 0}}
-        corpus = {**tables, "queries": str(tmp_path / f"{bad}.csv")}
-        return config_from_dict({"corpus": corpus, **values, **given}, folder)
-
-    return make
-
-
-def test_every_chain_that_takes_recordings_is_here() -> None:
-    assert {given["chain"] for given in SEARCHES.values()} == set(CHAINS) - {"fuse", "sweep", "discover"}
-
-
 @pytest.mark.slow
-def test_what_cannot_be_used_is_rejected_reported_and_limited(searching: Callable[..., Config]) -> None:
-    config = searching(FEW)
-    rejected = swsdist.run(config).outcome.chain_run.rejected().to_pylist()
-    assert {(row["kind"], row["id"]) for row in rejected} == {("query", f"bad{k}") for k in range(FEW)}
-    report = json.loads((Path(config.run) / "report.json").read_text())
-    assert report["counts"]["rejected"] == FEW
-    with raises(codes.MANY_REJECTED, count=len(FAULTS), of=6 + len(FAULTS)) as caught:
-        swsdist.run(searching(len(FAULTS)))
+def test_bad_queries_of_a_search_in_lattices(own_corpus: Any) -> None:
+    own_corpus.base = {
+        "chain": "lattices",
+        "features": FEATURES,
+        "options": {"source": "frames", "decoding": DECODING},
+        "search": {"method": "lattice"},
+    }
+    reasons = bad_queries(own_corpus)
+    with raises(codes.MANY_REJECTED, count=len(reasons)) as caught:
+        own_corpus.run()
     assert caught.value.exit_code == 5
-    forced = swsdist.run(searching(len(FAULTS)).model_copy(update={"force": True})).outcome.chain_run
-    assert len(forced.rejected()) == len(FAULTS)
-    assert any(line.startswith(f"{len(FAULTS)} of {6 + len(FAULTS)} examples of queries") for line in forced.notices())
-    with raises(families.EMPTY_INPUT, examples=1):
-        swsdist.run(searching(1, good=0))
+    forced = own_corpus.run("force=true").outcome.chain_run
+    assert {row["id"]: row["reason"] for row in own_corpus.rejected()} == reasons
+    assert any(says(line, codes.MANY_REJECTED) for line in forced.notices())
 
 
 @pytest.fixture
@@ -380,7 +315,7 @@ def test_speakers_that_do_not_match(scene: Any) -> None:
     change(scene, "docs", lambda rows: [row.update(speaker=nobody[k % 3]) for k, row in enumerate(rows)])
     assert warnings(scene) == []
     (told,) = warnings(scene, "calibrate.steps=[speaker-norm]")
-    assert says(told, chains_codes.MISSING_SPEAKERS)
+    assert says(told, codes.MISSING_SPEAKERS)
     assert told.startswith(f"{len(list((scene.corpus / 'audio').iterdir()))} documents without a speaker")
 
 
@@ -398,14 +333,14 @@ def test_libraries_of_another_machine(scene: Any, monkeypatch: pytest.MonkeyPatc
     again = scene.run(*plain).outcome
     assert again.tasks_done == 0
     (warning,) = again.chain_run.notices()
-    assert says(warning, chains_codes.OTHER_LIBRARY)
+    assert says(warning, codes.OTHER_LIBRARY)
     assert f"soxr {real['soxr']} made features of this store, and 9.9 is" in warning
     compact(store, 1.0)
     assert libraries.require(store).libraries == mine  # no frame was made
     changed = scene.corpus / "audio" / "d008.flac"
     sound, rate = soundfile.read(changed, dtype="int16")
     soundfile.write(changed, sound[:-rate], rate)
-    (warning,) = (one for one in warnings(scene) if says(one, chains_codes.OTHER_LIBRARY))
+    (warning,) = (one for one in warnings(scene) if says(one, codes.OTHER_LIBRARY))
     assert libraries.require(store).libraries["soxr"] == tuple(sorted([real["soxr"], "9.9"]))
     assert f"soxr {', '.join(sorted([real['soxr'], '9.9']))} made" in warning
 
@@ -448,32 +383,33 @@ def bad_lines(scene: Any, run: str) -> list[str]:
     return [f"{one.name}: {one.text}" for one in found if one.good is False]
 
 
-def spoil(scene: Any, count: int) -> None:
-    """Make recordings of documents empty."""
-    for row in read_rows(scene.corpus / "docs.csv")[:count]:
+def spoil(scene: Any, table: str, count: int) -> None:
+    """Make recordings empty: documents, or examples of queries."""
+    for row in read_rows(scene.corpus / f"{table}.csv")[:count]:
         (scene.corpus / row["path"]).write_bytes(b"")
 
 
 @pytest.mark.slow
-def test_documents_that_are_rejected(scene: Any) -> None:
+@pytest.mark.parametrize("table", ["docs", "queries"])
+def test_what_is_rejected(scene: Any, table: str) -> None:
     """Up to `FEW` files, or a tenth, are rejections; more end the run, whose work is kept."""
-    rows = len(read_rows(scene.corpus / "docs.csv"))
+    rows = len(read_rows(scene.corpus / f"{table}.csv"))
     most = max(FEW, int(REJECTED * rows))
     assert most + 1 < rows
-    spoil(scene, most)
+    spoil(scene, table, most)
     assert bad_lines(scene, "few") == []
-    scene.run("corpus.examples=all", run="few")
-    assert len(scene.rejected("few")) == most
-    spoil(scene, most + 1)
+    scene.run("corpus.examples=all", run="few", until="queries")
+    assert scene.chain_runs["few"].rejected().num_rows == most
+    spoil(scene, table, most + 1)
     (bad,) = bad_lines(scene, "many")
     assert f"{most + 1} of {rows}" in bad
-    with raises(chains_codes.MANY_REJECTED, count=most + 1, of=rows) as caught:
+    with raises(codes.MANY_REJECTED, count=most + 1, of=rows) as caught:
         scene.run("corpus.examples=all", run="many")
     assert caught.value.exit_code == 5
     result = scene.run("corpus.examples=all", "force=true", run="many")
     assert "index" not in {name for name, end in result.outcome.chain_run.outcomes.items() if end.done}  # it was kept
     assert any(one.startswith(f"{most + 1} of {rows} ") for one in result.outcome.chain_run.notices())
-    with pytest.raises(ImplausibleError):  # nor does it pass since it was forced once
+    with raises(codes.MANY_REJECTED):  # nor does it pass since it was forced once
         scene.run("corpus.examples=all", run="many")
 
 
@@ -499,31 +435,6 @@ def test_an_extractor_with_too_many_frames_is_found_before_the_run(scene: Any, m
     monkeypatch.setattr(Mfcc, "extract", longer)
     (bad,) = bad_lines(scene, "odd")
     assert says(bad, families.EXTENSION)
-
-
-NAMES = {"ending": "[unreferenced-documents]", "unit": "[time-unit-mismatch]"}
-
-
-@pytest.mark.parametrize("what", NAMES)
-def test_a_list_whose_names_or_times_do_not_fit(tmp_path: Path, what: str) -> None:
-    """An error with both sides' names; forced, a warning, and the measures."""
-    references = ["query_id,doc_id,start,end", *(f"q1,talk{n},1.0,1.5" for n in range(4))]
-    (tmp_path / "refs.csv").write_text("\n".join(references) + "\n")
-    ending, unit = (".flac", 1) if what == "ending" else ("", 1000)
-    found = [f"q1,talk{n}{ending},{1 * unit},{1.5 * unit},0.5,True" for n in range(4)]
-    (tmp_path / "a.csv").write_text("query_id,doc_id,start,end,score,decision\n" + "\n".join(found) + "\n")
-    call = ["-s", f"{tmp_path}/a.csv", "--references", f"{tmp_path}/refs.csv", "--seconds", "9000"]
-    refused = CliRunner().invoke(score, call, standalone_mode=False)
-    assert isinstance(refused.exception, ImplausibleError), refused.output
-    assert "4 of 4" in str(refused.exception)
-    assert NAMES[what] in str(refused.exception)
-    forced = CliRunner().invoke(score, [*call, "--force", "--json"], standalone_mode=False)
-    assert forced.exception is None
-    found = json.loads(forced.stdout)
-    assert found["measures"]["stwv"] == 0.0
-    (notice,) = (one for one in found["notices"] if f"[{one['code']}]" == NAMES[what])
-    assert notice["count"] == 4
-    assert "4 of 4" in notice["message"]
 
 
 def test_that_all_is_missed_is_a_warning(scene: Any) -> None:

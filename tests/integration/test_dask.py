@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,15 +42,12 @@ def installed() -> None:
 
 def left(process: Any) -> list[psutil.Process]:
     """Processes of a driver's group that are alive."""
-    with_group = [item for item in psutil.process_iter() if item.pid != process.pid]
-    return [item for item in with_group if _group(item) == process.pid and item.status() != psutil.STATUS_ZOMBIE]
-
-
-def _group(process: psutil.Process) -> int:
-    try:
-        return os.getpgid(process.pid)
-    except ProcessLookupError:
-        return 0
+    found = []
+    for item in psutil.process_iter():
+        with suppress(ProcessLookupError, psutil.NoSuchProcess):
+            if item.pid != process.pid == os.getpgid(item.pid) and item.status() != psutil.STATUS_ZOMBIE:
+                found.append(item)
+    return found
 
 
 @pytest.mark.slow
@@ -121,20 +119,18 @@ def address(installed: None, env: dict[str, str], tmp_path: Path) -> Iterator[st
 
 
 @pytest.mark.slow
-def test_a_cluster(address: str, scene: Any, undisturbed: dict[str, str]) -> None:
+def test_a_cluster_is_used_by_what_it_has(
+    address: str, scene: Any, tmp_path: Path, undisturbed: dict[str, str]
+) -> None:
     check_executor("dask", address=address)
     scene.env["DASK_SCHEDULER_ADDRESS"] = address
     done = scene.go(*SETS)
     assert done.returncode == 0, done.stderr
     assert scene.digest() == undisturbed
     assert all(lines[-1]["event"] == "close" for lines in scene.journals())
-
-
-@pytest.mark.slow
-def test_resources_of_a_cluster(address: str, tmp_path: Path) -> None:
     from swsdist.pipeline.execution.dask_executor import DaskExecutor
 
-    folder = Folder(str(tmp_path / "run"))
+    folder = Folder(str(tmp_path / "trial"))
     journal = DriverJournal(folder)
     settings = Settings(kind="dask", address=address, gpus_per_worker=0.5)
     executor = DaskExecutor(Context(folder, {"trial": Trial()}), journal, settings)

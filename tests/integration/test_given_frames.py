@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from swsdist.core.codes import families
 from swsdist.core.errors import DataError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
-from swsdist.stages.inputs.state import import_store
 from swsdist.store.maintaining import check
 from swsdist.store.reading import Store
 from tests.support.coded import raises
@@ -28,34 +28,46 @@ SEARCHED = ("features", "queries", "candidates", "detections", "normalised", "sc
 OPTIONS = {"shift": 0.01, "length": 0.032, "dimension": 39}
 
 
-@pytest.fixture(scope="session")
-def by_mfcc(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run with `mfcc` that trims nothing; to be read only."""
-    folder = tmp_path_factory.mktemp("by-mfcc")
-    tables = {"documents": "docs", "queries": "queries", "references": "refs"}
-    corpus = {name: str(small_corpus / f"{table}.csv") for name, table in tables.items()}
-    values = {"run": str(folder), "system": "config", "corpus": corpus, "queries": {"trim": "none"}}
-    swsdist.run({**values, "executor": {"kind": "serial"}, "report": {"clips": 0, "exports": ["csv"]}})
-    return folder
+def run_of(folder: Path, corpus: dict[str, str], sets: Sequence[str] = (), **values: Any) -> Any:
+    given = {"run": str(folder), "system": "config", "corpus": corpus, "executor": {"kind": "serial"}}
+    return swsdist.run({**given, "report": {"clips": 0, "exports": ["csv"]}, **values}, sets=list(sets))
 
 
-@pytest.fixture(scope="session")
-def frames(by_mfcc: Path) -> dict[str, np.ndarray]:
-    """Frames of all documents and examples of that run."""
-    documents, queries = (Store(Folder(str(by_mfcc / name))) for name in ("store", "queries"))
+def frames_of(run: Path) -> dict[str, np.ndarray]:
+    """Frames of all documents and examples of a run."""
+    documents, queries = (Store(Folder(str(run / name))) for name in ("store", "queries"))
     found = {doc_id: documents.features(doc_id) for doc_id in documents.documents()["doc_id"].to_pylist()}
     for row in queries.documents().to_pylist():
         found[f"{row['doc_id']}-{row['channel']}"] = queries.features(row["doc_id"], row["channel"])
     return found
 
 
+def save(folder: Path, frames: dict[str, np.ndarray]) -> Path:
+    """A file each."""
+    folder.mkdir()
+    for key, each in frames.items():
+        np.save(folder / f"{key}.npy", each)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def by_mfcc(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with `mfcc` that trims nothing; to be read only."""
+    folder = tmp_path_factory.mktemp("by-mfcc")
+    tables = {"documents": "docs", "queries": "queries", "references": "refs"}
+    corpus = {name: str(small_corpus / f"{table}.csv") for name, table in tables.items()}
+    run_of(folder, corpus, queries={"trim": "none"})
+    return folder
+
+
+@pytest.fixture(scope="session")
+def frames(by_mfcc: Path) -> dict[str, np.ndarray]:
+    return frames_of(by_mfcc)
+
+
 @pytest.fixture
 def npy(tmp_path: Path, frames: dict[str, np.ndarray]) -> Path:
-    """The same in a folder, a file each."""
-    (tmp_path / "frames").mkdir()
-    for key, each in frames.items():
-        np.save(tmp_path / "frames" / f"{key}.npy", each)
-    return tmp_path / "frames"
+    return save(tmp_path / "frames", frames)
 
 
 def features(path: Path | str, **options: Any) -> str:
@@ -82,23 +94,6 @@ def test_the_same_results_as_with_what_made_them(scene: Any, npy: Path, by_mfcc:
     place = features(scene.folder / "d.scp", queries=str(scene.folder / "q.ark"))
     scene.run(place, "index.shards=3", run="kaldi")
     assert scene.digest("kaldi") == scene.digest()
-
-
-@pytest.mark.slow
-@pytest.mark.until("search")
-def test_s3(scene: Any, npy: Path, s3: Any) -> None:
-    place = Folder(f"s3://{s3.bucket}/external", s3.storage)
-    for path in npy.iterdir():
-        place.write_bytes(path.name, path.read_bytes())
-    scene.run(features(npy))
-    scene.run(features(place.root), f"storage={json.dumps(s3.storage)}", run="s3")
-    assert scene.digest("s3") == scene.digest()
-    # A store there of what is there, without a config.
-    target = Folder(f"s3://{s3.bucket}/imported", s3.storage)
-    import_store(target.root, {"path": place.root, **OPTIONS}, storage=s3.storage)
-    imported = Store(target)
-    assert list(check(imported)) == []
-    assert np.array_equal(imported.features("d001"), np.load(npy / "d001.npy"))
 
 
 def test_without_audio(scene: Any, npy: Path, by_mfcc: Path) -> None:
@@ -148,33 +143,6 @@ def test_one_item_that_changes_is_all_that_is_indexed_again(scene: Any, npy: Pat
     assert scene.run(features(scene.folder / "moved"), never).outcome.chain_run.outcomes["index"].tasks == 0
 
 
-@pytest.mark.slow
-@pytest.mark.until("search")
-def test_what_is_wrong_is_rejected_one_by_one_and_tried_again(scene: Any, npy: Path) -> None:
-    whole = {key: np.load(npy / f"{key}.npy") for key in ("d001", "d002", "d003", "d004", "q002-1")}
-    np.save(npy / "d001.npy", whole["d001"][:, :13])
-    np.save(npy / "d002.npy", np.where(np.arange(39) == 3, np.nan, whole["d002"]))
-    np.save(npy / "d003.npy", whole["d003"][: len(whole["d003"]) // 2])
-    (npy / "d004.npy").unlink()
-    (npy / "q002-1.npy").unlink()
-    scene.run(features(npy), "force=true")
-    told = {row["id"]: (row["reason"], row["path"], row["message"]) for row in scene.rejected()}
-    wrong = {"d001": "wrong-dimension", "d002": "non-finite-frames", "d003": "wrong-duration"}
-    assert {name: reason for name, (reason, _, _) in told.items()} == wrong | dict.fromkeys(
-        ("d004", "q002"), "no-frames"
-    )
-    assert told["d003"][1] == str(npy / "d003.npy")
-    assert ", its audio " in told["d003"][2]
-    assert all(name in message for name, (_, _, message) in told.items())
-    assert scene.run(features(npy), "force=true").outcome.tasks_done == 0
-    for key, each in whole.items():
-        np.save(npy / f"{key}.npy", each)
-    scene.run(features(npy), "force=true")
-    assert scene.rejected() == []
-    scene.run(features(npy), "force=true", run="once")
-    assert scene.digest()["features"] == scene.digest("once")["features"]
-
-
 def test_an_archive_that_is_not_there_ends_the_run(scene: Any, npy: Path) -> None:
     with raises(families.MISSING_FILE):
         scene.run(features(scene.folder / "gone.scp"))
@@ -218,49 +186,31 @@ def test_a_search_by_hand(scene: Any, npy: Path, by_mfcc: Path) -> None:
         swsdist.search(str(scene.folder / "mixed" / "store"), str(query))
 
 
-QUICK = ("report.exports=[csv]", "report.clips=0")
-
-
 @pytest.fixture(scope="module")
 def made(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A data folder, and a run with `mfcc` of it and of the queries; to be read only."""
+    """A run with `mfcc` of a data folder and of the queries, and its frames; to be read only."""
     folder = tmp_path_factory.mktemp("utterances")
     others.data_folder(small_corpus, folder / "data")
     corpus = {"documents": str(folder / "data"), "queries": str(small_corpus / "queries.csv")}
-    values = {"run": str(folder / "run"), "system": "config", "corpus": corpus, "queries": {"trim": "none"}}
-    swsdist.run({**values, "executor": {"kind": "serial"}}, sets=list(QUICK))
-    (folder / "frames").mkdir()
-    documents, queries = (Store(Folder(str(folder / "run" / name))) for name in ("store", "queries"))
-    for name in documents.documents()["doc_id"].to_pylist():
-        np.save(folder / "frames" / f"{name}.npy", documents.features(name))
-    for row in queries.documents().to_pylist():
-        frames = queries.features(row["doc_id"], row["channel"])
-        np.save(folder / "frames" / f"{row['doc_id']}-{row['channel']}.npy", frames)
-    return folder, folder / "frames"
+    run_of(folder / "run", corpus, queries={"trim": "none"})
+    return folder / "run", save(folder / "frames", frames_of(folder / "run"))
 
 
-def config(folder: Path, data: Path, frames: Path, queries: Path, **values: Any) -> dict[str, Any]:
-    return {
-        "run": str(folder / "run"),
-        "system": "config",
-        "corpus": {"documents": str(data), "queries": str(queries)},
-        "features": {"name": "external", "options": {"path": str(frames), **OPTIONS}},
-        "executor": {"kind": "serial"},
-        "report": {"exports": ["csv"], "clips": 0},
-        **values,
-    }
+def given_run(scene: Any, frames: Path, queries: Path | None = None, sets: Sequence[str] = ()) -> Any:
+    """A run of the data folder in the scene's, with frames that are given."""
+    corpus = {"documents": str(scene.folder / "data"), "queries": str(queries or scene.corpus / "queries.csv")}
+    external = {"name": "external", "options": {"path": str(frames), **OPTIONS}}
+    return run_of(scene.folder / "run", corpus, sets, features=external)
 
 
 def test_frames_of_utterances_are_those_of_the_run_that_made_them(scene: Any, made: tuple[Path, Path]) -> None:
     """Of recordings that commands would give, which nobody has to run; and the last utterance ends after its recording."""
-    folder, frames = made
-    others.data_folder(
-        scene.corpus, scene.folder / "data", f"echo {{0}} >> {scene.folder}/trace; cat audio/{{0}}.wav |"
-    )
-    values = config(scene.folder, scene.folder / "data", frames, scene.corpus / "queries.csv")
-    result = swsdist.run(values)
+    run, frames = made
+    command = f"echo {{0}} >> {scene.folder}/trace; cat audio/{{0}}.wav |"
+    others.data_folder(scene.corpus, scene.folder / "data", command)
+    result = given_run(scene, frames)
     assert not result.rejected()
-    wanted = swsdist.digest(str(folder / "run"))
+    wanted = swsdist.digest(str(run))
     found = swsdist.digest(result.folder)
     assert all(found[name] == wanted[name] for name in ("features", "detections", "scored"))
     assert not (scene.folder / "trace").exists()
@@ -268,22 +218,20 @@ def test_frames_of_utterances_are_those_of_the_run_that_made_them(scene: Any, ma
 
 def test_a_segment_that_is_moved_has_other_times(scene: Any, made: tuple[Path, Path]) -> None:
     found = others.data_folder(scene.corpus, scene.folder / "data")
-    values = config(scene.folder, scene.folder / "data", made[1], scene.corpus / "queries.csv")
-    first = swsdist.run(values)
+    first = given_run(scene, made[1])
     segments = scene.folder / "data" / "segments"
     name, place = next(iter(found.items()))
     moved = f"{name} {place.recording} {place.start - 0.125!r} {place.end - 0.125!r}\n"
-    segments.write_text(
-        segments.read_text().replace(f"{name} {place.recording} {place.start!r} {place.end!r}\n", moved)
-    )
-    assert moved in segments.read_text()
+    before = f"{name} {place.recording} {place.start!r} {place.end!r}\n"
+    assert before in segments.read_text()
+    segments.write_text(segments.read_text().replace(before, moved))
 
     def best(result: Any) -> list[tuple[Any, ...]]:
         frame = result.detections()
         rows = frame[(frame["doc_id"] == place.recording) & (frame["start"] < place.end)]
         return sorted(zip(rows["query_id"], rows["cost"], rows["start"], rows["end"], strict=True))
 
-    before, after = best(first), best(swsdist.run(values))
+    before, after = best(first), best(given_run(scene, made[1]))
     assert len(before) > 0
     assert [row[:2] for row in after] == [row[:2] for row in before]
     shifted = [(query, cost, round(start - 0.125, 6), round(end - 0.125, 6)) for query, cost, start, end in before]
@@ -292,7 +240,7 @@ def test_a_segment_that_is_moved_has_other_times(scene: Any, made: tuple[Path, P
     for file in ("segments", "wav.scp", "reco2dur"):
         path = scene.folder / "data" / file
         path.write_text(path.read_text().replace("rec1", "tape1"))
-    digest, again = swsdist.digest(first.folder), swsdist.run(values)
+    digest, again = swsdist.digest(first.folder), given_run(scene, made[1])
     assert {*again.detections()["doc_id"]} <= {"tape1", "rec2", "rec3"}
     changed = swsdist.digest(again.folder)
     assert changed["features"] == digest["features"]
@@ -313,8 +261,7 @@ def test_queries_by_their_place_in_a_recording(scene: Any, made: tuple[Path, Pat
     ]
     queries = scene.folder / "queries.csv"
     queries.write_text("query_id,doc_id,start,end\n" + "".join(f"{','.join(map(str, row))}\n" for row in places))
-    values = config(scene.folder, scene.folder / "data", frames, queries)
-    result = swsdist.run(values, sets=["corpus.own_places=keep"])
+    result = given_run(scene, frames, queries, ["corpus.own_places=keep"])
     store, whole = Store(Folder(f"{result.folder}/queries")), np.load(frames / f"{name}.npy")
     count = 1 + int((0.5 - 0.032) / 0.01 + 1e-9)
     assert np.array_equal(store.features("utterance"), whole[50 : 50 + count])

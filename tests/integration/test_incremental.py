@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import soundfile
-from commands import expecting, in_this_process
 
 from swsdist.core.codes import families
 from swsdist.io.filesystem import Folder
@@ -53,10 +52,8 @@ def test_add_change_remove_compact(own_corpus: Any) -> None:
 
     # More documents: a shard more, the others untouched, and their searches not done again.
     scene.select(*range(1, 9))
-    added = scene.run("index.shards=1")
-    assert added.outcome.chain_run.outcomes["index"].done == 1
-    assert added.outcome.chain_run.outcomes["search"].done == 1
-    assert added.outcome.chain_run.outcomes["search"].skipped == 2
+    ended = scene.run("index.shards=1").outcome.chain_run.outcomes
+    assert (ended["index"].done, ended["search"].done, ended["search"].skipped) == (1, 1, 2)
     assert before.items() <= shards(run).items()
     assert len(live(scene)) == 8
     assert whole(scene)
@@ -65,8 +62,7 @@ def test_add_change_remove_compact(own_corpus: Any) -> None:
     sound, rate = soundfile.read(scene.corpus / "audio" / "d002.flac", dtype="int16")
     soundfile.write(scene.corpus / "audio" / "d002.flac", sound[: 2 * rate], rate)
     frames, before = live(scene)["d002"], shards(run)
-    changed = scene.run("index.shards=1")
-    assert changed.outcome.chain_run.outcomes["index"].done == 1
+    assert scene.run("index.shards=1").outcome.chain_run.outcomes["index"].done == 1
     assert before.items() <= shards(run).items()
     assert live(scene)["d002"] < frames
     assert len(live(scene)) == 8
@@ -76,8 +72,8 @@ def test_add_change_remove_compact(own_corpus: Any) -> None:
     scene.select(1, 2, 3, 4, 6, 7, 8)
     before = shards(run)
     removed = scene.run(until="")
-    assert removed.outcome.chain_run.outcomes["index"].done == 0
-    assert removed.outcome.chain_run.outcomes["search"].done == 1
+    ended = removed.outcome.chain_run.outcomes
+    assert (ended["index"].done, ended["search"].done) == (0, 1)
     assert shards(run) == before
     assert "d005" not in live(scene)
     assert "d005" not in set(removed.detections()["doc_id"])
@@ -89,8 +85,7 @@ def test_add_change_remove_compact(own_corpus: Any) -> None:
     assert (compacted.shards_before, compacted.shards) == (4, 1)
     assert compacted.bytes < compacted.bytes_before
     assert whole(scene)
-    again = scene.run(until="")
-    assert again.outcome.chain_run.outcomes["index"].done == 0
+    assert scene.run(until="").outcome.chain_run.outcomes["index"].done == 0
     assert scene.digest() == digest
     clean(Folder(str(run)), 0.0, dry=False)
     assert len(list((run / "store" / "shards").glob("*.parquet"))) == 1
@@ -115,22 +110,6 @@ def test_indexed_in_two_parts_is_searched_like_one(own_corpus: Any) -> None:
     assert scene.digest() == scene.digest("once")
 
 
-def test_damage_is_found(own_corpus: Any) -> None:
-    scene = own_corpus
-    scene.run("index.shards=3", selection=StepSelection(until="index"))
-    store = scene.folder / "run" / "store"
-    names = sorted(path for path in (store / "shards").glob("part-*.parquet") if path.name.count(".") == 1)
-    data = bytearray(names[0].read_bytes())
-    data[len(data) // 2] ^= 1
-    names[0].write_bytes(data)
-    names[1].write_bytes(names[1].read_bytes()[:-100])
-    names[2].unlink()
-    problems = list(check(Store(Folder(str(store)))))
-    assert any("SHA-256 differs" in one for one in problems if names[0].name in one)
-    assert any("the manifest tells" in one for one in problems if names[1].name in one)
-    assert any("missing" in one for one in problems if names[2].name in one)
-
-
 @pytest.mark.until("search")
 def test_only_a_later_stage_changes_nothing_of_an_earlier_one(own_corpus: Any) -> None:
     """Documents that are gone need no task of index, and yet the store is to change: --only search refuses before that."""
@@ -147,24 +126,16 @@ def test_only_a_later_stage_changes_nothing_of_an_earlier_one(own_corpus: Any) -
     assert manifest.read_bytes() != before
 
 
-swsdist = expecting(in_this_process)
-
-
 def _fitted(*transforms: dict[str, Any]) -> str:
     return "features=" + json.dumps([{"name": "mfcc", "transforms": transforms}])
 
 
+PCA = {"name": "pca", "options": {"columns": 6}}
 QUANTISED = 'search.first_pass={"name": "quantised", "factor": 2, "sample": 0}'
 #: Settings of a first run, and of the one that is interrupted.
 WORK: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "index": ((), ("index.shards=3",)),
-    "fit": (
-        (_fitted({"name": "pca", "options": {"columns": 8}}),),
-        (
-            _fitted({"name": "pca", "options": {"columns": 6}}, {"name": "gmm", "options": {"components": 4}}),
-            "index.shards=3",
-        ),
-    ),
+    "fit": ((_fitted(PCA),), (_fitted(PCA, {"name": "gmm", "options": {"components": 4}}), "index.shards=3")),
     "quantise": ((QUANTISED,), (QUANTISED, "index.shards=2")),
 }
 
@@ -234,33 +205,21 @@ def work_of(scene: Any, work: str, shared: bool, way: str | None) -> tuple[dict[
     return counts, scene.digest(name)
 
 
-@pytest.fixture(scope="module")
-def undisturbed_work() -> dict[tuple[str, bool], tuple[dict[str, int], dict[str, str]]]:
-    """What work takes that nobody interrupts, which is the same for all ways to clean up."""
-    return {}
-
-
 @pytest.mark.slow
 @pytest.mark.until("search")
-@pytest.mark.xdist_group("kept-work")
-@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
-    ("work", "shared"),
-    # A shared store keeps its features, so nothing is fitted in it.
-    [
-        pytest.param(work, shared, id=f"{work}-{'shared' if shared else 'own'}")
-        for work in WORK
-        for shared in (False, True)
-        if not (shared and work == "fit")
+    ("work", "shared", "way"),
+    [  # A shared store keeps its features, so nothing is fitted in it.
+        ("index", False, "compact and clean"),
+        ("index", True, "clean"),
+        ("fit", False, "clean"),
+        ("quantise", False, "clean"),
+        ("quantise", True, "compact and clean"),
     ],
 )
-def test_nothing_that_was_done_is_done_again(
-    own_corpus: Any, undisturbed_work: Any, work: str, way: str, shared: bool
-) -> None:
+def test_nothing_that_was_done_is_done_again(own_corpus: Any, work: str, shared: bool, way: str) -> None:
     """A run whose corpus has grown is interrupted after each task until the store stands; each time something is cleaned up."""
-    if (work, shared) not in undisturbed_work:
-        undisturbed_work[work, shared] = work_of(own_corpus, work, shared, None)
-    counts, digest = undisturbed_work[work, shared]
+    counts, digest = work_of(own_corpus, work, shared, None)
     again, found = work_of(own_corpus, work, shared, way)
     for step in ("index", "fit-transforms", *(() if way.startswith("compact") else ("quantise", "later"))):
         assert again[step] == counts[step]
@@ -270,7 +229,7 @@ def test_nothing_that_was_done_is_done_again(
 def test_an_earlier_state_goes_in_one_piece(own_corpus: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who is killed while it removes one leaves the list of what was to go."""
     scene = own_corpus
-    scene.run("index.shards=3", f"index.store={scene.folder / 'shared'}")
+    scene.run("index.shards=3", f"index.store={scene.folder / 'shared'}", until="index")
     store = Folder(str(scene.folder / "shared"))
     compact(store, 1.0)
     whole, left = Folder.remove, [3]
