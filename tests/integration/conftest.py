@@ -27,14 +27,17 @@ from commands import Ended, in_this_process
 from kept_receipts import receipts_in
 
 import swsdist
+from swsdist.chains.report.reporting import FINAL
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun, StepSelection
 from swsdist.pipeline.status import digests
 from swsdist.pipeline.task import Receipt
-from swsdist.store.reading import Store
+from swsdist.store.reading import Store, combined
 from swsdist.testing.synthesis import make_corpus
+from tests.support.journals import read_journals
 
 HERE = Path(__file__).parent
+TABLES = {"documents": "docs", "queries": "queries", "references": "refs"}
 SHARED = HERE.parents[1].parent / "shared"
 
 
@@ -45,23 +48,16 @@ def _heed_interrupts() -> None:
 
 @dataclass
 class Scene:
-    """A folder with a config, and what can be done with it.
-
-    A third of a small run's time is sound for its page and files for others, so runs have none: what is about them says so.
-
-    Attributes:
-        folder: of this test.
-        corpus: tables and audio.
-        env: of the drivers; SABOTAGE in it names a file that does not exist yet.
-        base: what the config says besides, or instead.
-        until: the stage at which runs in this process end, where no later one is what a test is about; then digests are of
-            the tables that these made.
-    """
+    """A folder with a config, and what can be done with it. Runs have neither sound nor many exports, which take time."""
 
     folder: Path
+    #: Tables and audio.
     corpus: Path
+    #: Of the drivers; SABOTAGE in it names a file that does not exist yet.
     env: dict[str, str]
+    #: What the config says besides, or instead.
     base: dict[str, Any] = field(default_factory=dict)
+    #: The stage at which runs in this process end, and digests with them, where no later one is what a test is about.
     until: str | None = None
     chain_runs: dict[str, ChainRun] = field(default_factory=dict, repr=False)
 
@@ -70,8 +66,7 @@ class Scene:
         """The config file; it says serial."""
         path = self.folder / "config.yaml"
         if not path.exists():
-            tables = {"documents": "docs", "queries": "queries", "references": "refs"}
-            corpus = {name: str(self.corpus / f"{table}.csv") for name, table in tables.items()}
+            corpus = {name: str(self.corpus / f"{table}.csv") for name, table in TABLES.items()}
             small = {"executor": {"kind": "serial"}, "report": {"clips": 0, "exports": ["csv"]}}
             values = {"run": str(self.folder / "run"), "corpus": corpus, **small, **self.base}
             path.write_text(json.dumps(values))  # JSON is YAML
@@ -167,16 +162,12 @@ class Scene:
 
     def reported(self, run: str = "run") -> bool:
         """Whether the report's digest, which is of the end of the way only, is of the tables that are there."""
-        from swsdist.chains.report.reporting import FINAL
-        from swsdist.store.reading import combined
-
         digests = self.digest(run)
         return bool(self.report(run)["digest"] == combined({name: digests[name] for name in FINAL if name in digests}))
 
     def report(self, run: str = "run") -> dict[str, Any]:
         """report.json."""
-        values: dict[str, Any] = json.loads((self.folder / run / "report.json").read_text())
-        return values
+        return dict(json.loads((self.folder / run / "report.json").read_text()))
 
     def receipts(self, run: str = "run") -> dict[str, float]:
         """All receipts by stage and fingerprint, with the time at which each task ended."""
@@ -190,13 +181,10 @@ class Scene:
         """Rows of rejected.parquet, which comes with the report; before that, what will be in it."""
         if self.until:
             return list(self.chain_runs[run].rejected().to_pylist())
-        rows: list[dict[str, Any]] = pq.read_table(self.folder / run / "rejected.parquet").to_pylist()
-        return rows
+        return list(pq.read_table(self.folder / run / "rejected.parquet").to_pylist())
 
     def journals(self, run: str = "run") -> list[list[dict[str, Any]]]:
         """The accounts, a list of lines a process."""
-        from tests.support.journals import read_journals
-
         return read_journals(Folder(str(self.folder / run)))
 
     def move_to_s3(self, s3: Any, storage: dict[str, Any]) -> None:
@@ -206,9 +194,8 @@ class Scene:
         for path in sorted(self.corpus.rglob("*")):
             if path.is_file():
                 target.write_bytes(path.relative_to(self.corpus).as_posix(), path.read_bytes())
-        tables = {"documents": "docs", "queries": "queries", "references": "refs"}
         self.base = {
-            "corpus": {name: f"{place}/corpus/{table}.csv" for name, table in tables.items()},
+            "corpus": {name: f"{place}/corpus/{table}.csv" for name, table in TABLES.items()},
             "run": f"{place}/run",
             "storage": storage,
         }
@@ -244,10 +231,8 @@ def env(tmp_path: Path) -> Iterator[dict[str, str]]:
 def _digests(chain_run: ChainRun, until: str) -> dict[str, str]:
     """Of the tables of a stage and of those before it."""
     names = [step.name for step in chain_run.chain.steps]
-    outcomes = {
-        name: outcome for name, outcome in chain_run.outcomes.items() if names.index(name) <= names.index(until)
-    }
-    return digests(replace(chain_run, outcomes=outcomes))
+    there = names[: names.index(until) + 1]
+    return digests(replace(chain_run, outcomes={k: one for k, one in chain_run.outcomes.items() if k in there}))
 
 
 @pytest.fixture
@@ -309,16 +294,13 @@ def tiny() -> Path:
 
 @dataclass(frozen=True)
 class Cluster:
-    """A Ray cluster of one node that serves all tests of a session that are not about starting Ray.
+    """A Ray cluster of one node that serves all tests of a session that are not about starting Ray."""
 
-    Attributes:
-        sets: of a config, to use it.
-        secret: what its drivers need in their environment: another cluster's driver that errs is not let in.
-        order: what the saboteur is told by tests on this cluster, whose workers do not have a driver's environment.
-    """
-
+    #: Of a config, to use it.
     sets: tuple[str, str]
+    #: What its drivers need in their environment: another cluster's driver that errs is not let in.
     secret: dict[str, str]
+    #: What the saboteur is told by tests on this cluster, whose workers do not have a driver's environment.
     order: Path
 
 

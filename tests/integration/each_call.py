@@ -53,13 +53,7 @@ class Prepared:
 
 @dataclass
 class Failing:
-    """A process with the library.
-
-    Attributes:
-        folder: for it alone; the run is `run` in it.
-        config: of the run.
-        corpus: folder whose files are watched, with those of the store.
-    """
+    """A process with the library; the run is `run` in its folder, and files of the corpus and the store are watched."""
 
     folder: Path
     config: dict[str, Any]
@@ -75,8 +69,7 @@ class Failing:
     def start(self) -> None:
         """Make the library, and the process."""
         library = self.folder / "failing.so"
-        source = HERE / "failing.c"
-        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(library), str(source), "-ldl"], check=True)
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, HERE / "failing.c", "-ldl"], check=True)
         self.process = subprocess.Popen(
             [sys.executable, str(HERE / "driver.py")],
             env={**os.environ, "LD_PRELOAD": str(library)},
@@ -103,8 +96,7 @@ class Failing:
         }
         self.process.stdin.write(json.dumps(order) + "\n")
         self.process.stdin.flush()
-        answer: dict[str, Any] = json.loads(self.process.stdout.readline())
-        return answer
+        return dict(json.loads(self.process.stdout.readline()))
 
     def prepare(self, names: list[str]) -> None:
         """Run all stages, one after the other; keep what each finds."""

@@ -4,42 +4,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 import swsdist
+from examples import reranked
 from swsdist.chains.check import assemble
 from swsdist.config import Config
 from swsdist.core.codes import searcher as codes
-from swsdist.core.types import DETECTIONS
-from swsdist.pipeline.chain import Chain, Context, Inputs, Table
+from swsdist.pipeline.chain import Chain, Context
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.registry.entries import ChainEntry
 from swsdist.registry.registries import CHAINS
 from swsdist.searcher.searcher import Searcher
 from swsdist.server.archive import Archive
-from swsdist.stages.buckets import BucketStage
 from swsdist.stages.reduce import Reduce
 from swsdist.stages.steps import steps
 from tests.support.coded import says
 
 
-class Rerank(BucketStage[str]):
+class Rerank(reranked.Rerank):
     """Prefers every second document, by more than scores differ."""
-
-    name = "rerank"
-    version = 1
-    phase = "search"
-    takes: ClassVar[dict[str, str]] = {"detections": "detections"}
-    tables: ClassVar[dict[str, Table]] = {"detections": Table(DETECTIONS)}
-
-    def plan(self, inputs: Inputs) -> Iterator[Task[str]]:
-        for (part,) in inputs.buckets("detections"):
-            yield self.following(part, inputs, part.name, payload=part.name)
 
     def run(self, task: Task[str], context: Context) -> TaskOutput:
         table = context.read(task.payload)

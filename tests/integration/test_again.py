@@ -17,7 +17,6 @@ from swsdist.core.errors import DataError, TableError
 from swsdist.core.types import TRIALS
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.score.measures.twv import PER_TERM
-from swsdist.stages.index import Index
 from swsdist.store.maintaining import check
 from tests.support.coded import raises
 
@@ -165,31 +164,6 @@ def test_tables_fit_together(scene: Any) -> None:
     assert det["threshold"].iloc[-1] == np.inf, "it accepts nothing"
     assert np.isfinite(det["threshold"][:-1]).all()
     assert (1 - det["pmiss"] - 2 * det["pfa"]).max() == pytest.approx(measures["mtwv"], abs=1e-12)
-
-
-@pytest.mark.slow
-@pytest.mark.until("search")
-def test_a_failed_shard_leaves_no_trace(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    scene.run("index.shards=4", run="whole")
-    honest = Index.run
-    broken: list[str] = []
-
-    def run(self: Index, task: Any, context: Any) -> Any:
-        broken.append(task.fingerprint)
-        if len(broken) == 2:
-            raise RuntimeError("this shard fails once")
-        return honest(self, task, context)
-
-    monkeypatch.setattr(Index, "run", run)
-    first = scene.run("index.shards=4")
-    assert [failure.reason for failure in first.outcome.failures] == ["bug"]
-    assert first.outcome.chain_run.chain.inputs.store.manifest.provisional
-    # What would be searched now would be done again: the search waits.
-    assert list(first.outcome.chain_run.outcomes) == ["index"]
-    second = scene.run("index.shards=4")
-    assert not second.outcome.failures
-    # Frozen statistics are those of the whole corpus, not of the shards that happened to succeed.
-    assert scene.digest() == scene.digest("whole")
 
 
 @pytest.mark.slow

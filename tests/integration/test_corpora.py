@@ -96,10 +96,8 @@ def test_what_lies_in_two_segments_is_found_once(scene: Any) -> None:
     once = swsdist.run(kaldi(scene), sets=["reduce.nbest.least=20", f"run={scene.folder}/once"])
     (scene.folder / "data/segments").write_text(whole + whole.replace("-whole", "-again"))
     twice = swsdist.run(kaldi(scene), sets=["reduce.nbest.least=40", f"run={scene.folder}/twice"])
-    places = [
-        [(row["query_id"], row["doc_id"], row["start"], row["end"]) for row in in_order(result)]
-        for result in (once, twice)
-    ]
+    key = ("query_id", "doc_id", "start", "end")
+    places = [[tuple(row[name] for name in key) for row in in_order(result)] for result in (once, twice)]
     assert set(places[0]) <= set(places[1])
     assert len(set(places[1])) == len(places[1])
     assert twice.outcome.chain_run.chain.inputs.seconds == once.outcome.chain_run.chain.inputs.seconds
@@ -190,23 +188,6 @@ def test_permission_travels_with_the_tasks(piped: Any, cluster: Any) -> None:
     result = swsdist.run(kaldi(piped), allow_commands=True, sets=sets, selection=search)
     assert not result.rejected()
     assert digests(result.outcome.chain_run) == digests(serial.outcome.chain_run)
-
-
-@pytest.mark.slow
-def test_recordings_on_s3(scene: Any, s3) -> None:
-    local = others.data_folder(scene.corpus, scene.folder / "data")
-    remote = Folder(f"s3://{s3.bucket}/kaldi", s3.storage)
-    for path in sorted((scene.folder / "data").rglob("*")):
-        if path.is_file():
-            remote.write_bytes(path.relative_to(scene.folder / "data").as_posix(), path.read_bytes())
-    here = swsdist.run(kaldi(scene), selection=StepSelection(until="search"))
-    values = {**kaldi(scene), "run": str(scene.folder / "s3-run"), "storage": s3.storage}
-    values["corpus"]["documents"] = remote.path()
-    there = swsdist.run(values, selection=StepSelection(until="search"))
-    assert {row["path"] for row in swsdist.open_store(f"{there.folder}/store").documents().to_pylist()} == {
-        remote.path(f"audio/{name}.wav") for name in {one.recording for one in local.values()}
-    }
-    assert digests(there.outcome.chain_run) == digests(here.outcome.chain_run)
 
 
 def test_a_run_is_scored_as_its_list_is(scene: Any) -> None:
@@ -333,20 +314,17 @@ def test_speakers_of_one_name_are_two_people(across: Any, small_corpus: Path) ->
 def test_statistics_are_those_of_a_store_of_that_corpus(
     across: Any, field: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tables = []
+    tables, searched = [], StepSelection(until="search")
     for run, seconds in (("one", 300.0), ("many", 0.1)):
         monkeypatch.setattr(query_statistics, "_TASK_SECONDS", seconds)
-        searched = StepSelection(until="search")
         ended = across(run, selection=searched).outcome.chain_run.outcomes["query-statistics"]
         assert ended.tasks == (2 if run == "one" else 5)
         (file,) = (across.folder / run / "tables" / "query_statistics").glob("*.parquet")
         tables.append(pq.read_table(file).to_pylist())
     assert tables[0] == tables[1]
     assert candidates(across, "one") == candidates(across, "many")
-    swsdist.run(
-        {"run": str(across.folder / "field"), "corpus": str(field / "field.yaml"), "executor": {"kind": "serial"}},
-        selection=StepSelection(until="index"),
-    )
+    values = {"run": str(across.folder / "field"), "corpus": str(field / "field.yaml")}
+    swsdist.run({**values, "executor": {"kind": "serial"}}, selection=INDEX)
     store = Store(Folder(str(across.folder / "field" / "store"))).statistics()
     known = {(row["scope"], row["name"]): row for row in tables[0]}
     assert {name.removesuffix(" (of the queries)") for _, name in known} <= {name for _, name in store}

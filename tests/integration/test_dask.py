@@ -94,16 +94,12 @@ def test_an_interrupted_run(installed: None, scene: Any) -> None:
 @pytest.fixture
 def address(installed: None, env: dict[str, str], tmp_path: Path) -> Iterator[str]:
     """A cluster of Dask with two workers, which gives a task up after two deaths."""
-    file = tmp_path / "scheduler.json"
+    file, processes = tmp_path / "scheduler.json", []
     own = {**env, "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1"}
-    words = (
-        ("scheduler", "--host=127.0.0.1", "--port=0", "--no-dashboard", f"--scheduler-file={file}"),
-        ("worker", "--nworkers=2", "--nthreads=1", "--resources=GPU=1", "--no-dashboard", f"--scheduler-file={file}"),
-    )
-    processes = [
-        subprocess.Popen([sys.executable, "-m", "dask", *some], env=own, stdout=log, stderr=log, cwd=tmp_path)
-        for some, log in zip(words, [(tmp_path / f"{k}.log").open("w") for k in range(2)], strict=True)
-    ]
+    for words in ("scheduler --host=127.0.0.1 --port=0", "worker --nworkers=2 --nthreads=1 --resources=GPU=1"):
+        command = [sys.executable, "-m", "dask", *words.split(), "--no-dashboard", f"--scheduler-file={file}"]
+        with (tmp_path / f"{words[:6]}.log").open("w") as log:
+            processes.append(subprocess.Popen(command, env=own, stdout=log, stderr=log, cwd=tmp_path))
     try:
         from distributed import Client
 

@@ -19,7 +19,7 @@ from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.pipeline.status import digests, load_chain_run
+from swsdist.pipeline.status import digests
 from swsdist.testing.conformance import check_chain
 from tests.support.coded import raises
 from tests.support.tables import read_rows, write_rows
@@ -177,25 +177,6 @@ def test_the_executor_does_not_matter(small_corpus: Path, tmp_path: Path, cluste
     ray = {key.removeprefix("executor."): value for key, value in sets.items()}
     given = config(small_corpus, tmp_path, index={"shards": 3}, executor={**ray, "workers": 2})
     assert digests(discovered(given).chain_run) == digests(undisturbed.chain_run)
-
-
-@pytest.mark.slow
-def test_a_killed_run_goes_on(
-    new_scene: Any, small_corpus: Path, env: dict[str, str], tmp_path: Path, undisturbed: Outcome
-) -> None:
-    base = {"chain": "discover", "corpus": {"documents": str(small_corpus / "docs.csv")}}
-    scene = new_scene(tmp_path, small_corpus, env, base)
-    cut = ("index.shards=3", "reduce.buckets=7")
-    for target in (2, 12, 29):  # while it indexes, proposes pairs, and aligns them
-        process = scene.start(*cut)
-        scene.wait(lambda target=target: len(scene.receipts()) >= target, process)
-        process.kill()
-        process.communicate()
-    receipts = scene.receipts()
-    last = scene.go(*cut)
-    assert last.returncode == 0, last.stderr
-    assert digests(load_chain_run(Folder(str(tmp_path / "run")))) == digests(undisturbed.chain_run)
-    assert receipts.items() <= scene.receipts().items()
 
 
 @pytest.mark.slow

@@ -226,18 +226,13 @@ def test_an_inexact_blas_in_a_worker_ends_the_run(scene: Any, tmp_path: Path) ->
     assert "BLAS probe: not exact" in done.stderr
 
 
-@pytest.mark.slow
-def test_no_cluster_at_the_address(scene: Any) -> None:
-    done = scene.go("executor.kind=ray", "executor.address=127.0.0.1:1")
-    assert done.returncode == 2, done.stderr
-    assert says(done.stderr, families.NO_CLUSTER)
-
-
 @pytest.mark.ray
-def test_a_worker_that_fits_nowhere(scene: Any, cluster: Any) -> None:
-    done = scene.go(*cluster.sets, "executor.memory_per_worker_gb=100000")
-    assert done.returncode == 2, done.stderr
-    assert says(done.stderr, families.NO_WORKER)
+def test_no_cluster_at_the_address_and_a_worker_that_fits_nowhere(scene: Any, cluster: Any) -> None:
+    nowhere = ("executor.kind=ray", "executor.address=127.0.0.1:1")
+    large = (*cluster.sets, "executor.memory_per_worker_gb=100000")
+    for sets, code in ((nowhere, families.NO_CLUSTER), (large, families.NO_WORKER)):
+        done = scene.go(*sets)
+        assert (done.returncode, says(done.stderr, code)) == (2, True), done.stderr
 
 
 @pytest.mark.ray
@@ -403,6 +398,9 @@ def test_nothing_is_fitted_without_what_cannot_be_read_now(
         failed = scene.run(*sets)
         assert opened
         assert failed.outcome.failures
+        assert "search" not in failed.outcome.chain_run.outcomes, (
+            "it waits: what would be searched now would be done again"
+        )
         assert all(failure.task.stage == stage for failure in failed.outcome.failures)
     scene.run(*sets)
     assert scene.digest() == scene.digest("undisturbed")

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-import swsdist
 from swsdist.pipeline.task import Receipt
 from tests.support.cluster.network import run
 
@@ -103,7 +102,7 @@ def test_a_node_comes_late_and_one_leaves(on_cluster: Any) -> None:
     on_cluster.note("a node comes late", f"while the others do stage {first.stage}", first.finished - came)
     on_cluster.wait(lambda: leaver.name in on_cluster.at_work("search"), driver)
     ray = str(Path(sys.executable).with_name("ray"))
-    node = next(one.node for one in on_cluster.nodes() if one.address == leaver.address)
+    node = on_cluster.node(leaver)
     left = time.time()
     why = ("--reason", "DRAIN_NODE_REASON_PREEMPTION", "--reason-message", "spot", "--deadline-remaining-seconds", "1")
     words = (ray, "drain-node", "--address", on_cluster.hosts.address, "--node-id", node, *why)
@@ -116,31 +115,3 @@ def test_a_node_comes_late_and_one_leaves(on_cluster: Any) -> None:
     again = on_cluster.receipts()[lost]
     assert on_cluster.same()
     on_cluster.note("a node is drained, and leaves", "in mid-search", again.finished - left)
-
-
-def test_a_host_is_killed_while_it_aligns(on_cluster: Any, small_corpus: Path, tmp_path: Path) -> None:
-    def sections(corpus: object, distance: str) -> dict[str, Any]:
-        of_corpus = {"documents": f"{corpus}/docs.csv"}
-        return {"chain": "discover", "corpus": of_corpus, "search": {"distance": distance}, "index": {"shards": 3}}
-
-    swsdist.run({**sections(small_corpus, "cosine"), "run": str(tmp_path / "run"), "executor": {"kind": "serial"}})
-    on_cluster.sabotage(sleep={"search": 0.4})
-    driver = on_cluster.start(sections=sections(on_cluster.corpus, "slow-cosine"))
-
-    def victim() -> Any:
-        """A host that is at work on an alignment, when there is no other work left."""
-        if not on_cluster.hosts_of("select-pairs"):
-            return None
-        hosts = on_cluster.at_work("search")
-        return next((host for host in on_cluster.hosts.workers if host.name in hosts), None)
-
-    host = on_cluster.wait(victim, driver)
-    host.kill()
-    lost = on_cluster.wait(lambda: on_cluster.lost(host), driver)
-    on_cluster.sabotage(sleep={"search": 0.01})
-    on_cluster.end(driver)
-    receipts = on_cluster.receipts()
-    assert receipts[lost].stage == "align-pairs"
-    assert receipts[lost].host != host.name
-    here, there = swsdist.digest(str(tmp_path / "run")), swsdist.digest(on_cluster.run.root, on_cluster.hosts.storage)
-    assert there == here
