@@ -15,7 +15,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -311,46 +311,56 @@ def _end_with_parent() -> None:
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
 
 
+def free_address() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+@contextmanager
+def ray_head(place: Path, address: str, env: dict[str, str], *options: str) -> Iterator[None]:
+    """A head of Ray at an address, with its files in a folder whose path is short; in the end all its processes are ended."""
+    log = place / "log"
+    command = [str(Path(sys.executable).with_name("ray")), "start", "--head", "--block", f"--temp-dir={place}/ray"]
+    command += [f"--port={address.split(':')[1]}", "--object-store-memory=80000000", *options]
+    command += ["--include-dashboard=false", "--disable-usage-stats"]
+    with log.open("w") as said:
+        own = {"env": env, "start_new_session": True, "preexec_fn": _end_with_parent}
+        process = subprocess.Popen(command, stdout=said, stderr=said, **own)
+    try:
+        deadline = time.monotonic() + 180
+        while "Ray runtime started" not in log.read_text():
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.1)
+        yield
+    finally:
+        process.send_signal(signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=60)
+        for left in RayLeft(place).processes():
+            if left.pid != os.getpid():  # this one was a driver
+                with suppress(psutil.Error):
+                    left.kill()
+        process.wait(timeout=60)
+
+
+@pytest.fixture(scope="session")
+def new_ray_head() -> Any:
+    """`ray_head` for tests with a cluster of their own."""
+    return ray_head
+
+
 @pytest.fixture(scope="session")
 def _cluster() -> Iterator[Cluster]:
     with tempfile.TemporaryDirectory(prefix="c-", dir="/tmp", ignore_cleanup_errors=True) as short:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        address, order = f"127.0.0.1:{port}", Path(short) / "sabotage.json"
+        address, order = free_address(), Path(short) / "sabotage.json"
         env = {name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "AWS_"))}
         path = os.pathsep.join([str(HERE / "saboteur"), *filter(None, [env.get("PYTHONPATH")])])
         secret = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": uuid.uuid4().hex}
-        log = Path(short) / "log"
-        with log.open("w") as said:
-            process = subprocess.Popen(
-                [
-                    *(str(Path(sys.executable).with_name("ray")), "start", "--head", "--block", f"--port={port}"),
-                    *("--num-cpus=2", "--memory=8000000000", "--object-store-memory=80000000"),
-                    *("--include-dashboard=false", "--disable-usage-stats", f"--temp-dir={short}/ray"),
-                ],
-                env={**env, **secret, "PYTHONPATH": path, "SABOTAGE": str(order), "TMPDIR": short},
-                stdout=said,
-                stderr=said,
-                start_new_session=True,
-                preexec_fn=_end_with_parent,
-            )
-        try:
-            deadline = time.monotonic() + 180
-            while "Ray runtime started" not in log.read_text():
-                assert process.poll() is None, log.read_text()
-                assert time.monotonic() < deadline, log.read_text()
-                time.sleep(0.1)
+        env |= {**secret, "PYTHONPATH": path, "SABOTAGE": str(order), "TMPDIR": short}
+        with ray_head(Path(short), address, env, "--num-cpus=2", "--memory=8000000000"):
             yield Cluster(("executor.kind=ray", f"executor.address={address}"), secret, order)
-        finally:
-            process.send_signal(signal.SIGTERM)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=60)
-            for left in RayLeft(Path(short)).processes():
-                if left.pid != os.getpid():  # this one was a driver
-                    with suppress(psutil.Error):
-                        left.kill()
-            process.wait(timeout=60)
 
 
 @pytest.fixture

@@ -124,23 +124,20 @@ def test_one_isf_in_all_places_whoever_indexed(scene: Any) -> None:
     assert benched.figures["isf"] == pytest.approx(_isfs(scene, "benched")["stages"])
 
 
-def _cgroup() -> Path | None:
-    """A new control group, where that is allowed: it counts every process of a tree, whoever waits for it."""
-    for root, file in (("/sys/fs/cgroup", "cpu.stat"), ("/sys/fs/cgroup/cpuacct", "cpuacct.usage")):
+#: Files of control groups of version 2 and 1, and the unit of their CPU time in them, of a second.
+_COUNTERS = {"/sys/fs/cgroup": ("cpu.stat", 1e6), "/sys/fs/cgroup/cpuacct": ("cpuacct.usage", 1e9)}
+
+
+def _cgroup() -> tuple[Path, float] | None:
+    """A new control group's counter, where that is allowed: it counts every process of a tree, whoever waits for it."""
+    for root, (file, unit) in _COUNTERS.items():
         place = Path(root) / f"swsdist-test-{os.getpid()}"
         with suppress(OSError):
             place.mkdir()
             if (place / file).exists():
-                return place
+                return place / file, unit
             place.rmdir()
     return None
-
-
-def _cpu_of_cgroup(place: Path) -> float:
-    """CPU seconds, of version 2 or 1."""
-    if (place / "cpuacct.usage").exists():
-        return int((place / "cpuacct.usage").read_text()) / 1e9
-    return int((place / "cpu.stat").read_text().split("usage_usec", 1)[1].split()[0]) / 1e6
 
 
 def _cpu_and_memory_of_tree(scene: Any, *sets: str) -> tuple[float, int]:
@@ -151,7 +148,7 @@ def _cpu_and_memory_of_tree(scene: Any, *sets: str) -> tuple[float, int]:
     group = _cgroup()
     process = scene.start(*sets)
     if group is not None:
-        (group / "cgroup.procs").write_text(str(process.pid))
+        (group[0].parent / "cgroup.procs").write_text(str(process.pid))
     seen: dict[int, float] = {}
     most = 0
     while process.poll() is None:
@@ -166,9 +163,10 @@ def _cpu_and_memory_of_tree(scene: Any, *sets: str) -> tuple[float, int]:
     assert process.returncode == 0, process.communicate()
     if group is None:
         return sum(seen.values()), most
-    spent = _cpu_of_cgroup(group)
+    file, unit = group
+    spent = int(file.read_text().removeprefix("usage_usec").split()[0]) / unit
     with suppress(OSError):  # Ray's last processes may go a little later
-        group.rmdir()
+        file.parent.rmdir()
     return spent, most
 
 
