@@ -78,7 +78,6 @@ class Scene:
 
     @property
     def order(self) -> Path:
-        """What the saboteur is told."""
         return Path(self.env["SABOTAGE"])
 
     def sabotage(self, **values: Any) -> None:
@@ -147,7 +146,6 @@ class Scene:
         return in_this_process(*self._words(sets, run, command, flags))
 
     def go(self, *sets: str, **keywords: Any) -> subprocess.CompletedProcess[str]:
-        """A driver process, to its end."""
         process = self.start(*sets, **keywords)
         try:
             out, err = process.communicate(timeout=240)
@@ -166,7 +164,6 @@ class Scene:
         return bool(self.report(run)["digest"] == combined({name: digests[name] for name in FINAL if name in digests}))
 
     def report(self, run: str = "run") -> dict[str, Any]:
-        """report.json."""
         return dict(json.loads((self.folder / run / "report.json").read_text()))
 
     def receipts(self, run: str = "run") -> dict[str, float]:
@@ -184,7 +181,6 @@ class Scene:
         return list(pq.read_table(self.folder / run / "rejected.parquet").to_pylist())
 
     def journals(self, run: str = "run") -> list[list[dict[str, Any]]]:
-        """The accounts, a list of lines a process."""
         return read_journals(Folder(str(self.folder / run)))
 
     def move_to_s3(self, s3: Any, storage: dict[str, Any]) -> None:
@@ -212,7 +208,6 @@ class Scene:
 
 @pytest.fixture(scope="session")
 def small_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Eight documents, three queries, three voices."""
     folder = tmp_path_factory.mktemp("corpus")
     make_corpus(folder, documents=8, queries=3, voices=3)
     return folder
@@ -244,7 +239,6 @@ def until(request: pytest.FixtureRequest) -> str | None:
 
 @pytest.fixture(scope="session")
 def new_scene() -> type[Scene]:
-    """Makes scenes with configs of their own."""
     return Scene
 
 
@@ -380,7 +374,6 @@ class RayLeft:
     place: Path
 
     def folders(self) -> list[str]:
-        """Their folders."""
         return [path.name for path in self.place.glob("sws-ray-*")]
 
     def processes(self) -> list[psutil.Process]:

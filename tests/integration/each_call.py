@@ -67,7 +67,6 @@ class Failing:
         return self.folder / "run"
 
     def start(self) -> None:
-        """Make the library, and the process."""
         library = self.folder / "failing.so"
         subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, HERE / "failing.c", "-ldl"], check=True)
         self.process = subprocess.Popen(
@@ -111,7 +110,6 @@ class Failing:
             self.stages.append(Prepared(name, found, calls, told["digest"]))
 
     def back(self, stage: Prepared) -> None:
-        """Put back what a stage finds."""
         shutil.rmtree(self.run, ignore_errors=True)
         shutil.copytree(stage.found, self.run, symlinks=True)
 
@@ -153,7 +151,6 @@ class Failing:
 
 
 def other(found: dict[str, str], wanted: dict[str, str]) -> str:
-    """Names of what is not as it should be."""
     return ", ".join(sorted(name for name in wanted if found.get(name) != wanted[name]))
 
 

@@ -72,7 +72,6 @@ COLUMNS = ["query_id", "doc_id", "channel", "start", "end", "score"]
 
 
 def rows(table: Any, top: int) -> list[dict[str, Any]]:
-    """The best hits of each query."""
     frame = table if not isinstance(table, pa.Table) else table.to_pandas()
     ordered = frame.sort_values(["query_id", "score"], ascending=[True, False], kind="stable")
     found: list[dict[str, Any]] = ordered.groupby("query_id").head(top)[COLUMNS].sort_values(COLUMNS).to_dict("records")

@@ -37,7 +37,6 @@ def contents(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 def done(result: Any) -> list[str]:
-    """Stages that did something."""
     return [name for name, ended in result.outcome.chain_run.outcomes.items() if ended.done]
 
 

@@ -132,7 +132,6 @@ def test_segments_beyond_their_recording_are_rejected_with_their_line(scene: Any
 
 @pytest.fixture
 def piped(scene: Any) -> Any:
-    """A data folder whose recordings are commands, which leave a trace."""
     command = f"echo {{0}} >> {scene.folder}/trace; cat audio/{{0}}.wav |"
     others.data_folder(scene.corpus, scene.folder / "data", command)
     return scene
@@ -192,24 +191,14 @@ def test_permission_travels_with_the_tasks(piped: Any, cluster: Any) -> None:
 
 def test_a_run_is_scored_as_its_list_is(scene: Any) -> None:
     lists = others.nist_lists(scene.corpus, scene.folder / "nist", "kwseval")
-    config = {
-        "run": str(scene.folder / "nist-run"),
-        "corpus": {
-            "documents": str(lists / "ecf.xml"),
-            "audio": str(lists / "audio"),
-            "queries": str(lists / "terms.xml"),
-            "spoken": str(scene.corpus / "queries.csv"),
-            "references": str(lists / "words.rttm"),
-            "protocol": "kwseval",
-        },
-        "executor": {"kind": "serial"},
-        "report": {"clips": 0, "exports": ["kwslist"]},
-    }
-    result = swsdist.run(config)
+    names = {"documents": "ecf.xml", "audio": "audio", "queries": "terms.xml", "references": "words.rttm"}
+    corpus = {key: str(lists / name) for key, name in names.items()}
+    corpus |= {"spoken": str(scene.corpus / "queries.csv"), "protocol": "kwseval"}
+    result = swsdist.run({**kaldi(scene), "corpus": corpus, "report": {"clips": 0, "exports": ["kwslist"]}})
     rejected = result.outcome.chain_run.rejected().to_pylist()
     assert [(row["id"], row["reason"]) for row in rejected] == [("q900", "text-query")]
-    names = {"ecf": "ecf.xml", "terms": "terms.xml", "rttm": "words.rttm"}
-    task = read_task(**{key: str(lists / name) for key, name in names.items()}, protocol="kwseval")
+    ecf, terms, rttm = (corpus[key] for key in ("documents", "queries", "references"))
+    task = read_task(ecf=ecf, terms=terms, rttm=rttm, protocol="kwseval")
     list_path = f"{result.folder}/exports/kwslist.xml"
     scored = evaluate(task, read_system(list_path, conventions=task.conventions, notices=task.notices))
     expected, mine = values(scored), result.measures()
@@ -260,8 +249,8 @@ def field(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def across(small_corpus: Path, field: Path, tmp_path: Path) -> Any:
     """Runs the archive's documents with the field's queries; keywords are keys of the section corpus."""
     known = {row["query_id"] for row in read_rows(field / "queries.csv")}
-    references = [row for row in read_rows(small_corpus / "refs.csv") if row["query_id"] in known]
-    write_rows(tmp_path / "refs.csv", references)
+    references = read_rows(small_corpus / "refs.csv")
+    write_rows(tmp_path / "refs.csv", (row for row in references if row["query_id"] in known))
 
     def run(run: str, *sets: str, selection: StepSelection | None = None, **corpus: Any) -> Any:
         path = tmp_path / f"{run}.yaml"

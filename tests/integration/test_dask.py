@@ -41,7 +41,6 @@ def installed() -> None:
 
 
 def left(process: Any) -> list[psutil.Process]:
-    """Processes of a driver's group that are alive."""
     found = []
     for item in psutil.process_iter():
         with suppress(ProcessLookupError, psutil.NoSuchProcess):

@@ -154,12 +154,9 @@ def test_a_stretch_of_two_documents_is_found_every_way(small_corpus: Path, tmp_p
     """A second of a third recording, at other places in both; beside it, recordings too short, and without speech."""
     planted = sound(small_corpus, "d003")[2 * RATE : 3 * RATE + RATE // 2]
     left, right = sound(small_corpus, "d001"), sound(small_corpus, "d002")
-    sounds = {
-        "left": np.concatenate([left[: 2 * RATE], planted, left[2 * RATE : 3 * RATE]]),
-        "right": np.concatenate([right[:RATE], planted, right[RATE : 2 * RATE]]),
-        "short": planted[: RATE // 6],
-        "zeros": np.zeros(2 * RATE, np.int16),
-    }
+    sounds = {"short": planted[: RATE // 6], "zeros": np.zeros(2 * RATE, np.int16)}
+    sounds["left"] = np.concatenate([left[: 2 * RATE], planted, left[2 * RATE : 3 * RATE]])
+    sounds["right"] = np.concatenate([right[:RATE], planted, right[RATE : 2 * RATE]])
     folder = corpus_of(tmp_path / "corpus", small_corpus, [], **sounds)
     outcome = discovered(config(folder, tmp_path / "run", index={"shards": 2}, options=WAYS[way]))
     found = [
@@ -218,7 +215,6 @@ def test_other_options_take_what_is_there(small_corpus: Path, tmp_path: Path) ->
 
 
 def found(outcome: Outcome, table: str) -> list[tuple[Any, ...]]:
-    """Rows of classes or parse."""
     return [tuple(row.values()) for row in rows(outcome, table)]
 
 

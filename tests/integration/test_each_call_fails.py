@@ -76,7 +76,6 @@ def test_each_call_in_each_stage(failing: Failing) -> None:
 
 
 def check(failing: Failing, cases: Any) -> None:
-    """That all is well."""
     wrong, many = [], 0
     for stage, call, number in cases:
         many += 1

@@ -46,7 +46,6 @@ def registered(tmp_path: Path, env: dict[str, str], monkeypatch: pytest.MonkeyPa
 
 
 def configured(scene: Any, **values: Any) -> Any:
-    """The scene with another config."""
     scene.config.write_text(json.dumps({**json.loads(scene.config.read_text()), **values}))
     return scene
 

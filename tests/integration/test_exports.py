@@ -23,7 +23,6 @@ EXPORTED = "report.exports=[csv, stdlist, kwslist, labels]"
 
 
 def whole(result: Any, folder: Path, kind: str) -> bytes:
-    """The file of a run's list, written at once."""
     chain_run = result.outcome.chain_run
     names = [part.name for part in chain_run.receipts("decide").parts("scored")]
     rows = pa.concat_tables([parquet.read(chain_run.run, name) for name in names])
@@ -104,7 +103,6 @@ def test_as_many_as_are_asked_for(finished: Any, most: int) -> None:
 
 
 def labelled(folder: Path) -> list[tuple[str, str, str]]:
-    """File, query and score of each label."""
     return sorted(
         (file.name, *line.split("\t")[2].rsplit(" ", 1))
         for file in folder.rglob("*.txt")

@@ -264,13 +264,11 @@ PCA = 'features={"name": "mfcc", "transforms": [{"name": "pca", "options": {"col
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No pauses."""
     monkeypatch.setattr(executor, "pause", lambda attempt: 0.0)
 
 
 @pytest.fixture
 def scene(own_corpus: Any) -> Any:
-    """A corpus that may be changed."""
     return own_corpus
 
 

@@ -203,13 +203,11 @@ def test_from_elsewhere(scene: Any, tmp_path: Path) -> None:
 
 
 def banded(fmax: object) -> str:
-    """MFCC, and transformed ones behind the same choice."""
     low = {"name": "mfcc", "track": "normal", "options": {"fmax": fmax}, "transforms": [{"name": "mean-variance"}]}
     return "features=" + json.dumps([{"name": "mfcc", "options": {"fmax": fmax}}, low])
 
 
 def narrowed(scene: Any, *numbers: int) -> None:
-    """Send documents through 8 kHz."""
     for number in numbers:
         (path,) = scene.corpus.rglob(f"d{number:03d}.*")
         sound, rate = soundfile.read(path, dtype="float32")
@@ -269,11 +267,9 @@ FITTED_ONES = [name for name in TRANSFORMS if hasattr(TRANSFORMS[name].load(), "
 def write(folder: Path, count: int) -> None:
     """Frames of documents and of a query, and labels of each document: two sounds take turns."""
     (folder / "frames").mkdir(exist_ok=True)
-    names = [f"d{k}" for k in range(count)]
+    names, sounds = [f"d{k}" for k in range(count)], np.tile(np.repeat(np.eye(6)[:2], 10, axis=0), (20, 1))
     for k, name in enumerate(names):
-        rng = np.random.default_rng(k)
-        sounds = np.repeat(np.eye(6)[:2], 10, axis=0)
-        frames = np.tile(sounds, (20, 1)) + rng.normal(scale=0.3, size=(400, 6))
+        frames = sounds + np.random.default_rng(k).normal(scale=0.3, size=(400, 6))
         np.save(folder / "frames" / f"{name}.npy", frames.astype(np.float32))
     np.save(folder / "frames" / "q-1.npy", frames[:30].astype(np.float32))
     (folder / "docs.csv").write_text("\n".join(["doc_id", *names, ""]))

@@ -55,7 +55,6 @@ class Fusing:
         return swsdist.run(self.write(run, **given), sets=list(sets))
 
     def joined(self, run: str) -> pa.Table:
-        """What was filled."""
         chain_run = load_chain_run(Folder(str(self.folder / run)))
         return pa.concat_tables(chain_run.read("filled"))
 
@@ -133,7 +132,6 @@ def test_the_same_on_ray(fusing: Fusing, cluster: Any) -> None:
 
 
 def test_a_system_alone_keeps_its_list(fusing: Fusing) -> None:
-    """With nothing to be fused, ranking and measures stay as they were."""
     config = {"calibrate": {"steps": []}}
     found = fusing.fuse("alone", systems=TAKEN[:1], between_queries=False, config=config)
     part = load_chain_run(Folder(str(fusing.folder / "fused/systems/one")))
@@ -216,7 +214,6 @@ def test_systems_that_never_found_the_same_are_told(tmp_path: Path, small_corpus
 
 @pytest.mark.slow
 def test_the_chain_is_right(fusing: Fusing) -> None:
-    """The suite that every chain passes; its stages are done again, and step by step."""
 
     def configured(word: str) -> Config:
         values = {"systems": TAKEN, "missing": "rescore", "between_queries": True}

@@ -30,7 +30,6 @@ def run_of(folder: Path, corpus: dict[str, str], sets: Sequence[str] = (), **val
 
 
 def frames_of(run: Path) -> dict[str, np.ndarray]:
-    """Frames of all documents and examples of a run."""
     documents, queries = (Store(Folder(str(run / name))) for name in ("store", "queries"))
     found = {doc_id: documents.features(doc_id) for doc_id in documents.documents()["doc_id"].to_pylist()}
     for row in queries.documents().to_pylist():
@@ -39,7 +38,6 @@ def frames_of(run: Path) -> dict[str, np.ndarray]:
 
 
 def save(folder: Path, frames: dict[str, np.ndarray]) -> Path:
-    """A file each."""
     folder.mkdir()
     for key, each in frames.items():
         np.save(folder / f"{key}.npy", each)

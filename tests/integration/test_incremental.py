@@ -40,53 +40,47 @@ def live(scene: Any) -> dict[str, int]:
 
 @pytest.mark.slow
 def test_add_change_remove_compact(own_corpus: Any) -> None:
-    scene = own_corpus
-    run = scene.folder / "run"
+    scene, run, path = own_corpus, own_corpus.folder / "run", own_corpus.corpus / "audio" / "d002.flac"
+
+    def index(*sets: str, done: int) -> Any:
+        """How the search went, and what was found."""
+        before, result = shards(run), scene.run(*sets, until="")
+        assert result.outcome.chain_run.outcomes["index"].done == done
+        assert before.items() <= shards(run).items()
+        search = result.outcome.chain_run.outcomes["search"]
+        return search.done, search.skipped, set(result.detections()["doc_id"])
+
     scene.select(1, 2, 3, 4, 5)
     scene.run("index.shards=2")
-    before = shards(run)
     assert len(live(scene)) == 5
-
     # More documents: a shard more, the others untouched, and their searches not done again.
     scene.select(*range(1, 9))
-    ended = scene.run("index.shards=1").outcome.chain_run.outcomes
-    assert (ended["index"].done, ended["search"].done, ended["search"].skipped) == (1, 1, 2)
-    assert before.items() <= shards(run).items()
+    assert index("index.shards=1", done=1)[:2] == (1, 2)
     assert len(live(scene)) == 8
-
     # A changed one: replaced.
-    sound, rate = soundfile.read(scene.corpus / "audio" / "d002.flac", dtype="int16")
-    soundfile.write(scene.corpus / "audio" / "d002.flac", sound[: 2 * rate], rate)
-    frames, before = live(scene)["d002"], shards(run)
-    assert scene.run("index.shards=1").outcome.chain_run.outcomes["index"].done == 1
-    assert before.items() <= shards(run).items()
+    sound, rate = soundfile.read(path, dtype="int16")
+    soundfile.write(path, sound[: 2 * rate], rate)
+    frames = live(scene)["d002"]
+    index("index.shards=1", done=1)
     assert live(scene)["d002"] < frames
     assert len(live(scene)) == 8
-
     # A removed one: dropped, nothing computed anew but the search of its shard.
     scene.select(1, 2, 3, 4, 6, 7, 8)
     before = shards(run)
-    removed = scene.run(until="")
-    ended = removed.outcome.chain_run.outcomes
-    assert (ended["index"].done, ended["search"].done) == (0, 1)
-    assert shards(run) == before
-    assert "d005" not in live(scene)
-    assert "d005" not in set(removed.detections()["doc_id"])
-
+    done, _, found = index(done=0)
+    assert (done, shards(run) == before, "d005" in found, "d005" in live(scene)) == (1, True, False, False)
     # Compacted: other files, the same results.
     digest = scene.digest()
     compacted = compact(Folder(str(run / "store")), 1.0)
-    assert (compacted.shards_before, compacted.shards) == (4, 1)
+    assert (compacted.shards_before, compacted.shards, len(live(scene))) == (4, 1, 7)
     assert compacted.bytes < compacted.bytes_before
-    assert len(live(scene)) == 7
-    assert scene.run(until="").outcome.chain_run.outcomes["index"].done == 0
+    index(done=0)
     assert scene.digest() == digest
     clean(Folder(str(run)), 0.0, dry=False)
     assert len(list((run / "store" / "shards").glob("*.parquet"))) == 1
-
     # And after that it grows on.
     scene.select(*range(1, 9))
-    assert scene.run().outcome.chain_run.outcomes["index"].done == 1
+    index(done=1)
     assert len(live(scene)) == 8
 
 
@@ -144,7 +138,6 @@ class Once(Progress):
         self._did = did
 
     def task(self, step: Any, outcome: Any) -> None:
-        """It is noted, and the stage has not ended."""
         self._did.append((step.name, outcome.fingerprint))
         raise KeyboardInterrupt
 

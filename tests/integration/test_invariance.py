@@ -90,7 +90,6 @@ def test_a_label_is_no_result(scene: Any, undisturbed: dict[str, str]) -> None:
 
 @pytest.mark.until("reduce")
 def test_one_example_is_as_the_primary_one(own_corpus: Any, undisturbed: dict[str, str]) -> None:
-    """A table with the first example of each query: averaging changes nothing."""
     place = own_corpus.corpus / "queries.csv"
     header, *rows = place.read_text().splitlines()
     first = [row for row in rows if row.split(",")[2] == "1"]

@@ -109,7 +109,6 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stored:
 
 @pytest.fixture
 def known(scene: Stored) -> Stored:
-    """With four recordings."""
     for name in NAMES:
         scene.record(name)
     return scene
@@ -185,8 +184,6 @@ def test_on_s3_etags_tell(known: Stored, s3: Any) -> None:
 
 
 class Watched(Progress):
-    """Calls a function after each task."""
-
     def __init__(self, watch: Callable[[], object]) -> None:
         super().__init__()
         self.watch = watch

@@ -119,7 +119,6 @@ class OnCluster:
 
     @property
     def run(self) -> Folder:
-        """The run folder."""
         return Folder(f"{self.hosts.bucket}/{self.place}", self.hosts.storage)
 
     def sabotage(self, **values: Any) -> None:
@@ -175,7 +174,6 @@ class OnCluster:
         return value
 
     def journals(self) -> list[list[Any]]:
-        """The accounts, a list of lines a process."""
         return read_journals(self.run)
 
     def at_work(self, stage: str) -> set[str]:
@@ -199,7 +197,6 @@ class OnCluster:
         return next((line["lost"][0] for line in told if line["lost"]), None)
 
     def node(self, host: Host) -> str:
-        """Ray's number of a host's node."""
         code = f"import json, ray; ray.init('{self.hosts.address}'); print('\\n' + json.dumps(ray.nodes()))"
         words = self.hosts.head.under(sys.executable, "-c", code)
         done = subprocess.run(words, env=self.hosts.env, capture_output=True, text=True, check=True, timeout=60)
@@ -208,15 +205,12 @@ class OnCluster:
         return next(str(one["NodeID"]) for one in found if one["Alive"] and one["NodeManagerAddress"] == address)
 
     def receipts(self) -> dict[str, Receipt]:
-        """All receipts of the run and its store, by fingerprint."""
         return {receipt.fingerprint: receipt for receipt in receipts_in(self.run)}
 
     def hosts_of(self, stage: str) -> set[str]:
-        """Names of hosts that did tasks of a stage."""
         return {receipt.host for receipt in self.receipts().values() if receipt.stage == stage}
 
     def same(self) -> bool:
-        """Whether the digest is that of the serial run."""
         return swsdist.digest(self.run.root, self.hosts.storage) == self.undisturbed
 
     def note(self, fault: str, when: str, seconds: float, until: str | None = None, same: bool | None = True) -> None:

@@ -2,7 +2,7 @@
 
 The environment variable SABOTAGE names a JSON file (no file: it behaves)::
 
-    {"how": "kill" | "memory" | "bug" | "tell" | "system" | "data" | "user", "samples": [150480], "seconds": 0.5}
+    {"how": "kill" | "memory" | "tell" | "system" | "user", "samples": [150480], "seconds": 0.5}
 
 or ``{"how": "start", "workers": 1}``: so many workers cannot start, since their disks are full (`Fussy`).
 ``{"sleep": {"index": 0.5, "search": 1.0}}``: so many seconds more a recording, to index, or to search (`slow-cosine`).
@@ -33,7 +33,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.core.errors import AudioError, UserError
+from swsdist.core.errors import UserError
 from swsdist.exports.lists import CsvTable
 from swsdist.features.mfcc import Mfcc
 from swsdist.kernels.distances.cosine import plain
@@ -48,7 +48,6 @@ class Saboteur(Mfcc):
     name: ClassVar[str] = "saboteur"
 
     def extract(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
-        """MFCC, if it comes to that."""
         order = Path(os.environ["SABOTAGE"])
         if len(samples) > 2 * self.sample_rate and order.exists():
             hold(order)
@@ -112,12 +111,10 @@ class KillsWriters(CsvTable):
     file = "killed.csv"
 
     def rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
-        """Lines."""
         self._kill("rows")
         return super().rows(batches)
 
     def tail(self, queries: Sequence[str]) -> bytes:
-        """None."""
         self._kill("tail")
         return super().tail(queries)
 
@@ -133,19 +130,14 @@ KILLED_CSV = ExportEntry("saboteur:kills_writers", 1, rows=True)
 
 
 def misbehave(how: str) -> None:
-    """As told."""
     if how == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
     elif how == "memory":
         raise MemoryError("sabotaged: 99 GB")
-    elif how == "bug":
-        raise ZeroDivisionError("sabotaged")
     elif how == "tell":  # as libraries do that put into a message what they were given
         raise RuntimeError(f"cannot reach {os.environ['TELL']} as {os.environ['AWS_SECRET_ACCESS_KEY']}")
     elif how == "system":
         raise OSError(5, "sabotaged disk")
-    elif how == "data":
-        raise AudioError("sabotaged recording", code="truncated")
     elif how == "user":
         raise UserError("sabotaged settings", where="features", remedy="do not sabotage")
     raise ValueError(f"unknown order {how!r}")
