@@ -45,7 +45,7 @@ class Granted(Stage):
         return TaskOutput(())
 
 
-#: Ray's provider of nodes that are processes, which takes no memory as a resource.
+#: Nodes that are processes; no memory as a resource.
 _PROVIDER = """
 from ray.autoscaler._private.fake_multi_node.node_provider import FakeMultiNodeProvider
 

@@ -197,7 +197,6 @@ def test_other_options_take_what_is_there(small_corpus: Path, tmp_path: Path) ->
     discovered(config(small_corpus, tmp_path / "run", index=store))
     assert discovered(config(small_corpus, tmp_path / "run", index=store)).tasks_done == 0
     for options, first in (
-        ({"boundaries": {"reach": 0}}, "group-matches"),
         ({"boundaries": {"fall": 3.0}}, "find-boundaries"),
         ({"clustering": {"by": "components"}}, "group-matches"),
         ({"matching": {"gap": 0.5}}, "align-pairs"),

@@ -272,8 +272,8 @@ def scene(own_corpus: Any) -> Any:
     return own_corpus
 
 
-def opening(monkeypatch: pytest.MonkeyPatch, ending: str, how: Callable[[int], None]) -> list[str]:
-    """Let something happen when recordings are opened whose path ends so; it is told how often it was before."""
+def opening(monkeypatch: pytest.MonkeyPatch, ending: str | tuple[str, ...], how: Callable[[int], None]) -> list[str]:
+    """Let something happen when recordings are opened whose path ends so; it is told how often it did before."""
     real, opened = streams.open_path, []
 
     def open_path(path: str, *others: Any) -> Any:
@@ -308,29 +308,17 @@ def test_a_disk_that_fails_once(scene: Any, monkeypatch: pytest.MonkeyPatch, und
 
 
 @pytest.mark.until("search")
-def test_a_worker_that_does_not_see_the_file(
+def test_a_worker_that_does_not_see_a_file(
     scene: Any, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, str]
 ) -> None:
-    """Its node lacks the mount: the recording is there, so it must not be rejected for good."""
+    """Its node lacks the mount: document and query are there, so they must not be rejected for good."""
     with monkeypatch.context() as patch:
-        opening(patch, "d003.flac", refusing(errno.ENOENT))
-        failed = scene.run(FOUR, selection=StepSelection(keep_going=True))
-    (failure,) = failed.outcome.failures
-    assert failure.reason == "system"
-    assert [(row["kind"], row["reason"]) for row in scene.rejected()] == [("task", "system")]
+        opening(patch, ("d003.flac", "q001_1.wav"), refusing(errno.ENOENT))
+        failed = scene.run(FOUR, selection=StepSelection(keep_going=True)).outcome.failures
+    assert [(one.task.stage, one.reason) for one in failed] == [("index", "system"), ("queries", "system")]
+    assert [(row["kind"], row["reason"]) for row in scene.rejected()] == [("task", "system")] * 2
     scene.run(FOUR)
     assert scene.rejected() == []
-    assert scene.digest() == undisturbed
-
-
-@pytest.mark.until("search")
-def test_a_query_is_not_rejected_either(
-    scene: Any, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, str]
-) -> None:
-    with monkeypatch.context() as patch:
-        opening(patch, "_1.wav", refusing(errno.ESTALE))
-        assert len(scene.run().outcome.failures) == 1
-    scene.run()
     assert scene.digest() == undisturbed
 
 
