@@ -116,12 +116,12 @@ def test_a_step_after_reduce_is_everywhere(scene: Any) -> None:
 
 
 def test_a_step_that_needs_a_run_is_named(scene: Any) -> None:
-    scene.run("chain=judged", *UNFITTED)
+    scene.run("chain=judged", *UNFITTED, until="decide")
     run, queries = str(scene.folder / "run"), str(scene.corpus / "queries.csv")
     with Searcher(run) as searcher:
         (warning,) = searcher.setup.warnings
         assert "judged" in warning
         assert says(warning, codes.STEPS_LEFT_OUT)
-    plain = scene.run(*UNFITTED, run="plain")
+    plain = scene.run(*UNFITTED, run="plain", until="decide")
     with pytest.warns(UserWarning, match="judged"):
         assert rows(swsdist.search(run, queries, top=3), 3) == rows(plain.detections(), 3)
