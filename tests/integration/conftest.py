@@ -15,7 +15,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -27,14 +27,17 @@ from commands import Ended, in_this_process
 from kept_receipts import receipts_in
 
 import swsdist
+from swsdist.chains.report.reporting import FINAL
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun, StepSelection
 from swsdist.pipeline.status import digests
 from swsdist.pipeline.task import Receipt
-from swsdist.store.reading import Store
+from swsdist.store.reading import Store, combined
 from swsdist.testing.synthesis import make_corpus
+from tests.support.journals import read_journals
 
 HERE = Path(__file__).parent
+TABLES = {"documents": "docs", "queries": "queries", "references": "refs"}
 SHARED = HERE.parents[1].parent / "shared"
 
 
@@ -45,23 +48,16 @@ def _heed_interrupts() -> None:
 
 @dataclass
 class Scene:
-    """A folder with a config, and what can be done with it.
-
-    A third of a small run's time is sound for its page and files for others, so runs have none: what is about them says so.
-
-    Attributes:
-        folder: of this test.
-        corpus: tables and audio.
-        env: of the drivers; SABOTAGE in it names a file that does not exist yet.
-        base: what the config says besides, or instead.
-        until: the stage at which runs in this process end, where no later one is what a test is about; then digests are of
-            the tables that these made.
-    """
+    """A folder with a config, and what can be done with it. Runs have neither sound nor many exports, which take time."""
 
     folder: Path
+    #: Tables and audio.
     corpus: Path
+    #: Of the drivers; SABOTAGE in it names a file that does not exist yet.
     env: dict[str, str]
+    #: What the config says besides, or instead.
     base: dict[str, Any] = field(default_factory=dict)
+    #: The stage at which runs in this process end, and digests with them, where no later one is what a test is about.
     until: str | None = None
     chain_runs: dict[str, ChainRun] = field(default_factory=dict, repr=False)
 
@@ -70,8 +66,7 @@ class Scene:
         """The config file; it says serial."""
         path = self.folder / "config.yaml"
         if not path.exists():
-            tables = {"documents": "docs", "queries": "queries", "references": "refs"}
-            corpus = {name: str(self.corpus / f"{table}.csv") for name, table in tables.items()}
+            corpus = {name: str(self.corpus / f"{table}.csv") for name, table in TABLES.items()}
             small = {"executor": {"kind": "serial"}, "report": {"clips": 0, "exports": ["csv"]}}
             values = {"run": str(self.folder / "run"), "corpus": corpus, **small, **self.base}
             path.write_text(json.dumps(values))  # JSON is YAML
@@ -83,7 +78,6 @@ class Scene:
 
     @property
     def order(self) -> Path:
-        """What the saboteur is told."""
         return Path(self.env["SABOTAGE"])
 
     def sabotage(self, **values: Any) -> None:
@@ -152,7 +146,6 @@ class Scene:
         return in_this_process(*self._words(sets, run, command, flags))
 
     def go(self, *sets: str, **keywords: Any) -> subprocess.CompletedProcess[str]:
-        """A driver process, to its end."""
         process = self.start(*sets, **keywords)
         try:
             out, err = process.communicate(timeout=240)
@@ -167,16 +160,11 @@ class Scene:
 
     def reported(self, run: str = "run") -> bool:
         """Whether the report's digest, which is of the end of the way only, is of the tables that are there."""
-        from swsdist.chains.report.reporting import FINAL
-        from swsdist.store.reading import combined
-
         digests = self.digest(run)
         return bool(self.report(run)["digest"] == combined({name: digests[name] for name in FINAL if name in digests}))
 
     def report(self, run: str = "run") -> dict[str, Any]:
-        """report.json."""
-        values: dict[str, Any] = json.loads((self.folder / run / "report.json").read_text())
-        return values
+        return dict(json.loads((self.folder / run / "report.json").read_text()))
 
     def receipts(self, run: str = "run") -> dict[str, float]:
         """All receipts by stage and fingerprint, with the time at which each task ended."""
@@ -190,13 +178,9 @@ class Scene:
         """Rows of rejected.parquet, which comes with the report; before that, what will be in it."""
         if self.until:
             return list(self.chain_runs[run].rejected().to_pylist())
-        rows: list[dict[str, Any]] = pq.read_table(self.folder / run / "rejected.parquet").to_pylist()
-        return rows
+        return list(pq.read_table(self.folder / run / "rejected.parquet").to_pylist())
 
     def journals(self, run: str = "run") -> list[list[dict[str, Any]]]:
-        """The accounts, a list of lines a process."""
-        from tests.support.journals import read_journals
-
         return read_journals(Folder(str(self.folder / run)))
 
     def move_to_s3(self, s3: Any, storage: dict[str, Any]) -> None:
@@ -206,9 +190,8 @@ class Scene:
         for path in sorted(self.corpus.rglob("*")):
             if path.is_file():
                 target.write_bytes(path.relative_to(self.corpus).as_posix(), path.read_bytes())
-        tables = {"documents": "docs", "queries": "queries", "references": "refs"}
         self.base = {
-            "corpus": {name: f"{place}/corpus/{table}.csv" for name, table in tables.items()},
+            "corpus": {name: f"{place}/corpus/{table}.csv" for name, table in TABLES.items()},
             "run": f"{place}/run",
             "storage": storage,
         }
@@ -225,7 +208,6 @@ class Scene:
 
 @pytest.fixture(scope="session")
 def small_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Eight documents, three queries, three voices."""
     folder = tmp_path_factory.mktemp("corpus")
     make_corpus(folder, documents=8, queries=3, voices=3)
     return folder
@@ -244,10 +226,8 @@ def env(tmp_path: Path) -> Iterator[dict[str, str]]:
 def _digests(chain_run: ChainRun, until: str) -> dict[str, str]:
     """Of the tables of a stage and of those before it."""
     names = [step.name for step in chain_run.chain.steps]
-    outcomes = {
-        name: outcome for name, outcome in chain_run.outcomes.items() if names.index(name) <= names.index(until)
-    }
-    return digests(replace(chain_run, outcomes=outcomes))
+    there = names[: names.index(until) + 1]
+    return digests(replace(chain_run, outcomes={k: one for k, one in chain_run.outcomes.items() if k in there}))
 
 
 @pytest.fixture
@@ -259,7 +239,6 @@ def until(request: pytest.FixtureRequest) -> str | None:
 
 @pytest.fixture(scope="session")
 def new_scene() -> type[Scene]:
-    """Makes scenes with configs of their own."""
     return Scene
 
 
@@ -309,16 +288,13 @@ def tiny() -> Path:
 
 @dataclass(frozen=True)
 class Cluster:
-    """A Ray cluster of one node that serves all tests of a session that are not about starting Ray.
+    """A Ray cluster of one node that serves all tests of a session that are not about starting Ray."""
 
-    Attributes:
-        sets: of a config, to use it.
-        secret: what its drivers need in their environment: another cluster's driver that errs is not let in.
-        order: what the saboteur is told by tests on this cluster, whose workers do not have a driver's environment.
-    """
-
+    #: Of a config, to use it.
     sets: tuple[str, str]
+    #: What its drivers need in their environment: another cluster's driver that errs is not let in.
     secret: dict[str, str]
+    #: What the saboteur is told by tests on this cluster, whose workers do not have a driver's environment.
     order: Path
 
 
@@ -329,46 +305,56 @@ def _end_with_parent() -> None:
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
 
 
+def free_address() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+@contextmanager
+def ray_head(place: Path, address: str, env: dict[str, str], *options: str) -> Iterator[None]:
+    """A head of Ray at an address, with its files in a folder whose path is short; in the end all its processes are ended."""
+    log = place / "log"
+    command = [str(Path(sys.executable).with_name("ray")), "start", "--head", "--block", f"--temp-dir={place}/ray"]
+    command += [f"--port={address.split(':')[1]}", "--object-store-memory=80000000", *options]
+    command += ["--include-dashboard=false", "--disable-usage-stats"]
+    with log.open("w") as said:
+        own = {"env": env, "start_new_session": True, "preexec_fn": _end_with_parent}
+        process = subprocess.Popen(command, stdout=said, stderr=said, **own)
+    try:
+        deadline = time.monotonic() + 180
+        while "Ray runtime started" not in log.read_text():
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.1)
+        yield
+    finally:
+        process.send_signal(signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=60)
+        for left in RayLeft(place).processes():
+            if left.pid != os.getpid():  # this one was a driver
+                with suppress(psutil.Error):
+                    left.kill()
+        process.wait(timeout=60)
+
+
+@pytest.fixture(scope="session")
+def new_ray_head() -> Any:
+    """`ray_head` for tests with a cluster of their own."""
+    return ray_head
+
+
 @pytest.fixture(scope="session")
 def _cluster() -> Iterator[Cluster]:
     with tempfile.TemporaryDirectory(prefix="c-", dir="/tmp", ignore_cleanup_errors=True) as short:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        address, order = f"127.0.0.1:{port}", Path(short) / "sabotage.json"
+        address, order = free_address(), Path(short) / "sabotage.json"
         env = {name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "AWS_"))}
         path = os.pathsep.join([str(HERE / "saboteur"), *filter(None, [env.get("PYTHONPATH")])])
         secret = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": uuid.uuid4().hex}
-        log = Path(short) / "log"
-        with log.open("w") as said:
-            process = subprocess.Popen(
-                [
-                    *(str(Path(sys.executable).with_name("ray")), "start", "--head", "--block", f"--port={port}"),
-                    *("--num-cpus=2", "--memory=8000000000", "--object-store-memory=80000000"),
-                    *("--include-dashboard=false", "--disable-usage-stats", f"--temp-dir={short}/ray"),
-                ],
-                env={**env, **secret, "PYTHONPATH": path, "SABOTAGE": str(order), "TMPDIR": short},
-                stdout=said,
-                stderr=said,
-                start_new_session=True,
-                preexec_fn=_end_with_parent,
-            )
-        try:
-            deadline = time.monotonic() + 180
-            while "Ray runtime started" not in log.read_text():
-                assert process.poll() is None, log.read_text()
-                assert time.monotonic() < deadline, log.read_text()
-                time.sleep(0.1)
+        env |= {**secret, "PYTHONPATH": path, "SABOTAGE": str(order), "TMPDIR": short}
+        with ray_head(Path(short), address, env, "--num-cpus=2", "--memory=8000000000"):
             yield Cluster(("executor.kind=ray", f"executor.address={address}"), secret, order)
-        finally:
-            process.send_signal(signal.SIGTERM)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=60)
-            for left in RayLeft(Path(short)).processes():
-                if left.pid != os.getpid():  # this one was a driver
-                    with suppress(psutil.Error):
-                        left.kill()
-            process.wait(timeout=60)
 
 
 @pytest.fixture
@@ -388,7 +374,6 @@ class RayLeft:
     place: Path
 
     def folders(self) -> list[str]:
-        """Their folders."""
         return [path.name for path in self.place.glob("sws-ray-*")]
 
     def processes(self) -> list[psutil.Process]:

@@ -53,13 +53,7 @@ class Prepared:
 
 @dataclass
 class Failing:
-    """A process with the library.
-
-    Attributes:
-        folder: for it alone; the run is `run` in it.
-        config: of the run.
-        corpus: folder whose files are watched, with those of the store.
-    """
+    """A process with the library; the run is `run` in its folder, and files of the corpus and the store are watched."""
 
     folder: Path
     config: dict[str, Any]
@@ -73,10 +67,8 @@ class Failing:
         return self.folder / "run"
 
     def start(self) -> None:
-        """Make the library, and the process."""
         library = self.folder / "failing.so"
-        source = HERE / "failing.c"
-        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(library), str(source), "-ldl"], check=True)
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, HERE / "failing.c", "-ldl"], check=True)
         self.process = subprocess.Popen(
             [sys.executable, str(HERE / "driver.py")],
             env={**os.environ, "LD_PRELOAD": str(library)},
@@ -103,8 +95,7 @@ class Failing:
         }
         self.process.stdin.write(json.dumps(order) + "\n")
         self.process.stdin.flush()
-        answer: dict[str, Any] = json.loads(self.process.stdout.readline())
-        return answer
+        return dict(json.loads(self.process.stdout.readline()))
 
     def prepare(self, names: list[str]) -> None:
         """Run all stages, one after the other; keep what each finds."""
@@ -119,7 +110,6 @@ class Failing:
             self.stages.append(Prepared(name, found, calls, told["digest"]))
 
     def back(self, stage: Prepared) -> None:
-        """Put back what a stage finds."""
         shutil.rmtree(self.run, ignore_errors=True)
         shutil.copytree(stage.found, self.run, symlinks=True)
 
@@ -161,7 +151,6 @@ class Failing:
 
 
 def other(found: dict[str, str], wanted: dict[str, str]) -> str:
-    """Names of what is not as it should be."""
     return ", ".join(sorted(name for name in wanted if found.get(name) != wanted[name]))
 
 

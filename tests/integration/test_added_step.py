@@ -4,42 +4,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 import swsdist
+from examples import reranked
 from swsdist.chains.check import assemble
 from swsdist.config import Config
 from swsdist.core.codes import searcher as codes
-from swsdist.core.types import DETECTIONS
-from swsdist.pipeline.chain import Chain, Context, Inputs, Table
+from swsdist.pipeline.chain import Chain, Context
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.registry.entries import ChainEntry
 from swsdist.registry.registries import CHAINS
 from swsdist.searcher.searcher import Searcher
 from swsdist.server.archive import Archive
-from swsdist.stages.buckets import BucketStage
 from swsdist.stages.reduce import Reduce
 from swsdist.stages.steps import steps
 from tests.support.coded import says
 
 
-class Rerank(BucketStage[str]):
+class Rerank(reranked.Rerank):
     """Prefers every second document, by more than scores differ."""
-
-    name = "rerank"
-    version = 1
-    phase = "search"
-    takes: ClassVar[dict[str, str]] = {"detections": "detections"}
-    tables: ClassVar[dict[str, Table]] = {"detections": Table(DETECTIONS)}
-
-    def plan(self, inputs: Inputs) -> Iterator[Task[str]]:
-        for (part,) in inputs.buckets("detections"):
-            yield self.following(part, inputs, part.name, payload=part.name)
 
     def run(self, task: Task[str], context: Context) -> TaskOutput:
         table = context.read(task.payload)
@@ -83,12 +72,9 @@ COLUMNS = ["query_id", "doc_id", "channel", "start", "end", "score"]
 
 
 def rows(table: Any, top: int) -> list[dict[str, Any]]:
-    """The best hits of each query."""
     frame = table if not isinstance(table, pa.Table) else table.to_pandas()
-    best = (
-        frame.sort_values(["query_id", "score"], ascending=[True, False], kind="stable").groupby("query_id").head(top)
-    )
-    found: list[dict[str, Any]] = best[COLUMNS].sort_values(COLUMNS).to_dict("records")
+    ordered = frame.sort_values(["query_id", "score"], ascending=[True, False], kind="stable")
+    found: list[dict[str, Any]] = ordered.groupby("query_id").head(top)[COLUMNS].sort_values(COLUMNS).to_dict("records")
     return found
 
 
@@ -101,10 +87,8 @@ def test_a_step_after_reduce_is_everywhere(scene: Any) -> None:
     assert final != rows(plain.detections(), 3)
     assert rows(swsdist.search(run, queries, top=3), 3) == final
     with Searcher(run) as searcher:
-        for query_id in dict.fromkeys(row["query_id"] for row in final):
-            examples = sorted(str(path) for path in (scene.corpus / "queries").glob(f"{query_id}_*.wav"))
-            row = searcher.search(examples[:1], top=1).to_dict("records")[0]
-            assert row["score"] > 5
+        example = str(scene.corpus / "queries" / "q001_1.wav")
+        assert searcher.search([example], top=1).to_dict("records")[0]["score"] > 5
         some = searcher.among(searcher.store.documents(columns=["doc_id", "channel"]).slice(0, 3))
         assert max(row["score"] for row in rows(some.search(queries, top=3), 3)) > 5
     archive = Archive(run, options={"examples": "best"})
@@ -112,18 +96,14 @@ def test_a_step_after_reduce_is_everywhere(scene: Any) -> None:
     archive.close()
 
     sweep = scene.folder / "sweep.yaml"
-    points = {"list": [{"reduce.overlap": 0.5}, {"reduce.overlap": 0.3}]}
-    values = {
-        "config": str(scene.config),
-        "run": str(scene.folder / "sweep"),
-        "set": {"chain": "rerank", "corpus.examples": "all"},
-    }
+    points = {"list": [{"reduce.overlap": 0.5}]}
+    said = {"chain": "rerank", "corpus.examples": "all"}
+    values = {"config": str(scene.config), "run": str(scene.folder / "sweep"), "set": said}
     sweep.write_text(json.dumps({**values, "points": points, "measures": ["mtwv"], "objective": "mtwv"}))
     first = swsdist.sweep(sweep).table.to_pylist()[0]
     assert rows(swsdist.search(str(scene.folder / "sweep"), queries, top=3), 3) == final
-    assert (
-        first["mtwv"] == scene.run("chain=rerank", "corpus.examples=all").measures()["mtwv"] != plain.measures()["mtwv"]
-    )
+    again = scene.run("chain=rerank", "corpus.examples=all")
+    assert first["mtwv"] == again.measures()["mtwv"] != plain.measures()["mtwv"]
 
     systems = [{"name": name, "run": str(scene.folder / name)} for name in ("run", "other")]
     options = json.dumps({"systems": systems, "missing": "rescore", "scores": "normalised"})
@@ -136,12 +116,12 @@ def test_a_step_after_reduce_is_everywhere(scene: Any) -> None:
 
 
 def test_a_step_that_needs_a_run_is_named(scene: Any) -> None:
-    scene.run("chain=judged", *UNFITTED)
+    scene.run("chain=judged", *UNFITTED, until="decide")
     run, queries = str(scene.folder / "run"), str(scene.corpus / "queries.csv")
     with Searcher(run) as searcher:
         (warning,) = searcher.setup.warnings
         assert "judged" in warning
         assert says(warning, codes.STEPS_LEFT_OUT)
-    plain = scene.run(*UNFITTED, run="plain")
+    plain = scene.run(*UNFITTED, run="plain", until="decide")
     with pytest.warns(UserWarning, match="judged"):
         assert rows(swsdist.search(run, queries, top=3), 3) == rows(plain.detections(), 3)

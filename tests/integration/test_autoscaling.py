@@ -1,24 +1,16 @@
-"""A cluster that begins without workers grows as a run asks: by a node with a GPU for what wants one, by others for the rest.
-
-Ray's autoscaler is its own; the nodes that it starts are processes on this machine, and their GPUs are made up.
-"""
+"""A cluster that begins without workers grows as a run asks, by Ray's own autoscaler; nodes are processes, GPUs made up."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
-import signal
 import socket
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 import ray
 from ray import cloudpickle
@@ -39,26 +31,21 @@ _COMMANDS = ("initialization", "setup", "head_setup", "worker_setup", "head_star
 
 
 class Granted(Stage):
-    """Says what a task was granted, and how many GPUs the cluster has."""
-
     name = "granted"
     version = 1
     unit = "s"
     tables = {"none": Table(None, None)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task]:
-        """The test makes tasks itself."""
         yield from ()
 
     def run(self, task: Task, context: Context) -> TaskOutput:
-        """Leave a file that says so."""
-        place = context.run.local()
-        assert place is not None
-        (place / task.label).write_text(f"{context.granted.gpus:g} of {ray.cluster_resources().get('GPU', 0):g}")
+        there = ray.cluster_resources().get("GPU", 0)
+        context.run.write_bytes(task.label, f"{context.granted.gpus:g} of {there:g}".encode())
         return TaskOutput(())
 
 
-#: Ray's provider of nodes that are processes, which takes no memory as a resource.
+#: Nodes that are processes; no memory as a resource.
 _PROVIDER = """
 from ray.autoscaler._private.fake_multi_node.node_provider import FakeMultiNodeProvider
 
@@ -70,12 +57,11 @@ class Provider(FakeMultiNodeProvider):
 
 
 @pytest.fixture
-def cluster() -> Iterator[str]:
+def cluster(new_ray_head: Any) -> Iterator[str]:
     """A head without CPUs, and Ray's autoscaler, which may add up to two nodes of each of two types.
 
     `ray.cluster_utils.AutoscalingCluster` does so, too, but ends every Ray of this machine.
     """
-    place = tempfile.mkdtemp(prefix="t-", dir="/tmp")  # a socket's path is short
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
@@ -89,9 +75,7 @@ def cluster() -> Iterator[str]:
             "type": "external",
             "module": "provider.Provider",
             "gcs_address": address,
-            "use_node_id_as_ip": True,  # all nodes have the same
-            "disable_node_updaters": True,
-            "disable_launch_config_check": True,
+            **dict.fromkeys(("use_node_id_as_ip", "disable_node_updaters", "disable_launch_config_check"), True),
         },
         "available_node_types": {
             "ray.head.default": {"resources": {}, "node_config": {}, "max_workers": 0},
@@ -105,37 +89,17 @@ def cluster() -> Iterator[str]:
         "file_mounts_sync_continuously": False,
         "upscaling_speed": 1.0,
     }
-    (Path(place) / "config.yaml").write_text(json.dumps(config))
-    (Path(place) / "provider.py").write_text(_PROVIDER)
-    command = ["ray", "start", "--head", "--block", f"--port={address.split(':')[1]}", "--num-cpus=0", "--num-gpus=0"]
-    command += ["--node-ip-address=127.0.0.1", "--include-dashboard=false", "--disable-usage-stats"]
-    command += [
-        f"--temp-dir={place}/ray",
-        "--object-store-memory=80000000",
-        f"--autoscaling-config={place}/config.yaml",
-    ]
+    options = ("--num-cpus=0", "--num-gpus=0", "--node-ip-address=127.0.0.1")
     variables = {"AUTOSCALER_UPDATE_INTERVAL_S": "1", "RAY_FAKE_CLUSTER": "1"}
-    paths = {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
-    paths["PYTHONPATH"] = os.pathsep.join([place, os.environ.get("PYTHONPATH", "")])
-    with (Path(place) / "log").open("w") as log:
-        head = subprocess.Popen(
-            command, env=os.environ | variables | paths, stdout=log, stderr=log, start_new_session=True
-        )
-    try:
-        deadline = time.monotonic() + 60
-        while "Ray runtime started" not in (text := (Path(place) / "log").read_text()):
-            assert time.monotonic() < deadline, text
-            assert head.poll() is None, text
-            time.sleep(0.1)
-        yield address
-    finally:
-        # The autoscaler ends first, for it would replace what is ended.
-        head.send_signal(signal.SIGTERM)
-        head.wait(60)
-        for process in psutil.process_iter(["cmdline"]):
-            if place in " ".join(process.info["cmdline"] or ()):
-                process.kill()
-        shutil.rmtree(place, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="t-", dir="/tmp", ignore_cleanup_errors=True) as place:
+        (Path(place) / "config.yaml").write_text(json.dumps(config))
+        (Path(place) / "provider.py").write_text(_PROVIDER)
+        paths = {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
+        paths["PYTHONPATH"] = os.pathsep.join([place, os.environ.get("PYTHONPATH", "")])
+        scaling = f"--autoscaling-config={place}/config.yaml"
+        # What is left is killed after the head, for its autoscaler would replace it.
+        with new_ray_head(Path(place), address, os.environ | variables | paths, *options, scaling):
+            yield address
 
 
 def test_a_cluster_grows_by_what_is_asked_for(cluster: str, tmp_path: Path) -> None:
@@ -167,4 +131,4 @@ def test_a_cluster_grows_by_what_is_asked_for(cluster: str, tmp_path: Path) -> N
 
 
 def _none(task: Task, part: float) -> None:
-    """Parts of tasks are of no interest."""
+    pass

@@ -24,6 +24,9 @@ from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import families
 from swsdist.core.codes import pipeline as chains_codes
 from swsdist.core.types import EXAMPLES
+from swsdist.evaluation.evaluate import evaluate, values
+from swsdist.evaluation.reading import read_task
+from swsdist.evaluation.scoring_task import read_system
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.methods.query.extraction import prepared
@@ -59,11 +62,10 @@ def in_order(result: swsdist.RunResult) -> list[dict[str, Any]]:
 def test_segments_are_searched_as_files_and_told_in_the_recording(finished: Any) -> None:
     found = others.data_folder(finished.corpus, finished.folder / "data")
     others.references(finished.corpus, found, finished.folder / "refs.csv")
-    plain = finished.run("run=" + str(finished.folder / "run"))
-    whole = ["report.clips=20", "report.exports=null"]
+    plain = finished.run()
+    whole = ["report.clips=5", "report.exports=[clips]"]
     result = swsdist.run(kaldi(finished, references=str(finished.folder / "refs.csv")), sets=whole)
-    assert result.measures()["mtwv"] == plain.measures()["mtwv"]
-    assert result.measures()["atwv"] == plain.measures()["atwv"]
+    assert [result.measures()[name] == plain.measures()[name] for name in ("mtwv", "atwv")] == [True, True]
     for mine, theirs in zip(in_order(result), in_order(plain), strict=True):
         place = found[theirs["doc_id"]]
         assert mine["doc_id"] == place.recording
@@ -73,16 +75,12 @@ def test_segments_are_searched_as_files_and_told_in_the_recording(finished: Any)
     point = result.report.protocol
     assert point.seconds == pytest.approx(sum(one.end - one.start for one in found.values()), abs=1e-6)
     # Exports, clips and the page name the recording, and cut from it.
-    exports = Path(result.folder) / "exports"
-    assert any((exports / "clips").iterdir())
+    assert any((Path(result.folder) / "exports" / "clips").iterdir())
     assert {hit.doc_id for hit in result.report.hits} <= {"rec1", "rec2", "rec3"}
     assert all(hit.audio for hit in result.report.hits)
     # And so does a search of the store.
     store, query = f"{result.folder}/store", str(finished.corpus / "queries" / "q001_1.wav")
-    top, best = (
-        swsdist.search(store, query, top=1).iloc[0],
-        swsdist.search(f"{plain.folder}/store", query, top=1).iloc[0],
-    )
+    top, best = (swsdist.search(one, query, top=1).iloc[0] for one in (store, f"{plain.folder}/store"))
     assert (top["doc_id"], top["score"]) == (found[best["doc_id"]].recording, best["score"])
     assert top["start"] == pytest.approx(best["start"] + found[best["doc_id"]].start)
     again = swsdist.run(kaldi(finished, references=str(finished.folder / "refs.csv")), sets=whole)
@@ -98,10 +96,8 @@ def test_what_lies_in_two_segments_is_found_once(scene: Any) -> None:
     once = swsdist.run(kaldi(scene), sets=["reduce.nbest.least=20", f"run={scene.folder}/once"])
     (scene.folder / "data/segments").write_text(whole + whole.replace("-whole", "-again"))
     twice = swsdist.run(kaldi(scene), sets=["reduce.nbest.least=40", f"run={scene.folder}/twice"])
-    places = [
-        [(row["query_id"], row["doc_id"], row["start"], row["end"]) for row in in_order(result)]
-        for result in (once, twice)
-    ]
+    key = ("query_id", "doc_id", "start", "end")
+    places = [[tuple(row[name] for name in key) for row in in_order(result)] for result in (once, twice)]
     assert set(places[0]) <= set(places[1])
     assert len(set(places[1])) == len(places[1])
     assert twice.outcome.chain_run.chain.inputs.seconds == once.outcome.chain_run.chain.inputs.seconds
@@ -127,9 +123,8 @@ def test_segments_beyond_their_recording_are_rejected_with_their_line(scene: Any
     durations = {row["doc_id"]: row["duration"] for row in store.documents().to_pylist()}
     assert durations["nearly"] == pytest.approx(1.0)
     # What was moved is another document, and nothing else is done again.
-    segments.write_text(
-        segments.read_text().replace(f"after rec1 {end + 1} {end + 2}", f"after rec1 {end - 2} {end - 1}")
-    )
+    moved = segments.read_text().replace(f"after rec1 {end + 1} {end + 2}", f"after rec1 {end - 2} {end - 1}")
+    segments.write_text(moved)
     second = swsdist.run(config, selection=INDEX)
     assert len(second.outcome.chain_run.outcomes["index"].receipts) == 1
     assert {row["id"] for row in second.outcome.chain_run.rejected().to_pylist()} == {"late"}
@@ -137,10 +132,8 @@ def test_segments_beyond_their_recording_are_rejected_with_their_line(scene: Any
 
 @pytest.fixture
 def piped(scene: Any) -> Any:
-    """A data folder whose recordings are commands, which leave a trace."""
-    others.data_folder(
-        scene.corpus, scene.folder / "data", f"echo {{0}} >> {scene.folder}/trace; cat audio/{{0}}.wav |"
-    )
+    command = f"echo {{0}} >> {scene.folder}/trace; cat audio/{{0}}.wav |"
+    others.data_folder(scene.corpus, scene.folder / "data", command)
     return scene
 
 
@@ -160,26 +153,10 @@ def test_commands_are_run_only_where_that_is_allowed(piped: Any) -> None:
     assert swsdist.digest(result.folder)
 
 
-def test_a_command_that_fails_is_a_rejection(piped: Any) -> None:
-    scp = piped.folder / "data" / "wav.scp"
-    tape = piped.folder / "tape"
-    there = f"test -e {tape} || {{ echo no tape >&2; exit 4; }}; cat audio/rec2.wav"
-    scp.write_text(scp.read_text().replace("cat audio/rec2.wav", there))
-    config, allowed = {**kaldi(piped), "force": True}, {"allow_commands": True, "selection": INDEX}
-    result = swsdist.run(config, **allowed)
-    assert {(kind, reason, count) for kind, reason, count, *_ in result.rejected()} == {
-        ("document", "command-failed", 3)
-    }
-    tape.touch()
-    assert swsdist.run(config, **allowed).rejected()  # that is not to be seen
-    again = swsdist.run(config, allow_commands=True, selection=StepSelection(redo_from="index", until="index"))
-    assert not again.rejected()
-
-
 def test_a_program_that_is_not_here_yet(piped: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its documents are rejected as long as it is not; a worker that lacks it, and the driver has it, ends the run."""
     allowed = {"allow_commands": True, "selection": INDEX}
-    undisturbed = digests(swsdist.run(kaldi(piped), **allowed).outcome.chain_run)["features"]
+    whole = digests(swsdist.run(kaldi(piped), **allowed).outcome.chain_run)["features"]
     scp = piped.folder / "data" / "wav.scp"
     scp.write_text(scp.read_text().replace("cat audio/rec2.wav", "decode-tape audio/rec2.wav"))
     config = {**kaldi(piped), "run": str(piped.folder / "later"), "force": True}
@@ -199,7 +176,7 @@ def test_a_program_that_is_not_here_yet(piped: Any, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     result = swsdist.run(config, **allowed)
     assert not result.rejected()
-    assert digests(result.outcome.chain_run)["features"] == undisturbed
+    assert digests(result.outcome.chain_run)["features"] == whole
 
 
 @pytest.mark.ray
@@ -212,50 +189,17 @@ def test_permission_travels_with_the_tasks(piped: Any, cluster: Any) -> None:
     assert digests(result.outcome.chain_run) == digests(serial.outcome.chain_run)
 
 
-@pytest.mark.slow
-def test_recordings_on_s3(scene: Any, s3) -> None:
-    local = others.data_folder(scene.corpus, scene.folder / "data")
-    remote = Folder(f"s3://{s3.bucket}/kaldi", s3.storage)
-    for path in sorted((scene.folder / "data").rglob("*")):
-        if path.is_file():
-            remote.write_bytes(path.relative_to(scene.folder / "data").as_posix(), path.read_bytes())
-    here = swsdist.run(kaldi(scene), selection=StepSelection(until="search"))
-    values = {**kaldi(scene), "run": str(scene.folder / "s3-run"), "storage": s3.storage}
-    values["corpus"]["documents"] = remote.path()
-    there = swsdist.run(values, selection=StepSelection(until="search"))
-    assert {row["path"] for row in swsdist.open_store(f"{there.folder}/store").documents().to_pylist()} == {
-        remote.path(f"audio/{name}.wav") for name in {one.recording for one in local.values()}
-    }
-    assert digests(there.outcome.chain_run) == digests(here.outcome.chain_run)
-
-
-@pytest.mark.parametrize(("dialect", "export"), [("stdeval", "stdlist"), ("kwseval", "kwslist")])
-def test_a_run_is_scored_as_its_list_is(scene: Any, dialect: str, export: str) -> None:
-    lists = others.nist_lists(scene.corpus, scene.folder / "nist", dialect)
-    config = {
-        "run": str(scene.folder / "nist-run"),
-        "corpus": {
-            "documents": str(lists / "ecf.xml"),
-            "audio": str(lists / "audio"),
-            "queries": str(lists / "terms.xml"),
-            "spoken": str(scene.corpus / "queries.csv"),
-            "references": str(lists / "words.rttm"),
-            "protocol": dialect,
-        },
-        "executor": {"kind": "serial"},
-        "report": {"clips": 0, "exports": [export]},
-    }
-    result = swsdist.run(config)
-    assert [(row["id"], row["reason"]) for row in result.outcome.chain_run.rejected().to_pylist()] == [
-        ("q900", "text-query")
-    ]
-    from swsdist.evaluation.evaluate import evaluate, values
-    from swsdist.evaluation.reading import read_task
-    from swsdist.evaluation.scoring_task import read_system
-
-    names = {"ecf": "ecf.xml", "terms": "terms.xml", "rttm": "words.rttm"}
-    task = read_task(**{key: str(lists / name) for key, name in names.items()}, protocol=dialect)
-    list_path = f"{result.folder}/exports/{export}.xml"
+def test_a_run_is_scored_as_its_list_is(scene: Any) -> None:
+    lists = others.nist_lists(scene.corpus, scene.folder / "nist", "kwseval")
+    names = {"documents": "ecf.xml", "audio": "audio", "queries": "terms.xml", "references": "words.rttm"}
+    corpus = {key: str(lists / name) for key, name in names.items()}
+    corpus |= {"spoken": str(scene.corpus / "queries.csv"), "protocol": "kwseval"}
+    result = swsdist.run({**kaldi(scene), "corpus": corpus, "report": {"clips": 0, "exports": ["kwslist"]}})
+    rejected = result.outcome.chain_run.rejected().to_pylist()
+    assert [(row["id"], row["reason"]) for row in rejected] == [("q900", "text-query")]
+    ecf, terms, rttm = (corpus[key] for key in ("documents", "queries", "references"))
+    task = read_task(ecf=ecf, terms=terms, rttm=rttm, protocol="kwseval")
+    list_path = f"{result.folder}/exports/kwslist.xml"
     scored = evaluate(task, read_system(list_path, conventions=task.conventions, notices=task.notices))
     expected, mine = values(scored), result.measures()
     assert expected["mtwv"] > 0
@@ -279,29 +223,22 @@ def field(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
     folder = tmp_path_factory.mktemp("field")
     (folder / "audio").mkdir()
-    documents = read_rows(small_corpus / "docs.csv")
+    documents = [row for row in read_rows(small_corpus / "docs.csv") if row["doc_id"] in FIELD]
     rows = []
     for row in documents:
-        if row["doc_id"] in FIELD:
-            sound, rate = soundfile.read(small_corpus / row["path"])
-            dull = np.convolve(soxr.resample(sound, rate, 8000), [0.2, 0.15, 0.1, 0.05], "same")
-            both = np.stack([np.zeros_like(dull), dull], axis=1)
-            soundfile.write(folder / "audio" / f"{row['doc_id']}.wav", both, 8000)
-            rows.append({"doc_id": row["doc_id"], "channel": 2, "path": f"audio/{row['doc_id']}.wav"})
+        sound, rate = soundfile.read(small_corpus / row["path"])
+        dull = np.convolve(soxr.resample(sound, rate, 8000), [0.2, 0.15, 0.1, 0.05], "same")
+        soundfile.write(folder / f"audio/{row['doc_id']}.wav", np.stack([np.zeros_like(dull), dull], axis=1), 8000)
+        rows.append({"doc_id": row["doc_id"], "channel": 2, "path": f"audio/{row['doc_id']}.wav"})
     write_rows(folder / "docs.csv", rows)
-    write_rows(
-        folder / "speakers.csv",
-        [{"doc_id": r["doc_id"], "speaker": r["speaker"]} for r in documents if r["doc_id"] in FIELD],
-    )
+    write_rows(folder / "speakers.csv", ({name: row[name] for name in ("doc_id", "speaker")} for row in documents))
     terms = {row["query_id"]: row["term"] for row in read_rows(small_corpus / "queries.csv")}
-    examples, seen = [], set()
+    examples: dict[str, dict[str, str]] = {}
     for row in read_rows(small_corpus / "refs.csv"):
-        if row["doc_id"] in FIELD and row["query_id"] not in seen:
-            seen.add(row["query_id"])
-            examples.append(
-                {name: row[name] for name in ("query_id", "doc_id", "start", "end")} | {"term": terms[row["query_id"]]}
-            )
-    write_rows(folder / "queries.csv", examples)
+        if row["doc_id"] in FIELD:
+            place = {name: row[name] for name in ("query_id", "doc_id", "start", "end")}
+            examples.setdefault(row["query_id"], {**place, "term": terms[row["query_id"]]})
+    write_rows(folder / "queries.csv", examples.values())
     (folder / "field.yaml").write_text(
         "documents: docs.csv\nqueries: queries.csv\nspeakers: speakers.csv\nprotocol: sws2012\n"
     )
@@ -312,18 +249,14 @@ def field(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def across(small_corpus: Path, field: Path, tmp_path: Path) -> Any:
     """Runs the archive's documents with the field's queries; keywords are keys of the section corpus."""
     known = {row["query_id"] for row in read_rows(field / "queries.csv")}
-    references = [row for row in read_rows(small_corpus / "refs.csv") if row["query_id"] in known]
-    write_rows(tmp_path / "refs.csv", references)
+    references = read_rows(small_corpus / "refs.csv")
+    write_rows(tmp_path / "refs.csv", (row for row in references if row["query_id"] in known))
 
     def run(run: str, *sets: str, selection: StepSelection | None = None, **corpus: Any) -> Any:
         path = tmp_path / f"{run}.yaml"
-        whole = {
-            "documents": str(small_corpus / "docs.csv"),
-            "queries_from": str(field / "field.yaml"),
-            "references": "refs.csv",
-            **corpus,
-        }
-        path.write_text(json.dumps({"run": run, "corpus": whole, "executor": {"kind": "serial"}}))
+        whole = {"documents": str(small_corpus / "docs.csv"), "queries_from": str(field / "field.yaml")}
+        given = {"run": run, "corpus": {**whole, "references": "refs.csv", **corpus}, "executor": {"kind": "serial"}}
+        path.write_text(json.dumps(given))
         return swsdist.run(path, sets=sets, selection=selection)
 
     run.folder = tmp_path  # type: ignore[attr-defined]
@@ -351,19 +284,18 @@ def test_queries_of_another_rate_and_channel(across: Any, field: Path) -> None:
 @pytest.mark.slow
 def test_speakers_of_one_name_are_two_people(across: Any, small_corpus: Path) -> None:
     """Who is called what in the archive is of no account; unless they are said to be the same."""
-    renamed = [
-        {**row, "path": str(small_corpus / row["path"]), "speaker": f"x-{row['speaker']}"}
-        for row in read_rows(small_corpus / "docs.csv")
-    ]
-    write_rows(across.folder / "renamed.csv", renamed)
+    rows = read_rows(small_corpus / "docs.csv")
+    other = ({"path": str(small_corpus / row["path"]), "speaker": f"x-{row['speaker']}"} for row in rows)
+    write_rows(across.folder / "renamed.csv", (row | changed for row, changed in zip(rows, other, strict=True)))
     searched = StepSelection(until="search")
     for how in ("theirs", "ours"):
         across(how, f"corpus.queries_from.statistics={how}", selection=searched)
         across(f"{how}-2", f"corpus.queries_from.statistics={how}", selection=searched, documents="renamed.csv")
         assert candidates(across, how) == candidates(across, f"{how}-2")
-    across("same", "corpus.queries_from.statistics=ours", "corpus.queries_from.same_speakers=true")
+    same = ("corpus.queries_from.statistics=ours", "corpus.queries_from.same_speakers=true")
+    across("same", *same, selection=searched)
     assert candidates(across, "same") != candidates(across, "ours")
-    across("collection", "search.queries_by=collection")
+    across("collection", "search.queries_by=collection", selection=searched)
     assert candidates(across, "collection") != candidates(across, "theirs")
 
 
@@ -371,19 +303,17 @@ def test_speakers_of_one_name_are_two_people(across: Any, small_corpus: Path) ->
 def test_statistics_are_those_of_a_store_of_that_corpus(
     across: Any, field: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tables = []
+    tables, searched = [], StepSelection(until="search")
     for run, seconds in (("one", 300.0), ("many", 0.1)):
         monkeypatch.setattr(query_statistics, "_TASK_SECONDS", seconds)
-        ended = across(run).outcome.chain_run.outcomes["query-statistics"]
+        ended = across(run, selection=searched).outcome.chain_run.outcomes["query-statistics"]
         assert ended.tasks == (2 if run == "one" else 5)
         (file,) = (across.folder / run / "tables" / "query_statistics").glob("*.parquet")
         tables.append(pq.read_table(file).to_pylist())
     assert tables[0] == tables[1]
     assert candidates(across, "one") == candidates(across, "many")
-    swsdist.run(
-        {"run": str(across.folder / "field"), "corpus": str(field / "field.yaml"), "executor": {"kind": "serial"}},
-        selection=StepSelection(until="index"),
-    )
+    values = {"run": str(across.folder / "field"), "corpus": str(field / "field.yaml")}
+    swsdist.run({**values, "executor": {"kind": "serial"}}, selection=INDEX)
     store = Store(Folder(str(across.folder / "field" / "store"))).statistics()
     known = {(row["scope"], row["name"]): row for row in tables[0]}
     assert {name.removesuffix(" (of the queries)") for _, name in known} <= {name for _, name in store}

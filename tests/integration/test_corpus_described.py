@@ -55,6 +55,10 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+def has(row: dict[str, object], names: str, *values: object) -> None:
+    assert tuple(row[name] for name in names.split()) == values
+
+
 def told(swsdist: Command, here: Path, *more: str) -> dict[str, list[dict[str, object]]]:
     found = json.loads(swsdist("corpus", "describe", *(more or ("corpus.yaml",)), "--json", cwd=here).out)
     return {table["caption"]: table["rows"] for table in found["tables"]}
@@ -63,49 +67,34 @@ def told(swsdist: Command, here: Path, *more: str) -> dict[str, list[dict[str, o
 def test_what_is_counted(swsdist: Command, here: Path) -> None:
     found = told(swsdist, here)
     train, test, whole = found["Corpus corpus"]
-    assert [(row["name"], row["documents"], row["seconds"]) for row in (train, test, whole)] == [
-        ("train", 2, 7),
-        ("test", 2, 11),
-        ("All", 4, 18),
-    ]
-    assert (whole["speakers"], train["speakers"], test["speakers"]) == (2, 1, 2)
-    assert (whole["words"], whole["vocabulary"]) == (6, 3)
-    assert (test["words"], test["unknown_words"]) == (4, 1)  # three is not said in the part for training
-    assert (whole["queries"], whole["query_occurrences"], whole["unknown_queries"]) == (3, 4, 2)
-    assert (test["queries"], test["query_occurrences"], test["unknown_queries"]) == (2, 3, 1)
-    assert (train["queries"], train["query_occurrences"], train["unknown_queries"]) == (1, 1, 0)
+    counted = "name documents seconds speakers queries query_occurrences unknown_queries"
+    has(train, counted, "train", 2, 7, 1, 1, 1, 0)
+    has(test, f"{counted} words unknown_words", "test", 2, 11, 2, 2, 3, 1, 4, 1)  # three is not said in train
+    has(whole, f"{counted} words vocabulary", "All", 4, 18, 2, 3, 4, 2, 6, 3)
     for row in found["Recordings"]:
-        assert isinstance(row["speech"], float)
         assert 0.9 <= row["speech"] <= 2.0
         # Peaks of 20 ms; the hum's power at its loudest is some 0.0078, the noise's 1e-6.
         assert row["snr"] == pytest.approx(10 * np.log10(0.0078 / 1e-6), abs=2)
-    assert [(row["name"], row["seconds"], row["words"]) for row in found["Speakers"]] == [
-        ("anna", 12, 3),
-        ("otto", 6, 3),
-    ]
+    for row, speaker in zip(found["Speakers"], (("anna", 12, 3), ("otto", 6, 3)), strict=True):
+        has(row, "name seconds words", *speaker)
 
 
 def test_queries(swsdist: Command, here: Path) -> None:
     found = told(swsdist, here)
     (train,) = found["Queries, train"]
-    assert (train["query_id"], train["examples"], train["occurrences"]) == ("a", 2, 1)
-    assert train["seconds"] == pytest.approx((0.5 + 0.3) / 2)
     # What a table of a part tells of occurrences is of this part.
-    assert train["spoken"] == pytest.approx(0.4)
-    assert (train["own_speaker"], train["unknown"]) == (1, False)
+    spoken = (pytest.approx((0.5 + 0.3) / 2), pytest.approx(0.4))
+    has(train, "query_id examples occurrences own_speaker unknown seconds spoken", "a", 2, 1, 1, False, *spoken)
     a, b = found["Queries, test"]
-    assert a["spoken"] == pytest.approx((0.2 + 0.6) / 2)
-    assert (a["occurrences"], a["own_speaker"]) == (2, 1)
-    assert (b["occurrences"], b["unknown"], b["own_speaker"]) == (1, True, 1)
-    assert a["occurrences_train"] == 1
+    has(a, "occurrences own_speaker occurrences_train spoken", 2, 1, 1, pytest.approx((0.2 + 0.6) / 2))
+    has(b, "occurrences unknown own_speaker", 1, True, 1)
     whole = told(swsdist, here, "corpus.yaml", "--set", "corpus.parts={}")
-    first, *_ = whole["Queries"]
-    assert (first["occurrences"], first["own_speaker"], first["spoken"]) == (3, 2, pytest.approx((0.4 + 0.2 + 0.6) / 3))
+    has(whole["Queries"][0], "occurrences own_speaker spoken", 3, 2, pytest.approx((0.4 + 0.2 + 0.6) / 3))
     (silent,) = found["Queries that occur in no part"]
-    assert (silent["query_id"], silent["occurrences"]) == ("c", 0)
+    has(silent, "query_id occurrences", "c", 0)
     lengths = {row["what"]: row for row in found["Lengths and occurrences"]}
     assert lengths["occurrences of a query"]["mean"] == pytest.approx(4 / 3)
-    assert (lengths["letters of a query"]["greatest"], lengths["words of a query"]["greatest"]) == (8, 2)
+    assert [lengths[f"{what} of a query"]["greatest"] for what in ("letters", "words")] == [8, 2]
 
 
 def test_a_corpus_that_tells_little(swsdist: Command, here: Path, tmp_path: Path) -> None:
@@ -144,13 +133,10 @@ def test_places_in_recordings(swsdist: Command, here: Path, tmp_path: Path) -> N
     )
     found = told(swsdist, tmp_path, "c.yaml")
     first, second = found["Recordings"]
-    assert (first["name"], first["documents"], first["speakers"], first["words"]) == ("r1", 2, 2, 2)
-    assert first["seconds"] == pytest.approx(5.5)
-    assert (second["seconds"], second["words"], second["part"]) == (2, 1, "train")
-    assert {row["name"]: (row["seconds"], row["words"]) for row in found["Speakers"]} == {
-        "anna": (4, 2),
-        "bert": (3.5, 1),
-    }
+    has(first, "name documents speakers words seconds", "r1", 2, 2, 2, pytest.approx(5.5))
+    has(second, "seconds words part", 2, 1, "train")
+    for row, speaker in zip(found["Speakers"], (("anna", 4, 2), ("bert", 3.5, 1)), strict=True):
+        has(row, "name seconds words", *speaker)
     (train,), (test,) = found["Queries, train"], found["Queries, test"]
     assert (train["occurrences"], test["occurrences"], test["own_speaker"]) == (1, 2, 1)
     said = swsdist("corpus", "describe", "c.yaml", "--no-audio", cwd=tmp_path).err
@@ -163,11 +149,8 @@ def test_several_beside_each_other(swsdist: Command, here: Path, tmp_path: Path)
     swsdist("corpus", "describe", *both, "--no-audio", "--table", tmp_path / "t.json")
     found = {table["caption"]: table["rows"] for table in json.loads((tmp_path / "t.json").read_text())["tables"]}
     assert {"Corpora", "corpus: Recordings", "little: Recordings"} <= set(found)
-    assert [(row["corpus"], row["queries"], row["documents"]) for row in found["Corpora"]] == [
-        ("corpus", 3, 4),
-        ("little", None, 4),
-    ]
+    for row, corpus in zip(found["Corpora"], (("corpus", 3, 4), ("little", None, 4)), strict=True):
+        has(row, "corpus queries documents", *corpus)
     swsdist("corpus", "describe", here / "corpus.yaml", here / "corpus.yaml", code=2)
-    csv_of = ("corpus", "describe", "corpus.yaml", "--table", f"{tmp_path}/of.csv")
-    swsdist(*csv_of, cwd=here)
+    swsdist("corpus", "describe", "corpus.yaml", "--table", f"{tmp_path}/of.csv", cwd=here)
     assert [row["name"] for row in read_rows(tmp_path / "of-recordings.csv")] == ["d0", "d1", "d2", "d3"]

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,16 +41,12 @@ def installed() -> None:
 
 
 def left(process: Any) -> list[psutil.Process]:
-    """Processes of a driver's group that are alive."""
-    with_group = [item for item in psutil.process_iter() if item.pid != process.pid]
-    return [item for item in with_group if _group(item) == process.pid and item.status() != psutil.STATUS_ZOMBIE]
-
-
-def _group(process: psutil.Process) -> int:
-    try:
-        return os.getpgid(process.pid)
-    except ProcessLookupError:
-        return 0
+    found = []
+    for item in psutil.process_iter():
+        with suppress(ProcessLookupError, psutil.NoSuchProcess):
+            if item.pid != process.pid == os.getpgid(item.pid) and item.status() != psutil.STATUS_ZOMBIE:
+                found.append(item)
+    return found
 
 
 @pytest.mark.slow
@@ -96,16 +93,12 @@ def test_an_interrupted_run(installed: None, scene: Any) -> None:
 @pytest.fixture
 def address(installed: None, env: dict[str, str], tmp_path: Path) -> Iterator[str]:
     """A cluster of Dask with two workers, which gives a task up after two deaths."""
-    file = tmp_path / "scheduler.json"
+    file, processes = tmp_path / "scheduler.json", []
     own = {**env, "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1"}
-    words = (
-        ("scheduler", "--host=127.0.0.1", "--port=0", "--no-dashboard", f"--scheduler-file={file}"),
-        ("worker", "--nworkers=2", "--nthreads=1", "--resources=GPU=1", "--no-dashboard", f"--scheduler-file={file}"),
-    )
-    processes = [
-        subprocess.Popen([sys.executable, "-m", "dask", *some], env=own, stdout=log, stderr=log, cwd=tmp_path)
-        for some, log in zip(words, [(tmp_path / f"{k}.log").open("w") for k in range(2)], strict=True)
-    ]
+    for words in ("scheduler --host=127.0.0.1 --port=0", "worker --nworkers=2 --nthreads=1 --resources=GPU=1"):
+        command = [sys.executable, "-m", "dask", *words.split(), "--no-dashboard", f"--scheduler-file={file}"]
+        with (tmp_path / f"{words[:6]}.log").open("w") as log:
+            processes.append(subprocess.Popen(command, env=own, stdout=log, stderr=log, cwd=tmp_path))
     try:
         from distributed import Client
 
@@ -121,20 +114,18 @@ def address(installed: None, env: dict[str, str], tmp_path: Path) -> Iterator[st
 
 
 @pytest.mark.slow
-def test_a_cluster(address: str, scene: Any, undisturbed: dict[str, str]) -> None:
+def test_a_cluster_is_used_by_what_it_has(
+    address: str, scene: Any, tmp_path: Path, undisturbed: dict[str, str]
+) -> None:
     check_executor("dask", address=address)
     scene.env["DASK_SCHEDULER_ADDRESS"] = address
     done = scene.go(*SETS)
     assert done.returncode == 0, done.stderr
     assert scene.digest() == undisturbed
     assert all(lines[-1]["event"] == "close" for lines in scene.journals())
-
-
-@pytest.mark.slow
-def test_resources_of_a_cluster(address: str, tmp_path: Path) -> None:
     from swsdist.pipeline.execution.dask_executor import DaskExecutor
 
-    folder = Folder(str(tmp_path / "run"))
+    folder = Folder(str(tmp_path / "trial"))
     journal = DriverJournal(folder)
     settings = Settings(kind="dask", address=address, gpus_per_worker=0.5)
     executor = DaskExecutor(Context(folder, {"trial": Trial()}), journal, settings)

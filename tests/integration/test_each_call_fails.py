@@ -27,16 +27,16 @@ STAGES = {
 
 def config(kind: str, corpus: Path) -> dict[str, Any]:
     """Documents of a table; or of a folder, with a transform that is fitted, and queries that come from somewhere else."""
+    names = {
+        "documents": "docs.csv" if kind == "table" else "audio",
+        "queries": "queries.csv",
+        "references": "refs.csv",
+    }
     values: dict[str, Any] = {
-        "corpus": {
-            "documents": str(corpus / ("docs.csv" if kind == "table" else "audio")),
-            "queries": str(corpus / "queries.csv"),
-            "references": str(corpus / "refs.csv"),
-        },
-        "executor": {"kind": "serial"},
-        "report": {"clips": 1, "exports": ["csv"]},
+        "corpus": {key: str(corpus / name) for key, name in names.items()},
         "index": {"shards": 2},
     }
+    values |= {"executor": {"kind": "serial"}, "report": {"clips": 1, "exports": ["csv"]}}
     if kind == "folder":
         values["corpus"]["queries_from"] = {"documents": str(corpus / "docs.csv")}
         values["features"] = {"name": "mfcc", "transforms": [{"name": "pca", "options": {"columns": 6}}]}
@@ -76,7 +76,6 @@ def test_each_call_in_each_stage(failing: Failing) -> None:
 
 
 def check(failing: Failing, cases: Any) -> None:
-    """That all is well."""
     wrong, many = [], 0
     for stage, call, number in cases:
         many += 1

@@ -60,16 +60,10 @@ def run_of(scene: Any) -> Folder:
     return Folder(str(scene.folder / "run"))
 
 
-@pytest.fixture
-def kept(own_corpus: Any) -> Any:
-    """A run of six documents, in two or three shards, with sound in its report."""
-    own_corpus.select(1, 2, 3, 4, 5, 6)
-    own_corpus.run(SHARDS, CLIPS)
-    return own_corpus
-
-
-def test_a_document_leaves_everything(kept: Any) -> None:
-    run = kept.folder / "run"
+def test_a_document_leaves_everything(own_corpus: Any) -> None:
+    kept, run = own_corpus, own_corpus.folder / "run"
+    kept.select(1, 2, 3, 4, 5, 6)
+    kept.run(SHARDS, CLIPS)
     places = {name.partition("/")[0] for name in naming(run, "d003")}
     assert places == {"store", "tables", "exports", "report.html", "report.json"}
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
@@ -100,12 +94,14 @@ def test_a_document_leaves_everything(kept: Any) -> None:
     assert naming(run, "d003") == []
 
 
-def test_rows_that_are_no_longer_live_are_forgotten(kept: Any) -> None:
-    kept.select(1, 2, 4, 5, 6)
-    kept.run(SHARDS, CLIPS)
-    run = kept.folder / "run"
-    assert "d003" not in {row["doc_id"] for row in Store(Folder(str(run / "store"))).documents().to_pylist()}
-    done = forget([Folder(str(run / "store"))], ["d003"])
+def test_rows_that_are_no_longer_live_are_forgotten(own_corpus: Any) -> None:
+    for numbers in ((1, 2, 3, 4, 5, 6), (1, 2, 4, 5, 6)):
+        own_corpus.select(*numbers)
+        own_corpus.run(SHARDS, until="index")
+    run = own_corpus.folder / "run"
+    assert "d003" not in own_corpus.store().documents()["doc_id"].to_pylist()
+    assert naming(run, "d003")
+    done = forget([own_corpus.store().folder], ["d003"])
     assert ("documents" not in gone(done), gone(done)["shards rewritten"]) == (True, 1)
     assert naming(run, "d003") == done.named == []
 
@@ -137,11 +133,10 @@ def test_a_call_that_was_killed_is_repeated(finished: Any, monkeypatch: pytest.M
     assert unfinished > 3
 
 
-def test_copies_are_named(kept: Any) -> None:
-    shutil.copyfile(next(kept.corpus.glob("audio/d003*")), next(kept.corpus.glob("audio/d004*")))
-    kept.run(SHARDS)
-    done = forget([run_of(kept)], ["d003"])
-    assert done.equal == [f"{kept.folder}/run/store: d004"]
+def test_copies_are_named(own_corpus: Any) -> None:
+    shutil.copyfile(next(own_corpus.corpus.glob("audio/d003*")), next(own_corpus.corpus.glob("audio/d004*")))
+    own_corpus.run(SHARDS, until="index")
+    assert forget([run_of(own_corpus)], ["d003"]).equal == [f"{own_corpus.folder}/run/store: d004"]
 
 
 def test_a_glossary_forgets_its_history(finished: Any) -> None:
@@ -152,9 +147,8 @@ def test_a_glossary_forgets_its_history(finished: Any) -> None:
             project.correct(Place(doc_id, 1, 0.0, 1.0), f"say {k}", person="Ben", content="abc")
         project.merge(word, project.add_entry(person="Ann", form="kɔ").entry_id, person="Ann")
     assert naming(finished.folder / "words", "d003")
-    shown = swsdist(
-        "store", "forget", str(finished.folder / "run"), "d003", "--glossary", str(finished.folder / "words")
-    )
+    words = ("--glossary", str(finished.folder / "words"))
+    shown = swsdist("store", "forget", str(finished.folder / "run"), "d003", *words)
     assert shown.out.endswith(" files read: none names it, none holds its frames\n")
     assert naming(finished.folder / "words", "d003") == []
     assert naming(finished.folder / "words", "d004")
@@ -177,10 +171,8 @@ def test_what_cannot_be_forgotten(finished: Any) -> None:
             forget([run], names)
         return raised.value
 
-    assert (refused("d003", "d03").code, refused("d03").values["close"]) == (
-        codes.UNKNOWN_DOCUMENT.name,
-        "; did you mean d003?",
-    )
+    unknown = refused("d003", "d03")
+    assert (unknown.code, unknown.values["close"]) == (codes.UNKNOWN_DOCUMENT.name, "; did you mean d003?")
     assert refused("store").code == codes.UNKNOWN_DOCUMENT.name, "a word of some file, no document"
     other = {**lock.Lock(store).identity(), "pid": 1, "born": lock._born(1), "t": time.time()}
     store.write_bytes("readers/other.json", json.dumps(other).encode())
@@ -188,16 +180,10 @@ def test_what_cannot_be_forgotten(finished: Any) -> None:
     assert forget([run], ["d003"], dry=True).named == []
     store.remove("readers/other.json")
     for name in ("lock.json", "store/lock.json"):
-        with _held(run.path(name.removesuffix("lock.json"))):
+        with lock.locked(Folder(run.path(name.removesuffix("lock.json")))):
             assert says(swsdist("store", "forget", run.root, "d003", code=2).err, pipeline_codes.FOLDER_IN_USE)
-    assert naming(Path(run.root), "d003")
     before = naming(Path(run.root), "d003")
     assert refused(*Store(store).documents()["doc_id"].to_pylist()).code == codes.FORGETS_ALL.name
-    assert naming(Path(run.root), "d003") == before, "nothing was removed"
-    assert says(
-        swsdist("store", "forget", str(finished.folder), "d003", code=3).err, pipeline_codes.NEITHER_RUN_NOR_STORE
-    )
-
-
-def _held(folder: str) -> Any:
-    return lock.locked(Folder(folder))
+    assert naming(Path(run.root), "d003") == before != [], "nothing was removed"
+    other = swsdist("store", "forget", str(finished.folder), "d003", code=3)
+    assert says(other.err, pipeline_codes.NEITHER_RUN_NOR_STORE)

@@ -4,28 +4,44 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import lists_of_others as others
 import numpy as np
 import pytest
-from archives import write_ark
 
 import swsdist
 from swsdist.core.codes import families
 from swsdist.core.errors import DataError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
-from swsdist.stages.inputs.state import import_store
-from swsdist.store.maintaining import check
 from swsdist.store.reading import Store
 from tests.support.coded import raises
 from tests.support.tables import read_rows, write_rows
 
-#: After the store's documents: what is digested of a search.
-SEARCHED = ("features", "queries", "candidates", "detections", "normalised", "scored", "trials", "measures")
 OPTIONS = {"shift": 0.01, "length": 0.032, "dimension": 39}
+
+
+def run_of(folder: Path, corpus: dict[str, str], sets: Sequence[str] = (), **values: Any) -> Any:
+    given = {"run": str(folder), "system": "config", "corpus": corpus, "executor": {"kind": "serial"}}
+    return swsdist.run({**given, "report": {"clips": 0, "exports": ["csv"]}, **values}, sets=list(sets))
+
+
+def frames_of(run: Path) -> dict[str, np.ndarray]:
+    documents, queries = (Store(Folder(str(run / name))) for name in ("store", "queries"))
+    found = {doc_id: documents.features(doc_id) for doc_id in documents.documents()["doc_id"].to_pylist()}
+    for row in queries.documents().to_pylist():
+        found[f"{row['doc_id']}-{row['channel']}"] = queries.features(row["doc_id"], row["channel"])
+    return found
+
+
+def save(folder: Path, frames: dict[str, np.ndarray]) -> Path:
+    folder.mkdir()
+    for key, each in frames.items():
+        np.save(folder / f"{key}.npy", each)
+    return folder
 
 
 @pytest.fixture(scope="session")
@@ -34,28 +50,18 @@ def by_mfcc(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     folder = tmp_path_factory.mktemp("by-mfcc")
     tables = {"documents": "docs", "queries": "queries", "references": "refs"}
     corpus = {name: str(small_corpus / f"{table}.csv") for name, table in tables.items()}
-    values = {"run": str(folder), "system": "config", "corpus": corpus, "queries": {"trim": "none"}}
-    swsdist.run({**values, "executor": {"kind": "serial"}, "report": {"clips": 0, "exports": ["csv"]}})
+    run_of(folder, corpus, queries={"trim": "none"})
     return folder
 
 
 @pytest.fixture(scope="session")
 def frames(by_mfcc: Path) -> dict[str, np.ndarray]:
-    """Frames of all documents and examples of that run."""
-    documents, queries = (Store(Folder(str(by_mfcc / name))) for name in ("store", "queries"))
-    found = {doc_id: documents.features(doc_id) for doc_id in documents.documents()["doc_id"].to_pylist()}
-    for row in queries.documents().to_pylist():
-        found[f"{row['doc_id']}-{row['channel']}"] = queries.features(row["doc_id"], row["channel"])
-    return found
+    return frames_of(by_mfcc)
 
 
 @pytest.fixture
 def npy(tmp_path: Path, frames: dict[str, np.ndarray]) -> Path:
-    """The same in a folder, a file each."""
-    (tmp_path / "frames").mkdir()
-    for key, each in frames.items():
-        np.save(tmp_path / "frames" / f"{key}.npy", each)
-    return tmp_path / "frames"
+    return save(tmp_path / "frames", frames)
 
 
 def features(path: Path | str, **options: Any) -> str:
@@ -66,41 +72,6 @@ def without(rows: list[dict[str, str]], *names: str) -> list[dict[str, str]]:
     return [{name: value for name, value in row.items() if name not in names} for row in rows]
 
 
-@pytest.mark.slow
-def test_the_same_results_as_with_what_made_them(scene: Any, npy: Path, by_mfcc: Path, frames: dict[str, Any]) -> None:
-    wanted = swsdist.digest(str(by_mfcc))
-    clips = ("report.clips=3", "report.exports=[clips]")
-    scene.run(features(npy), *clips)  # nothing is trimmed, whatever queries.trim says
-    assert {name: scene.digest()[name] for name in SEARCHED} == {name: wanted[name] for name in SEARCHED}
-    assert list(check(scene.store())) == []
-    assert len(list((scene.folder / "run" / "exports" / "clips").glob("*.wav"))) > 0
-    assert scene.run(features(npy), *clips).outcome.tasks_done == 0
-    # From Kaldi's archives, queries in one of their own, in other shards: the same.
-    documents = {key: each for key, each in frames.items() if "-" not in key}
-    write_ark(scene.folder / "d.ark", documents, scene.folder / "d.scp")
-    write_ark(scene.folder / "q.ark", {key: each for key, each in frames.items() if "-" in key})
-    place = features(scene.folder / "d.scp", queries=str(scene.folder / "q.ark"))
-    scene.run(place, "index.shards=3", run="kaldi")
-    assert scene.digest("kaldi") == scene.digest()
-
-
-@pytest.mark.slow
-@pytest.mark.until("search")
-def test_s3(scene: Any, npy: Path, s3: Any) -> None:
-    place = Folder(f"s3://{s3.bucket}/external", s3.storage)
-    for path in npy.iterdir():
-        place.write_bytes(path.name, path.read_bytes())
-    scene.run(features(npy))
-    scene.run(features(place.root), f"storage={json.dumps(s3.storage)}", run="s3")
-    assert scene.digest("s3") == scene.digest()
-    # A store there of what is there, without a config.
-    target = Folder(f"s3://{s3.bucket}/imported", s3.storage)
-    import_store(target.root, {"path": place.root, **OPTIONS}, storage=s3.storage)
-    imported = Store(target)
-    assert list(check(imported)) == []
-    assert np.array_equal(imported.features("d001"), np.load(npy / "d001.npy"))
-
-
 def test_without_audio(scene: Any, npy: Path, by_mfcc: Path) -> None:
     documents, queries = read_rows(scene.corpus / "docs.csv"), read_rows(scene.corpus / "queries.csv")
     asked = write_rows(scene.folder / "queries.csv", without(queries, "path", "duration"))
@@ -108,7 +79,7 @@ def test_without_audio(scene: Any, npy: Path, by_mfcc: Path) -> None:
     sets = (features(npy), f"corpus.queries={asked}")
     result = scene.run(*sets, f"corpus.documents={known}", "report.clips=5", "report.exports=[csv, clips]")
     digest, wanted = scene.digest(), swsdist.digest(str(by_mfcc))
-    assert all(digest[name] == wanted[name] for name in ("features", "candidates", "detections", "scored"))
+    assert all(digest[name] == wanted[name] for name in ("features", "queries", "candidates", "scored", "measures"))
     (warning,) = scene.report()["warnings"]
     assert "clips was not exported: corpus.documents: the documents have no recordings" in warning
     assert result.measures()["mtwv"] == pytest.approx(1.0)
@@ -127,52 +98,19 @@ def test_without_audio(scene: Any, npy: Path, by_mfcc: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.until("search")
 def test_one_item_that_changes_is_all_that_is_indexed_again(scene: Any, npy: Path) -> None:
-    never = "search.normalise=none"
-    scene.run(features(npy), never, "index.shards=4")
+    sets = (features(npy), "search.normalise=none")
+    scene.run(*sets, "index.shards=4")
     before = {path.name for path in (scene.folder / "run" / "store" / "shards").glob("*")}
-    frames = np.load(npy / "d002.npy")
-    np.save(npy / "d002.npy", frames[::-1])
-    ended = scene.run(features(npy), never, "index.shards=4").outcome.chain_run.outcomes["index"]
-    assert (ended.done, ended.tasks) == (1, 1)
-    store = scene.store()
-    assert np.array_equal(store.features("d002"), frames[::-1])
+    for name in ("d002", "q001-1"):
+        np.save(npy / f"{name}.npy", np.load(npy / f"{name}.npy")[::-1])
+    ended = scene.run(*sets, "index.shards=4").outcome.chain_run.outcomes
+    assert (ended["index"].done, ended["index"].tasks, ended["queries"].done) == (1, 1, 1)
     assert before < {path.name for path in (scene.folder / "run" / "store" / "shards").glob("*")}
-    scene.run(features(npy), never, run="once")
+    scene.run(*sets, run="once")
     assert scene.digest() == scene.digest("once")
-    # A query's frames, too.
-    np.save(npy / "q001-1.npy", np.load(npy / "q001-1.npy")[::-1])
-    again = scene.run(features(npy), never).outcome.chain_run.outcomes
-    assert (again["index"].tasks, again["queries"].done) == (0, 1)
     # Where they lie does not matter.
     shutil.copytree(npy, scene.folder / "moved")  # with copy2
-    assert scene.run(features(scene.folder / "moved"), never).outcome.chain_run.outcomes["index"].tasks == 0
-
-
-@pytest.mark.slow
-@pytest.mark.until("search")
-def test_what_is_wrong_is_rejected_one_by_one_and_tried_again(scene: Any, npy: Path) -> None:
-    whole = {key: np.load(npy / f"{key}.npy") for key in ("d001", "d002", "d003", "d004", "q002-1")}
-    np.save(npy / "d001.npy", whole["d001"][:, :13])
-    np.save(npy / "d002.npy", np.where(np.arange(39) == 3, np.nan, whole["d002"]))
-    np.save(npy / "d003.npy", whole["d003"][: len(whole["d003"]) // 2])
-    (npy / "d004.npy").unlink()
-    (npy / "q002-1.npy").unlink()
-    scene.run(features(npy), "force=true")
-    told = {row["id"]: (row["reason"], row["path"], row["message"]) for row in scene.rejected()}
-    wrong = {"d001": "wrong-dimension", "d002": "non-finite-frames", "d003": "wrong-duration"}
-    assert {name: reason for name, (reason, _, _) in told.items()} == wrong | dict.fromkeys(
-        ("d004", "q002"), "no-frames"
-    )
-    assert told["d003"][1] == str(npy / "d003.npy")
-    assert ", its audio " in told["d003"][2]
-    assert all(name in message for name, (_, _, message) in told.items())
-    assert scene.run(features(npy), "force=true").outcome.tasks_done == 0
-    for key, each in whole.items():
-        np.save(npy / f"{key}.npy", each)
-    scene.run(features(npy), "force=true")
-    assert scene.rejected() == []
-    scene.run(features(npy), "force=true", run="once")
-    assert scene.digest()["features"] == scene.digest("once")["features"]
+    assert scene.run(features(scene.folder / "moved"), sets[1]).outcome.chain_run.outcomes["index"].tasks == 0
 
 
 def test_an_archive_that_is_not_there_ends_the_run(scene: Any, npy: Path) -> None:
@@ -182,23 +120,6 @@ def test_an_archive_that_is_not_there_ends_the_run(scene: Any, npy: Path) -> Non
         path.unlink()
     with raises(families.EMPTY_INPUT, documents=8):
         scene.run(features(npy))
-
-
-def test_a_query_that_is_a_place_in_a_document(scene: Any, npy: Path, frames: dict[str, np.ndarray]) -> None:
-    places = [
-        {"query_id": "cut", "example": 1, "doc_id": "d001", "start": 1.0, "end": 1.5},
-        {"query_id": "beyond", "example": 1, "doc_id": "d001", "start": 1.0, "end": 900.0},
-    ]
-    asked = write_rows(scene.folder / "queries.csv", places)
-    result = scene.run(features(npy), f"corpus.queries={asked}", "corpus.references=null", until="queries")
-    queries = scene.store("run", "queries")
-    count = 1 + int((0.5 - 0.032) / 0.01)
-    assert np.array_equal(queries.features("cut"), frames["d001"][100 : 100 + count])
-    rejected = result.outcome.chain_run.rejected().to_pylist()
-    assert [(row["id"], row["reason"]) for row in rejected] == [("beyond", "place-outside-frames")]
-    keep = "corpus.own_places=keep"
-    best = scene.run(features(npy), f"corpus.queries={asked}", "corpus.references=null", keep).detections().iloc[0]
-    assert (best["doc_id"], best["start"]) == ("d001", 1.0)
 
 
 def test_a_search_by_hand(scene: Any, npy: Path, by_mfcc: Path) -> None:
@@ -218,49 +139,31 @@ def test_a_search_by_hand(scene: Any, npy: Path, by_mfcc: Path) -> None:
         swsdist.search(str(scene.folder / "mixed" / "store"), str(query))
 
 
-QUICK = ("report.exports=[csv]", "report.clips=0")
-
-
 @pytest.fixture(scope="module")
 def made(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A data folder, and a run with `mfcc` of it and of the queries; to be read only."""
+    """A run with `mfcc` of a data folder and of the queries, and its frames; to be read only."""
     folder = tmp_path_factory.mktemp("utterances")
     others.data_folder(small_corpus, folder / "data")
     corpus = {"documents": str(folder / "data"), "queries": str(small_corpus / "queries.csv")}
-    values = {"run": str(folder / "run"), "system": "config", "corpus": corpus, "queries": {"trim": "none"}}
-    swsdist.run({**values, "executor": {"kind": "serial"}}, sets=list(QUICK))
-    (folder / "frames").mkdir()
-    documents, queries = (Store(Folder(str(folder / "run" / name))) for name in ("store", "queries"))
-    for name in documents.documents()["doc_id"].to_pylist():
-        np.save(folder / "frames" / f"{name}.npy", documents.features(name))
-    for row in queries.documents().to_pylist():
-        frames = queries.features(row["doc_id"], row["channel"])
-        np.save(folder / "frames" / f"{row['doc_id']}-{row['channel']}.npy", frames)
-    return folder, folder / "frames"
+    run_of(folder / "run", corpus, queries={"trim": "none"})
+    return folder / "run", save(folder / "frames", frames_of(folder / "run"))
 
 
-def config(folder: Path, data: Path, frames: Path, queries: Path, **values: Any) -> dict[str, Any]:
-    return {
-        "run": str(folder / "run"),
-        "system": "config",
-        "corpus": {"documents": str(data), "queries": str(queries)},
-        "features": {"name": "external", "options": {"path": str(frames), **OPTIONS}},
-        "executor": {"kind": "serial"},
-        "report": {"exports": ["csv"], "clips": 0},
-        **values,
-    }
+def given_run(scene: Any, frames: Path, queries: Path | None = None, sets: Sequence[str] = ()) -> Any:
+    """A run of the data folder in the scene's, with frames that are given."""
+    corpus = {"documents": str(scene.folder / "data"), "queries": str(queries or scene.corpus / "queries.csv")}
+    external = {"name": "external", "options": {"path": str(frames), **OPTIONS}}
+    return run_of(scene.folder / "run", corpus, sets, features=external)
 
 
 def test_frames_of_utterances_are_those_of_the_run_that_made_them(scene: Any, made: tuple[Path, Path]) -> None:
     """Of recordings that commands would give, which nobody has to run; and the last utterance ends after its recording."""
-    folder, frames = made
-    others.data_folder(
-        scene.corpus, scene.folder / "data", f"echo {{0}} >> {scene.folder}/trace; cat audio/{{0}}.wav |"
-    )
-    values = config(scene.folder, scene.folder / "data", frames, scene.corpus / "queries.csv")
-    result = swsdist.run(values)
+    run, frames = made
+    command = f"echo {{0}} >> {scene.folder}/trace; cat audio/{{0}}.wav |"
+    others.data_folder(scene.corpus, scene.folder / "data", command)
+    result = given_run(scene, frames)
     assert not result.rejected()
-    wanted = swsdist.digest(str(folder / "run"))
+    wanted = swsdist.digest(str(run))
     found = swsdist.digest(result.folder)
     assert all(found[name] == wanted[name] for name in ("features", "detections", "scored"))
     assert not (scene.folder / "trace").exists()
@@ -268,35 +171,24 @@ def test_frames_of_utterances_are_those_of_the_run_that_made_them(scene: Any, ma
 
 def test_a_segment_that_is_moved_has_other_times(scene: Any, made: tuple[Path, Path]) -> None:
     found = others.data_folder(scene.corpus, scene.folder / "data")
-    values = config(scene.folder, scene.folder / "data", made[1], scene.corpus / "queries.csv")
-    first = swsdist.run(values)
+    first = given_run(scene, made[1])
     segments = scene.folder / "data" / "segments"
     name, place = next(iter(found.items()))
     moved = f"{name} {place.recording} {place.start - 0.125!r} {place.end - 0.125!r}\n"
-    segments.write_text(
-        segments.read_text().replace(f"{name} {place.recording} {place.start!r} {place.end!r}\n", moved)
-    )
-    assert moved in segments.read_text()
+    before = f"{name} {place.recording} {place.start!r} {place.end!r}\n"
+    assert before in segments.read_text()
+    segments.write_text(segments.read_text().replace(before, moved))
 
     def best(result: Any) -> list[tuple[Any, ...]]:
         frame = result.detections()
         rows = frame[(frame["doc_id"] == place.recording) & (frame["start"] < place.end)]
         return sorted(zip(rows["query_id"], rows["cost"], rows["start"], rows["end"], strict=True))
 
-    before, after = best(first), best(swsdist.run(values))
+    before, after = best(first), best(given_run(scene, made[1]))
     assert len(before) > 0
     assert [row[:2] for row in after] == [row[:2] for row in before]
     shifted = [(query, cost, round(start - 0.125, 6), round(end - 0.125, 6)) for query, cost, start, end in before]
     assert after == shifted
-    # A recording that is only called otherwise is another one.
-    for file in ("segments", "wav.scp", "reco2dur"):
-        path = scene.folder / "data" / file
-        path.write_text(path.read_text().replace("rec1", "tape1"))
-    digest, again = swsdist.digest(first.folder), swsdist.run(values)
-    assert {*again.detections()["doc_id"]} <= {"tape1", "rec2", "rec3"}
-    changed = swsdist.digest(again.folder)
-    assert changed["features"] == digest["features"]
-    assert changed["documents"] != digest["documents"]
 
 
 def test_queries_by_their_place_in_a_recording(scene: Any, made: tuple[Path, Path]) -> None:
@@ -313,8 +205,7 @@ def test_queries_by_their_place_in_a_recording(scene: Any, made: tuple[Path, Pat
     ]
     queries = scene.folder / "queries.csv"
     queries.write_text("query_id,doc_id,start,end\n" + "".join(f"{','.join(map(str, row))}\n" for row in places))
-    values = config(scene.folder, scene.folder / "data", frames, queries)
-    result = swsdist.run(values, sets=["corpus.own_places=keep"])
+    result = given_run(scene, frames, queries, ["corpus.own_places=keep"])
     store, whole = Store(Folder(f"{result.folder}/queries")), np.load(frames / f"{name}.npy")
     count = 1 + int((0.5 - 0.032) / 0.01 + 1e-9)
     assert np.array_equal(store.features("utterance"), whole[50 : 50 + count])

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import soundfile
-from commands import expecting, in_this_process
 
 from swsdist.core.codes import families
 from swsdist.io.filesystem import Folder
@@ -20,6 +19,8 @@ from swsdist.pipeline.operation.progress import Progress
 from swsdist.store.maintaining import check, compact
 from swsdist.store.reading import Store
 from tests.support.coded import raises
+
+pytestmark = pytest.mark.until("search")
 
 
 def shards(folder: Path) -> dict[str, tuple[str, int]]:
@@ -31,107 +32,58 @@ def shards(folder: Path) -> dict[str, tuple[str, int]]:
 
 
 def live(scene: Any) -> dict[str, int]:
-    """Documents of the store, with their frames."""
-    table = scene.store().documents()
-    return dict(zip(table["doc_id"].to_pylist(), table["frames"].to_pylist(), strict=True))
-
-
-def whole(scene: Any) -> bool:
-    """Whether `store check` finds nothing."""
-    return not list(check(scene.store()))
+    """Documents of the store, in which nothing is wrong, with their frames."""
+    store = scene.store()
+    assert list(check(store)) == []
+    return {row["doc_id"]: row["frames"] for row in store.documents().to_pylist()}
 
 
 @pytest.mark.slow
-@pytest.mark.until("search")
 def test_add_change_remove_compact(own_corpus: Any) -> None:
-    scene = own_corpus
-    run = scene.folder / "run"
+    scene, run, path = own_corpus, own_corpus.folder / "run", own_corpus.corpus / "audio" / "d002.flac"
+
+    def index(*sets: str, done: int) -> Any:
+        """How the search went, and what was found."""
+        before, result = shards(run), scene.run(*sets, until="")
+        assert result.outcome.chain_run.outcomes["index"].done == done
+        assert before.items() <= shards(run).items()
+        search = result.outcome.chain_run.outcomes["search"]
+        return search.done, search.skipped, set(result.detections()["doc_id"])
+
     scene.select(1, 2, 3, 4, 5)
     scene.run("index.shards=2")
-    before = shards(run)
     assert len(live(scene)) == 5
-
     # More documents: a shard more, the others untouched, and their searches not done again.
     scene.select(*range(1, 9))
-    added = scene.run("index.shards=1")
-    assert added.outcome.chain_run.outcomes["index"].done == 1
-    assert added.outcome.chain_run.outcomes["search"].done == 1
-    assert added.outcome.chain_run.outcomes["search"].skipped == 2
-    assert before.items() <= shards(run).items()
+    assert index("index.shards=1", done=1)[:2] == (1, 2)
     assert len(live(scene)) == 8
-    assert whole(scene)
-
     # A changed one: replaced.
-    sound, rate = soundfile.read(scene.corpus / "audio" / "d002.flac", dtype="int16")
-    soundfile.write(scene.corpus / "audio" / "d002.flac", sound[: 2 * rate], rate)
-    frames, before = live(scene)["d002"], shards(run)
-    changed = scene.run("index.shards=1")
-    assert changed.outcome.chain_run.outcomes["index"].done == 1
-    assert before.items() <= shards(run).items()
+    sound, rate = soundfile.read(path, dtype="int16")
+    soundfile.write(path, sound[: 2 * rate], rate)
+    frames = live(scene)["d002"]
+    index("index.shards=1", done=1)
     assert live(scene)["d002"] < frames
     assert len(live(scene)) == 8
-    assert whole(scene)
-
     # A removed one: dropped, nothing computed anew but the search of its shard.
     scene.select(1, 2, 3, 4, 6, 7, 8)
     before = shards(run)
-    removed = scene.run(until="")
-    assert removed.outcome.chain_run.outcomes["index"].done == 0
-    assert removed.outcome.chain_run.outcomes["search"].done == 1
-    assert shards(run) == before
-    assert "d005" not in live(scene)
-    assert "d005" not in set(removed.detections()["doc_id"])
-    assert whole(scene)
-
+    done, _, found = index(done=0)
+    assert (done, shards(run) == before, "d005" in found, "d005" in live(scene)) == (1, True, False, False)
     # Compacted: other files, the same results.
     digest = scene.digest()
     compacted = compact(Folder(str(run / "store")), 1.0)
-    assert (compacted.shards_before, compacted.shards) == (4, 1)
+    assert (compacted.shards_before, compacted.shards, len(live(scene))) == (4, 1, 7)
     assert compacted.bytes < compacted.bytes_before
-    assert whole(scene)
-    again = scene.run(until="")
-    assert again.outcome.chain_run.outcomes["index"].done == 0
+    index(done=0)
     assert scene.digest() == digest
     clean(Folder(str(run)), 0.0, dry=False)
     assert len(list((run / "store" / "shards").glob("*.parquet"))) == 1
-
     # And after that it grows on.
     scene.select(*range(1, 9))
-    assert scene.run().outcome.chain_run.outcomes["index"].done == 1
+    index(done=1)
     assert len(live(scene)) == 8
-    assert whole(scene)
 
 
-@pytest.mark.slow
-@pytest.mark.until("search")
-def test_indexed_in_two_parts_is_searched_like_one(own_corpus: Any) -> None:
-    scene = own_corpus
-    by_document = ("search.normalise=none",)  # statistics of the collection are frozen with its first part
-    scene.run(*by_document, run="once")
-    scene.select(3, 5, 7)
-    scene.run(*by_document)
-    scene.select(*range(1, 9))
-    scene.run(*by_document)
-    assert scene.digest() == scene.digest("once")
-
-
-def test_damage_is_found(own_corpus: Any) -> None:
-    scene = own_corpus
-    scene.run("index.shards=3", selection=StepSelection(until="index"))
-    store = scene.folder / "run" / "store"
-    names = sorted(path for path in (store / "shards").glob("part-*.parquet") if path.name.count(".") == 1)
-    data = bytearray(names[0].read_bytes())
-    data[len(data) // 2] ^= 1
-    names[0].write_bytes(data)
-    names[1].write_bytes(names[1].read_bytes()[:-100])
-    names[2].unlink()
-    problems = list(check(Store(Folder(str(store)))))
-    assert any("SHA-256 differs" in one for one in problems if names[0].name in one)
-    assert any("the manifest tells" in one for one in problems if names[1].name in one)
-    assert any("missing" in one for one in problems if names[2].name in one)
-
-
-@pytest.mark.until("search")
 def test_only_a_later_stage_changes_nothing_of_an_earlier_one(own_corpus: Any) -> None:
     """Documents that are gone need no task of index, and yet the store is to change: --only search refuses before that."""
     scene = own_corpus
@@ -147,24 +99,16 @@ def test_only_a_later_stage_changes_nothing_of_an_earlier_one(own_corpus: Any) -
     assert manifest.read_bytes() != before
 
 
-swsdist = expecting(in_this_process)
-
-
 def _fitted(*transforms: dict[str, Any]) -> str:
     return "features=" + json.dumps([{"name": "mfcc", "transforms": transforms}])
 
 
+PCA = {"name": "pca", "options": {"columns": 6}}
 QUANTISED = 'search.first_pass={"name": "quantised", "factor": 2, "sample": 0}'
 #: Settings of a first run, and of the one that is interrupted.
 WORK: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "index": ((), ("index.shards=3",)),
-    "fit": (
-        (_fitted({"name": "pca", "options": {"columns": 8}}),),
-        (
-            _fitted({"name": "pca", "options": {"columns": 6}}, {"name": "gmm", "options": {"components": 4}}),
-            "index.shards=3",
-        ),
-    ),
+    "fit": ((_fitted(PCA),), (_fitted(PCA, {"name": "gmm", "options": {"components": 4}}), "index.shards=3")),
     "quantise": ((QUANTISED,), (QUANTISED, "index.shards=2")),
 }
 
@@ -194,7 +138,6 @@ class Once(Progress):
         self._did = did
 
     def task(self, step: Any, outcome: Any) -> None:
-        """It is noted, and the stage has not ended."""
         self._did.append((step.name, outcome.fingerprint))
         raise KeyboardInterrupt
 
@@ -202,11 +145,7 @@ class Once(Progress):
 def work_of(scene: Any, work: str, shared: bool, way: str | None) -> tuple[dict[str, int], dict[str, str]]:
     """Index a corpus, and again when it has grown: how many tasks of each step that takes the second time, and the digests.
 
-    Args:
-        scene: with a corpus of its own.
-        work: one of `WORK`.
-        shared: whether the store lies beside the run.
-        way: of `WAYS`: the second time it is interrupted after each task until the store stands, and this cleans up.
+    The second time it is interrupted after each task until the store stands, and each time a way of `WAYS` cleans up.
     """
     (first, second), name = WORK[work], way or "undisturbed"
     place = scene.folder / f"store of {name}" if shared else scene.folder / name / "store"
@@ -234,33 +173,20 @@ def work_of(scene: Any, work: str, shared: bool, way: str | None) -> tuple[dict[
     return counts, scene.digest(name)
 
 
-@pytest.fixture(scope="module")
-def undisturbed_work() -> dict[tuple[str, bool], tuple[dict[str, int], dict[str, str]]]:
-    """What work takes that nobody interrupts, which is the same for all ways to clean up."""
-    return {}
-
-
 @pytest.mark.slow
-@pytest.mark.until("search")
-@pytest.mark.xdist_group("kept-work")
-@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
-    ("work", "shared"),
-    # A shared store keeps its features, so nothing is fitted in it.
-    [
-        pytest.param(work, shared, id=f"{work}-{'shared' if shared else 'own'}")
-        for work in WORK
-        for shared in (False, True)
-        if not (shared and work == "fit")
+    ("work", "shared", "way"),
+    [  # A shared store keeps its features, so nothing is fitted in it.
+        ("index", False, "compact and clean"),
+        ("index", True, "clean"),
+        ("fit", False, "clean"),
+        ("quantise", False, "clean"),
+        ("quantise", True, "compact and clean"),
     ],
 )
-def test_nothing_that_was_done_is_done_again(
-    own_corpus: Any, undisturbed_work: Any, work: str, way: str, shared: bool
-) -> None:
+def test_nothing_that_was_done_is_done_again(own_corpus: Any, work: str, shared: bool, way: str) -> None:
     """A run whose corpus has grown is interrupted after each task until the store stands; each time something is cleaned up."""
-    if (work, shared) not in undisturbed_work:
-        undisturbed_work[work, shared] = work_of(own_corpus, work, shared, None)
-    counts, digest = undisturbed_work[work, shared]
+    counts, digest = work_of(own_corpus, work, shared, None)
     again, found = work_of(own_corpus, work, shared, way)
     for step in ("index", "fit-transforms", *(() if way.startswith("compact") else ("quantise", "later"))):
         assert again[step] == counts[step]
@@ -270,7 +196,7 @@ def test_nothing_that_was_done_is_done_again(
 def test_an_earlier_state_goes_in_one_piece(own_corpus: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who is killed while it removes one leaves the list of what was to go."""
     scene = own_corpus
-    scene.run("index.shards=3", f"index.store={scene.folder / 'shared'}")
+    scene.run("index.shards=3", f"index.store={scene.folder / 'shared'}", until="index")
     store = Folder(str(scene.folder / "shared"))
     compact(store, 1.0)
     whole, left = Folder.remove, [3]

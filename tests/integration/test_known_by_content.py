@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from swsdist.store import writing
 from swsdist.store.maintaining import check, compact, refit
 from swsdist.store.reading import Store, of_store
 from tests.support.coded import raises, says
+from tests.support.tables import write_rows
 
 OPTIONS = {"sample_rate": 1000, "n_fft": 32, "win_length": 25, "hop_length": 10, "n_mels": 8, "n_mfcc": 4, "deltas": 1}
 NAMES = ("a", "b", "c", "d")
@@ -37,11 +38,7 @@ GROWN = ("a1", "a2", "b1", "b2", "c1", "c2")
 
 
 class Stored:
-    """A folder `archive` with recordings in `sounds`, and runs beside them.
-
-    Attributes:
-        extracted: how many blocks of samples were made frames.
-    """
+    """A folder `archive` with recordings in `sounds`, and runs beside them; `extracted` counts blocks of samples."""
 
     def __init__(self, root: Path) -> None:
         self.archive, self.extracted = root / "archive", 0
@@ -58,24 +55,21 @@ class Stored:
 
     def index(self, *names: str, run: str = "run", shards: int = 2, progress: Any = None, **values: Any) -> Outcome:
         """Index all recordings; or a table of these, whose first letter is the speaker, made if they are not there."""
-        documents = self.sounds
-        if names:
-            for name in names:
-                if not (self.sounds / f"{name}.wav").exists():
-                    self.record(name, 1 + 0.1 * (sum(name.encode()) % 7))
-            documents = self.archive / "docs.csv"
-            rows = [f"{name},sounds/{name}.wav,{name[0]}" for name in names]
-            documents.write_text("\n".join(["doc_id,path,speaker", *rows, ""]))
+        for name in names:
+            if not (self.sounds / f"{name}.wav").exists():
+                self.record(name, 1 + 0.1 * (sum(name.encode()) % 7))
+        table = self.archive / "docs.csv"
+        write_rows(table, ({"doc_id": name, "path": f"sounds/{name}.wav", "speaker": name[0]} for name in names))
         config: dict[str, Any] = {
             "run": str(self.archive / run),
-            "corpus": {"documents": str(documents)},
+            "corpus": {"documents": str(table if names else self.sounds)},
             "features": {"name": "mfcc", "options": OPTIONS},
             "index": {"shards": shards},
             "executor": {"kind": "serial", "attempts": 1},
         }
         self.extracted = 0
-        selection = StepSelection(until="index")
-        return run_stages(config_from_dict({**config, **values}, "."), selection, progress or Progress())
+        given = config_from_dict({**config, **values}, ".")
+        return run_stages(given, StepSelection(until="index"), progress or Progress())
 
     def indexed(self, *names: str, **keywords: Any) -> Store:
         assert self.index(*names, **keywords).failures == []
@@ -115,7 +109,6 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stored:
 
 @pytest.fixture
 def known(scene: Stored) -> Stored:
-    """With four recordings."""
     for name in NAMES:
         scene.record(name)
     return scene
@@ -143,17 +136,15 @@ def test_all_moved_together(known: Stored) -> None:
     known.demand_as_fresh()
 
 
-@pytest.mark.parametrize("channels", [1, 2])
-def test_renamed_and_copied_are_copied_in_the_store(known: Stored, channels: int) -> None:
-    known.record("d", channels=channels)
-    known.record("long", 90.0, channels=channels)  # of more than one block of frames
+def test_renamed_and_copied_are_copied_in_the_store(known: Stored) -> None:
+    known.record("d", channels=2)
+    known.record("long", 90.0, channels=2)  # of more than one block of frames
     known.index()
     (known.sounds / "d.wav").rename(known.sounds / "e.wav")
     (known.sounds / "long.wav").rename(known.sounds / "0.wav")
     shutil.copyfile(known.sounds / "a.wav", known.sounds / "copy.wav")
     outcome = known.index()
-    more = 2 * channels + 1
-    assert (known.extracted, sum(held(outcome)), counts(outcome)) == (0, more, (more, 0, 2 * channels, 0, more))
+    assert (known.extracted, sum(held(outcome)), counts(outcome)) == (0, 5, (5, 0, 4, 0, 5))
     known.demand_as_fresh()
 
 
@@ -192,23 +183,26 @@ def test_on_s3_etags_tell(known: Stored, s3: Any) -> None:
     assert {one.path for one in known.store().recordings().values()} == {f"{place}/{name}.wav" for name in NAMES}
 
 
-class Interrupts(Progress):
-    """Somebody presses Ctrl-C after so many tasks."""
-
-    def __init__(self, after: int) -> None:
+class Watched(Progress):
+    def __init__(self, watch: Callable[[], object]) -> None:
         super().__init__()
-        self.left = after
+        self.watch = watch
 
     def task(self, *rest: Any) -> None:
         super().task(*rest)
-        self.left -= 1
-        if not self.left:
-            raise KeyboardInterrupt
+        self.watch()
 
 
 def interrupted(scene: Stored, *names: str, after: int, run: str = "run") -> Store:
+    """Somebody presses Ctrl-C after so many tasks."""
+    left = iter(range(after - 1))
+
+    def press() -> None:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+
     with pytest.raises(KeyboardInterrupt):
-        scene.index(*names, run=run, shards=4, progress=Interrupts(after))
+        scene.index(*names, run=run, shards=4, progress=Watched(press))
     return scene.store(run)
 
 
@@ -216,12 +210,12 @@ def interrupted(scene: Stored, *names: str, after: int, run: str = "run") -> Sto
 def test_after_each_task_what_is_done_is_searched_and_going_on_ends_alike(
     scene: Stored, before: tuple[str, ...]
 ) -> None:
-    for run in ("once", "1", "2", "3"):
+    for run in ("once", "1", "3"):
         if before:
             scene.indexed(*before, run=run, shards=4)
     once = scene.indexed(*GROWN, run="once", shards=4)
     query = f"{scene.sounds / 'a1.wav'}:0.2-0.9"
-    for after in (1, 2, 3):
+    for after in (1, 3):
         run = str(after)
         store = interrupted(scene, *GROWN, run=run, after=after)
         assert store.manifest.counts["documents"] < len(GROWN)
@@ -245,15 +239,9 @@ def test_one_that_was_killed_is_told_and_searched_when_it_goes_on(scene: Stored)
     with raises(families.NOT_FINISHED, done=2):
         scene.store()
 
-    class Looks(Progress):
-        seen: Any = None
-
-        def task(self, *rest: Any) -> None:
-            self.seen = self.seen or Store(store).manifest
-
-    looks = Looks()
-    whole = scene.indexed(*GROWN, shards=4, progress=looks)
-    assert (looks.seen.unfinished.done, looks.seen.unfinished.tasks) == (2, 4)
+    seen: list[Any] = []
+    whole = scene.indexed(*GROWN, shards=4, progress=Watched(lambda: seen.append(Store(store).manifest.unfinished)))
+    assert (seen[0].done, seen[0].tasks) == (2, 4)
     assert whole.manifest.unfinished is None
 
 
@@ -271,7 +259,7 @@ def test_what_it_goes_on_from_stays(scene: Stored) -> None:
     assert done.items() <= scene.shards().items()
 
 
-def seen(store: Store) -> dict[tuple[str, str], tuple[int, bytes]]:
+def statistics(store: Store) -> dict[tuple[str, str], tuple[int, bytes]]:
     """Frames and mean of every scope."""
     return {scope: (one.frames, one.mean.tobytes()) for scope, one in store.statistics().items()}
 
@@ -292,71 +280,69 @@ def failing(scene: Stored, monkeypatch: pytest.MonkeyPatch, *names: str, run: st
 
 
 def test_a_failed_task_while_a_store_grows_leaves_statistics(scene: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = seen(scene.indexed("a1", "a2", "b1", "b2"))
+    before = statistics(scene.indexed("a1", "a2", "b1", "b2"))
     provisional = failing(scene, monkeypatch, *GROWN)
     assert provisional.manifest.provisional
     assert provisional.statistics()["collection", ""].frames == before["collection", ""][0]
     after = scene.indexed(*GROWN)
     assert not after.manifest.provisional
-    assert before.items() <= seen(after).items()
+    assert before.items() <= statistics(after).items()
     # A speaker who came with the failed task is taken of all that is there in the end.
-    assert seen(after).keys() - before.keys() == {("speaker", "c")}
-    scene.indexed("a1", "a2", "b1", "b2", run="other")
-    assert seen(scene.indexed(*GROWN, run="other")) == seen(after)
+    assert statistics(after).keys() - before.keys() == {("speaker", "c")}
 
 
 def test_compact_does_not_freeze_what_waits(scene: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
-    pure = seen(scene.indexed("a1", "a2", "b1", "b2", run="pure"))
+    pure = statistics(scene.indexed("a1", "a2", "b1", "b2", run="pure"))
     provisional = failing(scene, monkeypatch, "a1", "a2", "b1", "b2")
-    assert seen(provisional) != pure
+    assert statistics(provisional) != pure
     compact(provisional.folder, 1.0)
     compacted = Store(provisional.folder)
     assert compacted.manifest.provisional
-    assert seen(compacted) == seen(provisional)
-    assert seen(scene.indexed("a1", "a2", "b1", "b2")) == pure
+    assert statistics(compacted) == statistics(provisional)
+    assert statistics(scene.indexed("a1", "a2", "b1", "b2")) == pure
 
 
 @pytest.mark.parametrize("lost", ["rejected", "documents"])
 def test_a_lost_table_leaves_them_and_is_told(scene: Stored, lost: str) -> None:
     scene.indexed("a1", "a2")
     store = scene.indexed("a1", "a2", "b1", "b2")
-    before, manifest = seen(store), store.manifest
+    before, manifest = statistics(store), store.manifest
     name = {"rejected": manifest.rejected, "documents": manifest.tracks[0].documents}[lost]
     store.folder.remove(name)
     outcome = scene.index("a1", "a2", "b1", "b2")
     (notice,) = [text for text in outcome.chain_run.notices() if says(text, codes.LOST_TABLE)]
     assert name in notice
-    assert seen(scene.store()) == before
+    assert statistics(scene.store()) == before
     assert list(check(scene.store())) == []
 
 
 def test_another_corpus_is_not_normalised_by_the_one_before(scene: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
     scene.indexed("a1", "a2", "b1")
     after = scene.indexed("b2", "c1", "c2")
-    assert seen(after) == seen(scene.indexed("b2", "c1", "c2", run="new"))
+    assert statistics(after) == statistics(scene.indexed("b2", "c1", "c2", run="new"))
     assert after.manifest.counts["statistics_gone"] == 0
     before = scene.indexed("b1", shards=1, run="lost")
     for shard in before.manifest.shards:
         before.folder.remove(shard.name)
     lost = failing(scene, monkeypatch, "a1", "b1", run="lost")
     assert lost.statistics()["collection", ""].frames == before.statistics()["collection", ""].frames
-    assert seen(before).items() <= seen(scene.indexed("a1", "b1", run="lost")).items()
+    assert statistics(before).items() <= statistics(scene.indexed("a1", "b1", run="lost")).items()
 
 
 def test_mended_recordings_are_counted_until_they_are_fitted_anew(scene: Stored) -> None:
     before = scene.indexed("a1", "a2", "b1")
     scene.record("a2", 1.77, seed=77)
     mended = scene.indexed("a1", "a2", "b1")
-    assert seen(mended) == seen(before)
+    assert statistics(mended) == statistics(before)
     assert mended.manifest.models["statistics.mfcc"] == before.manifest.models["statistics.mfcc"]
     assert mended.manifest.counts["statistics_gone"] == 1
     assert refit(mended.folder) == (1, 3, ())
     fitted = Store(mended.folder)
     assert fitted.manifest.counts["statistics_gone"] == 0
-    assert seen(fitted) == seen(scene.indexed("a1", "a2", "b1", run="new"))
+    assert statistics(fitted) == statistics(scene.indexed("a1", "a2", "b1", run="new"))
     assert list(check(fitted)) == []
     # That is pinned as well.
-    assert seen(fitted).items() <= seen(scene.indexed("a1", "a2", "b1", "c1")).items()
+    assert statistics(fitted).items() <= statistics(scene.indexed("a1", "a2", "b1", "c1")).items()
 
 
 #: Of the same extractor.
@@ -378,11 +364,10 @@ def spoken(root: Path) -> Stored:
 
 def heard(scene: Stored, tracks: str, count: int = 12) -> Outcome:
     """Index so many with these tracks, by a run of their name, into one store."""
-    table = scene.archive / "docs.csv"
-    table.write_text("doc_id,path\n" + "".join(f"d{k},sounds/d{k}.wav\n" for k in range(count)))
+    rows = ({"doc_id": f"d{k}", "path": f"sounds/d{k}.wav"} for k in range(count))
+    corpus = {"documents": write_rows(scene.archive / "those.csv", rows)}
     store = {"shards": 2, "store": str(scene.archive / "run" / "store")}
-    features = [TRACKS[name] for name in tracks]
-    return scene.index(run=tracks, corpus={"documents": str(table)}, features=features, index=store)
+    return scene.index(run=tracks, corpus=corpus, features=[TRACKS[name] for name in tracks], index=store)
 
 
 def voices(store: Store, track: str | None = None) -> dict[str, Any]:
@@ -427,7 +412,6 @@ def test_a_lost_model_is_fitted_again(tmp_path: Path, model: str, monkeypatch: p
     before = scene.store()
     (file, *_) = (file for name, file in before.manifest.models.items() if name.startswith(f"{model}."))
     before.folder.remove(file)
-    assert len(list(check(before))) == 1
     monkeypatch.setattr(writing, "_write_document", lambda *_: 1 // 0)
     (notice,) = [text for text in heard(scene, "ab").chain_run.notices() if says(text, codes.LOST_MODEL)]
     assert file in notice
@@ -438,7 +422,7 @@ def test_a_lost_model_is_fitted_again(tmp_path: Path, model: str, monkeypatch: p
     assert not [text for text in heard(scene, "ab").chain_run.notices() if says(text, codes.LOST_MODEL)]
 
 
-@pytest.mark.parametrize("name", ["a.flac", "a.wav", "a.mp3", "a.ogg"])
+@pytest.mark.parametrize("name", ["a.flac", "a.mp3", "a.ogg"])
 def test_what_is_before_a_cut_is_indexed(scene: Stored, name: str) -> None:
     seconds, path, plain = 20, scene.sounds / name, {"name": "mfcc"}
     samples = np.random.default_rng(3).normal(scale=0.1, size=(seconds * 16000, 2)).astype(np.float32)

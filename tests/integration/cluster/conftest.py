@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from kept_receipts import receipts_in
@@ -21,8 +21,8 @@ import swsdist
 from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.task import Receipt
-from swsdist.registry.entries import DistanceEntry, ExportEntry, LatticeFormatEntry
-from swsdist.registry.registries import DISTANCES, EXPORTS, LATTICE_FORMATS
+from swsdist.registry.entries import DistanceEntry, ExportEntry
+from swsdist.registry.registries import DISTANCES, EXPORTS
 from tests.support.cluster.faults import Fault, Table
 from tests.support.cluster.hosts import Cluster, cluster
 from tests.support.cluster.network import Host
@@ -104,30 +104,17 @@ def corpus_on_s3(_hosts: Cluster, small_corpus: Path) -> str:
     return _hosts.put(small_corpus, "corpus")
 
 
-class Node(NamedTuple):
-    """A node by Ray's number, and its address."""
-
-    node: str
-    address: str
-
-
 @dataclass
 class OnCluster:
-    """A run on the cluster, with its folder on S3.
-
-    Attributes:
-        hosts: the cluster.
-        folder: of this test, on the machine's disk: the config alone.
-        corpus: url.
-        order: the saboteur's.
-        undisturbed: digests of a serial run.
-        table: of faults.
-    """
+    """A run on the cluster, with its folder on S3."""
 
     hosts: Cluster
+    #: Of this test, on the machine's disk: the config alone.
     folder: Path
     corpus: str
+    #: The saboteur's.
     order: Path
+    #: Digests of a serial run.
     undisturbed: dict[str, str]
     table: Table
     place: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
@@ -135,7 +122,6 @@ class OnCluster:
 
     @property
     def run(self) -> Folder:
-        """The run folder."""
         return Folder(f"{self.hosts.bucket}/{self.place}", self.hosts.storage)
 
     def sabotage(self, **values: Any) -> None:
@@ -145,25 +131,20 @@ class OnCluster:
         beside.replace(self.order)
 
     def start(
-        self,
-        *sets: str,
-        host: Host | None = None,
-        env: dict[str, str] | None = None,
-        flags: tuple[str, ...] = (),
-        sections: dict[str, Any] | None = None,
+        self, *sets: str, host: Host | None = None, env: dict[str, str] | None = None, flags: tuple[str, ...] = ()
     ) -> subprocess.Popen[str]:
-        """A driver on a host, the head's by default; `sections` of its config, by default a search of the corpus's pieces."""
+        """A driver on a host, the head's by default, of a search of the corpus's pieces."""
         tables = {"documents": "docs", "queries": "queries", "references": "refs"}
         config = self.folder / "config.yaml"
         values = {
             "run": self.run.root,
             "storage": self.hosts.storage,
             "report": {"clips": 0, "exports": ["csv"]},
-            **(sections or {"corpus": {name: f"{self.corpus}/{table}.csv" for name, table in tables.items()}}),
+            "corpus": {name: f"{self.corpus}/{table}.csv" for name, table in tables.items()},
         }
         config.write_text(json.dumps(values))  # JSON is YAML
         words = [sys.executable, "-m", "swsdist.cli.main", "run", str(config), *flags]
-        for one in (*(() if sections else PIECES), *self.hosts.sets, *sets):
+        for one in (*PIECES, *self.hosts.sets, *sets):
             words += ["--set", one]
         process = subprocess.Popen(
             (host or self.hosts.head).under(*words),
@@ -196,14 +177,10 @@ class OnCluster:
         return value
 
     def journals(self) -> list[list[Any]]:
-        """The accounts, a list of lines a process."""
         return read_journals(self.run)
 
     def at_work(self, stage: str) -> set[str]:
-        """Names of hosts that are at work on a recording in a stage just now.
-
-        By the marks that the saboteur puts beside its order, on the machine's disk: a journal on S3 tells it ten seconds late.
-        """
+        """Names of hosts at work on a recording in a stage, by the saboteur's marks: a journal on S3 is ten seconds late."""
         marks = [mark.suffix[1:].split("@") for mark in self.order.parent.glob(f"{self.order.stem}.{stage}@*")]
         return {host for _, host, pid in marks if Path(f"/proc/{pid}").exists()}
 
@@ -222,24 +199,21 @@ class OnCluster:
         told = [line for lines in self.journals() for line in lines if line["event"] == "died" and line["pid"] in pids]
         return next((line["lost"][0] for line in told if line["lost"]), None)
 
-    def nodes(self) -> list[Node]:
-        """Ray's nodes that live."""
+    def node(self, host: Host) -> str:
         code = f"import json, ray; ray.init('{self.hosts.address}'); print('\\n' + json.dumps(ray.nodes()))"
         words = self.hosts.head.under(sys.executable, "-c", code)
         done = subprocess.run(words, env=self.hosts.env, capture_output=True, text=True, check=True, timeout=60)
         found = json.loads(done.stdout.splitlines()[-1])
-        return [Node(one["NodeID"], one["NodeManagerAddress"]) for one in found if one["Alive"]]
+        address = host.address
+        return next(str(one["NodeID"]) for one in found if one["Alive"] and one["NodeManagerAddress"] == address)
 
     def receipts(self) -> dict[str, Receipt]:
-        """All receipts of the run and its store, by fingerprint."""
         return {receipt.fingerprint: receipt for receipt in receipts_in(self.run)}
 
     def hosts_of(self, stage: str) -> set[str]:
-        """Names of hosts that did tasks of a stage."""
         return {receipt.host for receipt in self.receipts().values() if receipt.stage == stage}
 
     def same(self) -> bool:
-        """Whether the digest is that of the serial run."""
         return swsdist.digest(self.run.root, self.hosts.storage) == self.undisturbed
 
     def note(self, fault: str, when: str, seconds: float, until: str | None = None, same: bool | None = True) -> None:
@@ -268,12 +242,10 @@ def on_cluster(
     made = OnCluster(_hosts, tmp_path, corpus_on_s3, Path(_hosts.env["SABOTAGE"]), undisturbed, fault_table)
     # The saboteur is not installed in this process, which looks at runs that name it.
     DISTANCES.add("slow-cosine", DistanceEntry("swsdist.kernels.distances.cosine:plain", 1))
-    LATTICE_FORMATS.add("slow-ctm", LatticeFormatEntry("swsdist.lattices.formats.ctm:read", 1))
     EXPORTS.add("killed-csv", ExportEntry("swsdist.exports.lists:table", 1, rows=True))
     yield made
     EXPORTS.remove("killed-csv")
     DISTANCES.remove("slow-cosine")
-    LATTICE_FORMATS.remove("slow-ctm")
     made.order.unlink(missing_ok=True)
     for process in made.drivers:
         if process.poll() is None:

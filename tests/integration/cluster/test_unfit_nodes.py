@@ -16,18 +16,24 @@ pytestmark = pytest.mark.cluster
 OFF_CLOCK = str(Path(__file__).parent / "off_clock")
 
 
+def has(place: Path, hosts: Any, name: str, version: str) -> dict[str, str]:
+    """Environment of a node that has this version of a package."""
+    info = place / f"{name}-{version}.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    return {"PYTHONPATH": os.pathsep.join([str(place), hosts.env["PYTHONPATH"]])}
+
+
 def test_a_full_disk_and_another_version_and_a_clock_that_is_behind(on_cluster: Any, tmp_path: Path) -> None:
     hosts = on_cluster.hosts
     full, old, good = hosts.workers
-    other = tmp_path / "other"
-    (other / "numpy-1.0.dist-info").mkdir(parents=True)
-    (other / "numpy-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: numpy\nVersion: 1.0\n")
+    other = has(tmp_path / "other", hosts, "numpy", "1.0")
     for host in hosts.workers:
         host.kill()
     full.disk = "16k"  # less than a piece takes
     try:
         hosts.start_workers(full)
-        hosts.start_workers(old, env={"PYTHONPATH": os.pathsep.join([str(other), hosts.env["PYTHONPATH"]])})
+        hosts.start_workers(old, env=other)
         path = os.pathsep.join([OFF_CLOCK, hosts.env["PYTHONPATH"]])
         hosts.start_workers(good, env={"PYTHONPATH": path, "CLOCK_OFF": "-3600"})
         on_cluster.sabotage(sleep={"index": 0.5})
@@ -58,15 +64,11 @@ def test_a_worker_that_cannot_start_and_a_task_that_is_too_large(
     package = tmp_path / "broken" / "swsdist"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("raise ImportError('not whole here')\n")
-    other = tmp_path / "other"
-    (other / "swsdist-0.0.9.dist-info").mkdir(parents=True)
-    (other / "swsdist-0.0.9.dist-info" / "METADATA").write_text(
-        "Metadata-Version: 2.1\nName: swsdist\nVersion: 0.0.9\n"
-    )
+    other = has(tmp_path / "other", hosts, "swsdist", "0.0.9")
     bad.kill()
     old.kill()
     try:
-        hosts.start_workers(old, env={"PYTHONPATH": os.pathsep.join([str(other), hosts.env["PYTHONPATH"]])})
+        hosts.start_workers(old, env=other)
         hosts.start_workers(bad, env={"PYTHONPATH": str(package.parent)})
         samples = int(soundfile.info(small_corpus / "audio" / "d003.flac").frames)
         on_cluster.sabotage(how="memory", samples=[samples])
@@ -88,10 +90,7 @@ def test_a_worker_that_cannot_start_and_a_task_that_is_too_large(
     on_cluster.order.unlink()
     on_cluster.end(on_cluster.start())
     assert on_cluster.same()
-    on_cluster.note(
-        "a node cannot start a worker (swsdist is broken there)",
-        "from the start",
-        on_cluster.told("a worker could not start") - began,
-    )
+    broken = "a node cannot start a worker (swsdist is broken there)"
+    on_cluster.note(broken, "from the start", on_cluster.told("a worker could not start") - began)
     on_cluster.note("a node has another version of swsdist", "from the start", on_cluster.told(old.name) - began)
     on_cluster.note("a task runs out of memory (MemoryError)", "at each attempt", took)

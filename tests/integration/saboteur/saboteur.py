@@ -2,11 +2,10 @@
 
 The environment variable SABOTAGE names a JSON file (no file: it behaves)::
 
-    {"how": "kill" | "memory" | "bug" | "tell" | "system" | "data" | "user", "samples": [150480], "seconds": 0.5}
+    {"how": "kill" | "memory" | "tell" | "system" | "user", "samples": [150480], "seconds": 0.5}
 
 or ``{"how": "start", "workers": 1}``: so many workers cannot start, since their disks are full (`Fussy`).
-``{"sleep": {"index": 0.5, "search": 1.0}}``: so many seconds more a recording, to index, or to search (`slow-cosine`);
-with ``"hosts": [...]`` a file of the format `slow-ctm` takes as long to index on these.
+``{"sleep": {"index": 0.5, "search": 1.0}}``: so many seconds more a recording, to index, or to search (`slow-cosine`).
 ``{"writing": "rows" | "tail"}``: the export `killed-csv` kills its process there, once.
 ``{"hold": 2}``: all recordings but the first two wait until there is no order, or another.
 Meanwhile there is a file beside the order, ``sabotage.<stage>@<host>@<pid>``, that tells who is at work.
@@ -34,15 +33,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.core.errors import AudioError, UserError
+from swsdist.core.errors import UserError
 from swsdist.exports.lists import CsvTable
 from swsdist.features.mfcc import Mfcc
 from swsdist.kernels.distances.cosine import plain
 from swsdist.kernels.distances.interface import Distance, Prepared, Side
-from swsdist.lattices.formats import ctm
-from swsdist.lattices.lattice import Lattices, Origin
 from swsdist.pipeline.chain import Context
-from swsdist.registry.entries import DistanceEntry, ExportEntry, LatticeFormatEntry
+from swsdist.registry.entries import DistanceEntry, ExportEntry
 
 
 class Saboteur(Mfcc):
@@ -51,7 +48,6 @@ class Saboteur(Mfcc):
     name: ClassVar[str] = "saboteur"
 
     def extract(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
-        """MFCC, if it comes to that."""
         order = Path(os.environ["SABOTAGE"])
         if len(samples) > 2 * self.sample_rate and order.exists():
             hold(order)
@@ -109,29 +105,16 @@ def rest(order: Path, stage: str) -> None:
 SLOW = DistanceEntry("saboteur:slow", 1)
 
 
-def read_slowly(origin: Origin) -> Lattices:
-    """CTM, which takes a file its time on the hosts that the order names."""
-    order = Path(os.environ["SABOTAGE"])
-    if socket.gethostname() in _told(order).get("hosts", ()):
-        rest(order, "index")
-    return ctm.read(origin)
-
-
-SLOW_CTM = LatticeFormatEntry("saboteur:read_slowly", 1, "swsdist.lattices.formats.ctm:detect", "CTM, slowly")
-
-
 class KillsWriters(CsvTable):
     """The CSV export, whose task for a part (`{"writing": "rows"}`), or that puts parts together (`"tail"`), is killed once."""
 
     file = "killed.csv"
 
     def rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
-        """Lines."""
         self._kill("rows")
         return super().rows(batches)
 
     def tail(self, queries: Sequence[str]) -> bytes:
-        """None."""
         self._kill("tail")
         return super().tail(queries)
 
@@ -147,19 +130,14 @@ KILLED_CSV = ExportEntry("saboteur:kills_writers", 1, rows=True)
 
 
 def misbehave(how: str) -> None:
-    """As told."""
     if how == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
     elif how == "memory":
         raise MemoryError("sabotaged: 99 GB")
-    elif how == "bug":
-        raise ZeroDivisionError("sabotaged")
     elif how == "tell":  # as libraries do that put into a message what they were given
         raise RuntimeError(f"cannot reach {os.environ['TELL']} as {os.environ['AWS_SECRET_ACCESS_KEY']}")
     elif how == "system":
         raise OSError(5, "sabotaged disk")
-    elif how == "data":
-        raise AudioError("sabotaged recording", code="truncated")
     elif how == "user":
         raise UserError("sabotaged settings", where="features", remedy="do not sabotage")
     raise ValueError(f"unknown order {how!r}")

@@ -26,7 +26,6 @@ from swsdist.pipeline.status import digests
 
 
 def do(order: dict[str, Any]) -> dict[str, Any]:
-    """In the forked process."""
     shim = ctypes.CDLL(None)
     shim.failing_failed.restype = ctypes.c_char_p
     shim.failing_count.restype = ctypes.c_long
@@ -57,7 +56,6 @@ def do(order: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Answer orders until there are no more."""
     for line in sys.stdin:
         read, write = os.pipe()
         child = os.fork()
