@@ -101,8 +101,7 @@ def test_installed_and_kept_as_float16_it_is_rounded_once(name: str, tmp_path: P
         assert blobs[1][1] == blobs[0][1]
         moments = Statistics.of(frames.astype(np.float16).astype(np.float32))
         assert np.allclose(rounded.documents["mean"][0].as_py(), moments.mean, rtol=1e-12, atol=1e-12)
-    if name != "vtln":  # slow, and kept as those of mfcc
-        checked(half)
+    checked(half)
 
 
 def test_beyond_the_range_of_float16(tmp_path: Path) -> None:
