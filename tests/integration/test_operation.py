@@ -256,6 +256,21 @@ def test_a_request_for_another_driver_ends_nobody(finished: Any) -> None:
     finished.run("reduce.buckets=3", until="reduce")
 
 
+@pytest.mark.ray
+def test_sigterm_ends_a_run_though_a_task_is_long(scene: Any, ray_left: Any) -> None:
+    scene.sabotage(hold=0)
+    process = scene.start("executor.kind=ray", "executor.workers=2", *SLOW, *SHARDS)
+    begun = lambda: [lines for lines in scene.journals() if lines[0]["role"] == "worker" and lines[-1].get("phase")]  # noqa: E731
+    scene.wait(begun, process)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=240)
+    assert process.returncode == 143, err
+    scene.wait(lambda: not ray_left.processes())
+    assert not ray_left.folders()
+    assert events_of(scene.folder / "run")[-1]["state"] == "terminated"
+    assert {lines[-1]["event"] for lines in scene.journals() if lines[0]["role"] == "driver"} == {"close"}
+
+
 def files(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 

@@ -120,8 +120,7 @@ def test_signals(scene: Any, ray_left: Any, number: int, code: int, kind: str) -
         os.killpg(process.pid, number)  # as a terminal does
     else:
         process.send_signal(number)
-    if kind == "serial":
-        scene.order.unlink()  # what is in hand may come to its end; on Ray it is ended, however long it is
+    scene.order.unlink()  # what is in hand may come to its end
     _, err = process.communicate(timeout=240)
     assert process.returncode == code, err
     assert "Traceback" not in err
@@ -133,7 +132,6 @@ def test_signals(scene: Any, ray_left: Any, number: int, code: int, kind: str) -
     assert not list((scene.folder / "run").glob("**/.tmp/*"))
     ended = "interrupted" if number == signal.SIGINT else "terminated"
     assert status(Folder(str(scene.folder / "run"))).state == ended
-    assert {lines[-1]["event"] for lines in scene.journals() if lines[0]["role"] == "driver"} == {"close"}
     indexed = sum(name.startswith("index-") for name in scene.receipts())
     assert len(open_store(str(scene.folder / "run" / "store")).manifest.shards) == indexed
 

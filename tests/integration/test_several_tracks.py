@@ -197,7 +197,7 @@ def test_tracks_of_one_pass(own_corpus: Any, parts: None, monkeypatch: pytest.Mo
     scene.select(1, 2, 3, 4)
     made = scene.run(features, both, NEVER, "index.shards=2", "executor.cpus_per_worker=2")
     assert made.outcome.chain_run.outcomes["index"].done == 2
-    assert set(Layers.granted) == {Needs(cpus=2)}
+    assert set(Layers.granted) == {Needs(cpus=2, memory_gb=1.0)}
     scene.select(*range(1, 9))
     assert scene.run(features, both, NEVER, "index.shards=1").outcome.chain_run.outcomes["index"].done == 1
     store = scene.store()
