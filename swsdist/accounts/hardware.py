@@ -15,6 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypedDict
 
+from swsdist.registry.registry import is_in_entry_points
+
 
 class Description(TypedDict):
     """Hardware of a node: clock in GHz, RAM in GB."""
@@ -105,6 +107,8 @@ def node_versions() -> dict[str, str]:
     from importlib.metadata import distributions
 
     found = versions().copy()
+    if not is_in_entry_points("[swsdist."):
+        return found
     for package in distributions():  # the first of a name is imported
         if package.name != "swsdist" and any(point.group.startswith("swsdist.") for point in package.entry_points):
             found.setdefault(f"{PLUG_IN}{package.name}", package.version)

@@ -317,16 +317,15 @@ def configured(
             if is_text
             else frames(models, run_folder, source, template != DISCOVER_CONFIG)
         )
+        sets = [*given, *sets]
         if language is not None:
-            if not any('"recogniser"' in item for item in given):
+            if not any(item.startswith(("options.source=", "options.words")) and "recogniser" in item for item in sets):
                 raise families.UNUSED_OPTION.of(UserError)(
                     "no recording is recognised, so none has a language",
                     "name a recogniser with --model, or leave this out",
                     where=f"--language {language}",
                 )
-            key = "options.recogniser" if is_text else "options.words.recogniser"
-            given.append(f"{key}.options.language={language}")
-        sets = [*given, *sets]
+            sets.append(f"options.{'' if is_text else 'words.'}recogniser.options.language={language}")
         named = {"speakers": source} if not is_text and speakers_in(source, {}) else {}
         config = load_config(template, sets, corpus={"documents": source, **named}, run=run_folder)
         if given_run is None or not force:

@@ -67,6 +67,18 @@ def test_recordings_are_recognised(swsdist: Command, tapes: Path) -> None:
     swsdist(*again, "--language", "yy", cwd=tapes.parent)
     assert len(tones.Tones.heard) == 8
     assert "nothing to do" in swsdist(*again, cwd=tapes.parent).out, "the language is kept"
+    # Whatever sets the recogniser.
+    given = (
+        "--set",
+        'options.source="recogniser"',
+        "--set",
+        'options.recogniser={"name": "tones"}',
+        "--language",
+        "zz",
+    )
+    swsdist("index", "tapes", "--text", "--run", "mine", *given, *SERIAL, cwd=tapes.parent)
+    (config,) = models._configs(str(tapes.parent / "mine"))
+    assert config.options["recogniser"]["options"]["language"] == "zz"
 
 
 def test_what_is_said_of_recordings(swsdist: Command, tapes: Path) -> None:

@@ -382,7 +382,7 @@ def full() -> OSError:
     return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/tmp/x")
 
 
-def test_versions_that_matter_are_compared_and_no_others() -> None:
+def test_versions_that_matter_are_compared_and_no_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = versions()
     assert set(RESULT_LIBRARIES) <= here.keys()
     assert version_mismatches({**here, "ray": "0.1", "pyarrow": "0.1"}, here) == []
@@ -394,6 +394,12 @@ def test_versions_that_matter_are_compared_and_no_others() -> None:
     assert version_mismatches({**here, "plug-in mine": "0.1"}, mine) == ["plug-in mine 0.1 (driver: 0.2)"]
     assert version_mismatches(here, mine) == version_mismatches(mine, here) == [], "the run may not need it"
     assert "plug-in swsdist" not in node_versions()
+    package = tmp_path / "mine-0.2.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Name: mine\nVersion: 0.2\n")
+    (package / "entry_points.txt").write_text("[swsdist.methods]\nmine = mine:ENTRY\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert node_versions.__wrapped__()["plug-in mine"] == "0.2"
 
 
 def test_a_worker_may_have_less_than_a_gigabyte() -> None:
